@@ -1,0 +1,180 @@
+"""The messages of wire version 1, from a request down to one compilation; times are Unix seconds, durations seconds, sizes bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilewatch.wire.sketch import Sketch
+
+VERSION = 1
+ACCEPTED_VERSIONS = (1,)
+
+MAX_REPORTS = 32
+MAX_WIRE_BYTES = 1 << 20
+MAX_INFLATED_BYTES = 4 << 20
+MAX_INFLATE_RATIO = 100
+RATIO_CHECKED_AFTER = 64 << 10
+MAX_DEPTH = 16
+MAX_COMPILES = 200
+MAX_FINDINGS = 200
+MAX_TEXT = 512
+MAX_REASON = 2048
+MAX_WINDOW_AGE = 7 * 86400.0
+MAX_JUDGED_WINDOW = 60.0
+
+EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error")
+COMPILE_KINDS = ("first", "recompile", "empty", "backward", "autotune")
+OUTCOMES = ("ok", "skipped", "raised", "suppressed")
+FINDING_KINDS = ("graph_break", "guard", "fallback", "cache_miss", "cudagraph_skip", "compile_error")
+FACT_KINDS = ("mark", "ready", "latched_eager", "oom", "parity", "graph_hash", "kernel_choices", "command_receipt")
+CACHE_ANSWERS = ("hit", "miss", "bypass")
+
+SeqRange = tuple[int, int]
+"""First and last sequence number of a window, both included; a merged window covers more than one."""
+
+
+@dataclass(slots=True)
+class Region:
+    """Calls of one watched callable in one window, of one shape bucket and mode."""
+
+    name: str
+    calls: int
+    bucket: str = ""
+    mode: str = "default"
+    runtime: str = "torch.compile"
+    outermost: bool = True
+    errors: int = 0
+    items: float | None = None
+    compiled: int = 0
+    partial: int = 0
+    eager_by: dict[str, int] = field(default_factory=dict)
+    unknown: int = 0
+    sampled: int = 0
+    latency: Sketch | None = None
+    gpu: Sketch | None = None
+    warmup: Sketch | None = None
+
+
+@dataclass(slots=True)
+class Compile:
+    """One compilation: a frame, its lazy backward, or an autotune at run time. `seconds` holds `total` and exclusive phases."""
+
+    at: float
+    id: str
+    kind: str
+    outcome: str
+    frame: str = ""
+    file: str = ""
+    line: int = 0
+    reason: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+    cache: dict[str, str] = field(default_factory=dict)
+    saved: float | None = None
+    new_peak: int | None = None
+    in_request: bool = False
+
+
+@dataclass(slots=True)
+class Finding:
+    """A group of like events in one window; the count is exact, the text is the first sample."""
+
+    kind: str
+    text: str
+    where: str = ""
+    count: int = 1
+
+
+@dataclass(slots=True)
+class Device:
+    """What one GPU holds, in bytes; utilisation is a share between 0 and 1."""
+
+    index: int
+    allocated: int | None = None
+    peak: int | None = None
+    reserved: int | None = None
+    utilisation: float | None = None
+
+
+@dataclass(slots=True)
+class Gauges:
+    """The last value seen in the window; None means the agent could not see it."""
+
+    devices: list[Device] = field(default_factory=list)
+    host_rss: int | None = None
+    workers_rss: int | None = None
+    degraded_frames: int | None = None
+    compiling_for: float | None = None
+
+
+@dataclass(slots=True)
+class Fact:
+    """Something certain that needs no statistics, such as a frame that latched to eager."""
+
+    kind: str
+    at: float
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Losses:
+    """The agent's own loss account, cumulative since its start."""
+
+    merged_windows: int = 0
+    truncated_events: int = 0
+    spool_errors: int = 0
+    internal_errors: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """What one instance saw in one window `(start, end)`."""
+
+    seq: SeqRange
+    window: tuple[float, float]
+    regions: list[Region] = field(default_factory=list)
+    compiles: list[Compile] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    gauges: Gauges = field(default_factory=Gauges)
+    facts: list[Fact] = field(default_factory=list)
+    losses: Losses = field(default_factory=Losses)
+
+
+@dataclass(slots=True)
+class Identity:
+    """Who reports: one process with an agent. Components are hashes or versions, never values."""
+
+    id: str
+    started: float
+    model: str
+    version: str
+    environment: str = "production"
+    kind: str = "serving"
+    job: str = ""
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    host: str = ""
+    pid: int = 0
+    gpu: str = ""
+    gpu_count: int = 0
+    gpu_capability: str = ""
+    driver: str = ""
+    torch: str = ""
+    triton: str = ""
+    cuda: str = ""
+    python: str = ""
+    agent: str = ""
+    simulated: bool = False
+    capabilities: dict[str, tuple[str, str]] = field(default_factory=dict)
+    components: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Request:
+    """The body of one POST: the sender's identity and up to 32 of its windows."""
+
+    v: int
+    sent: float
+    instance: Identity
+    reports: list[Report]
