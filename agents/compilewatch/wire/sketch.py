@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import add
+
+from compilewatch.wire import packing
 
 SCALE = 5
 BINS_PER_OCTAVE = 1 << SCALE
-MAX_BINS = 2048
-MIN_INDEX = -1074 * BINS_PER_OCTAVE - 1
-MAX_INDEX = 1024 * BINS_PER_OCTAVE
+MIN_INDEX = -1024
+MAX_INDEX = 1023
+MAX_BINS = MAX_INDEX - MIN_INDEX + 1
 
-# The bin bounds inside one octave: a mantissa of frexp, in [0.5, 1), lies in the bin whose upper bound is the first not below it.
-_BOUNDS = tuple(2.0 ** (i / BINS_PER_OCTAVE - 1.0) for i in range(1, BINS_PER_OCTAVE))
+# The upper bound of every bin but the last; powers of two are exact, and what lies outside 0.24 ns .. 4.3e9 s joins the outermost bins.
+_STEPS = tuple(2.0 ** (step / BINS_PER_OCTAVE) for step in range(BINS_PER_OCTAVE))
+_UPPER = [math.ldexp(_STEPS[index % BINS_PER_OCTAVE], index // BINS_PER_OCTAVE) for index in range(MIN_INDEX + 1, MAX_INDEX + 1)]
 
 
 def index_of(value: float) -> int:
-    """The bin of a positive value: ceil(log2(value) x 2^scale) - 1; exact powers of two close their bin from above."""
-    mantissa, exponent = math.frexp(value)
-    if mantissa == 0.5:
-        return (exponent - 1) * BINS_PER_OCTAVE - 1
-    index = int(math.log2(mantissa) * BINS_PER_OCTAVE + BINS_PER_OCTAVE)
-    # log2 rounds: next to a bound the table decides.
-    if index < BINS_PER_OCTAVE - 1 and mantissa > _BOUNDS[index]:
-        index += 1
-    elif index > 0 and mantissa <= _BOUNDS[index - 1]:
-        index -= 1
-    return (exponent - 1) * BINS_PER_OCTAVE + index
+    """The bin of a positive value: ceil(log2(value) x 2^scale) - 1; an exact power of two closes its bin from above."""
+    return bisect_left(_UPPER, value) + MIN_INDEX
 
 
 def lower_bound(index: int) -> float:
     """The exclusive lower bound of a bin."""
     octave, step = divmod(index, BINS_PER_OCTAVE)
-    return math.ldexp(2.0 ** (step / BINS_PER_OCTAVE), octave)
+    return math.ldexp(_STEPS[step], octave)
 
 
 @dataclass(slots=True)
@@ -57,36 +53,25 @@ class Sketch:
         return sketch
 
     def add_many(self, values: Iterable[float]) -> None:
-        """Adds values in bulk: one dictionary of bins, one merge."""
-        found: dict[int, int] = {}
-        kept = [value if value > 0.0 else 0.0 for value in values if math.isfinite(value)]
-        if not kept:
+        """Adds values in bulk: sorted once, then one search per filled bin."""
+        ordered = sorted(values)
+        if not math.isfinite(sum(ordered)):
+            ordered = sorted(filter(math.isfinite, ordered))
+        if not ordered:
             return
-        frexp, log2 = math.frexp, math.log2
-        zero = 0
-        for value in kept:
-            if value == 0.0:
-                zero += 1
-                continue
-            mantissa, exponent = frexp(value)
-            if mantissa == 0.5:
-                index = exponent * 32 - 33
-            else:
-                step = int(log2(mantissa) * 32 + 32)
-                if step < 31 and mantissa > _BOUNDS[step]:
-                    step += 1
-                elif step > 0 and mantissa <= _BOUNDS[step - 1]:
-                    step -= 1
-                index = exponent * 32 - 32 + step
-            found[index] = found.get(index, 0) + 1
-        self._note_range(len(kept), math.fsum(kept), min(kept), max(kept))
+        start = zero = bisect_right(ordered, 0.0)
+        total = math.fsum(ordered[zero:])
+        self._note_range(len(ordered), total, max(0.0, float(ordered[0])), max(0.0, float(ordered[-1])))
         self.zero += zero
-        if found:
-            self._make_room(min(found), max(found))
-            offset, bins = self.offset, self.bins
-            for index, n in found.items():
-                bins[index - offset] += n
-            self._shrink()
+        if zero == len(ordered):
+            return
+        self._make_room(index_of(ordered[zero]), index_of(ordered[-1]))
+        offset, bins, count = self.offset, self.bins, len(ordered)
+        while start < count:
+            index = bisect_left(_UPPER, ordered[start])
+            end = bisect_right(ordered, _UPPER[index], start) if index < MAX_BINS - 1 else count
+            bins[index + MIN_INDEX - offset] += end - start
+            start = end
 
     def merge(self, other: Sketch) -> None:
         """Adds another sketch of the same scale to this one."""
@@ -97,12 +82,12 @@ class Sketch:
         self._note_range(other.count, other.sum, other.min, other.max)
         self.zero += other.zero
         if other.bins:
-            self._make_room(other.offset, other.offset + len(other.bins) - 1)
-            start = other.offset - self.offset
-            bins = self.bins
-            for i, n in enumerate(other.bins, start):
-                bins[i] += n
-            self._shrink()
+            start, width = other.offset - self.offset, len(other.bins)
+            if start < 0 or start + width > len(self.bins):
+                self._make_room(other.offset, other.offset + width - 1)
+                start = other.offset - self.offset
+            bins, end = self.bins, start + width
+            bins[start:end] = map(add, bins[start:end], other.bins)
 
     def quantile(self, q: float) -> float | None:
         """The value below which the share `q` lies, interpolated on the log scale inside its bin; None if empty."""
@@ -132,7 +117,7 @@ class Sketch:
         if len(self.bins) > MAX_BINS:
             return f"bins has {len(self.bins)} entries, expected at most {MAX_BINS}"
         if self.bins and not (MIN_INDEX <= self.offset and self.offset + len(self.bins) - 1 <= MAX_INDEX):
-            return f"offset is {self.offset}, outside what a positive float can reach"
+            return f"offset is {self.offset}: bins must lie between {MIN_INDEX} and {MAX_INDEX}"
         if self.zero < 0 or self.count < 0 or any(n < 0 for n in self.bins):
             return "count, zero and bins must not be negative"
         if self.count != self.zero + sum(self.bins):
@@ -148,21 +133,34 @@ class Sketch:
         if not filled:
             return None
         # One bin of slack: an agent's rounding next to a bound is not a contradiction.
-        if self.max < lower_bound(self.offset + filled[-1] - 1) or (self.max > 0 and index_of(self.max) > self.offset + filled[-1] + 1):
+        if self.max <= 0 or abs(index_of(self.max) - self.offset - filled[-1]) > 1:
             return "max lies outside the last filled bin"
         if not self.zero and (self.min <= 0 or abs(index_of(self.min) - self.offset - filled[0]) > 1):
             return "min lies outside the first filled bin"
         return None
+
+    def pack(self) -> bytes:
+        """The sketch in few bytes, for a database column; `unpack` gives back an equal one."""
+        head = packing.HEAD.pack(self.scale, self.sum, self.min, self.max)
+        return head + packing.varints((self.zero, packing.zigzag(self.offset), *packing.runs(self.bins)))
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Sketch:
+        """The sketch that `pack` wrote."""
+        scale, total, low, high = packing.HEAD.unpack_from(data)
+        zero, offset, *runs = packing.numbers(data[packing.HEAD.size :])
+        bins = packing.unrun(runs)
+        return cls(scale, zero + sum(bins), total, low, high, zero, packing.unzigzag(offset), bins)
 
     def items(self) -> Iterator[tuple[int, int]]:
         """Index and count of each filled bin."""
         return ((self.offset + i, n) for i, n in enumerate(self.bins) if n)
 
     def _note_range(self, count: int, total: float, low: float, high: float) -> None:
-        if self.count == 0:
-            self.min, self.max = low, high
-        else:
-            self.min, self.max = min(self.min, low), max(self.max, high)
+        if low < self.min or not self.count:
+            self.min = low
+        if high > self.max or not self.count:
+            self.max = high
         self.count += count
         self.sum += total
 
@@ -176,10 +174,3 @@ class Sketch:
         missing = last - self.offset - len(self.bins) + 1
         if missing > 0:
             self.bins.extend([0] * missing)
-
-    def _shrink(self) -> None:
-        """Keeps the number of bins legal: a span above the limit folds its lowest bins together, where nobody looks."""
-        excess = len(self.bins) - MAX_BINS
-        if excess > 0:
-            self.bins[: excess + 1] = [sum(self.bins[: excess + 1])]
-            self.offset += excess

@@ -1,0 +1,218 @@
+"""Messages to JSON and back, driven by the dataclasses alone: what a message holds is said once, in its class."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import math
+import types
+import typing
+import zlib
+from collections.abc import Callable, Hashable
+from functools import cache
+from typing import Any, TypeVar
+
+from compilewatch.wire.ack import Ack
+from compilewatch.wire.errors import Error
+from compilewatch.wire.report import MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_REASON, MAX_TEXT, RATIO_CHECKED_AFTER, Compile, Request
+from compilewatch.wire.sketch import Sketch
+from compilewatch.wire.text import clip, clip_data
+
+M = TypeVar("M")
+Decoder = Callable[[Any, str], Any]
+
+MAX_INT = (1 << 63) - 1
+
+# Fields that stay although they have their default: a reader recognises the message by them.
+_KEPT = {Sketch: {"scale", "count", "sum", "min", "max", "offset", "bins"}, Ack: {"cw", "commands"}, Error: {"cw"}}
+_LIMITS = {(Compile, "reason"): MAX_REASON}
+_VERBATIM = {(Ack, "commands")}  # signed: cutting them would break the signature
+
+
+class DecodeError(ValueError):
+    """What came is not the message that was expected; the text names the field."""
+
+
+def encode(message: Any) -> dict[str, Any]:
+    """The message as JSON's own types; fields at their default are left out, and text is cut to the limits of the wire."""
+    data = {}
+    kept = _KEPT.get(type(message), ())
+    for name, default in _fields(type(message)):
+        value = getattr(message, name)
+        if name not in kept and value == default:
+            continue
+        place = (type(message), name)
+        data[name] = value if place in _VERBATIM else _plain(value, _LIMITS.get(place, MAX_TEXT))
+    return data
+
+
+def _plain(value: Any, limit: int) -> Any:
+    if isinstance(value, str):
+        return clip(value, limit)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, limit) for item in value] if value and not isinstance(value[0], int) else list(value)
+    if dataclasses.is_dataclass(value):
+        return encode(value)
+    if isinstance(value, dict):
+        return {clip(str(key)): _plain(item, limit) if isinstance(item, tuple) else clip_data(item) for key, item in value.items()}
+    return value
+
+
+@cache
+def _fields(cls: Hashable) -> list[tuple[str, Any]]:
+    """Each field with the default at which it is left out; a required field has one that equals nothing."""
+    pairs = []
+    for item in dataclasses.fields(typing.cast(Any, cls)):
+        if item.default is not dataclasses.MISSING:
+            pairs.append((item.name, item.default))
+        elif item.default_factory is not dataclasses.MISSING:
+            pairs.append((item.name, item.default_factory()))
+        else:
+            pairs.append((item.name, dataclasses.MISSING))
+    return pairs
+
+
+def decode(cls: type[M], data: Any, where: str = "") -> M:
+    """The message in the data; unknown fields are ignored, and a wrong one raises a DecodeError that names it."""
+    if not isinstance(data, dict):
+        raise DecodeError(f"{where or 'the message'}: expected an object, got {_kind(data)}")
+    found = {}
+    for name, required, decoder in _decoders(cls):
+        path = f"{where}.{name}" if where else name
+        if name in data:
+            found[name] = decoder(data[name], path)
+        elif required:
+            raise DecodeError(f"{path}: is missing")
+    return cls(**found)
+
+
+@cache
+def _decoders(cls: Hashable) -> list[tuple[str, bool, Decoder]]:
+    hints = typing.get_type_hints(cls)
+    return [(name, default is dataclasses.MISSING, _decoder(hints[name])) for name, default in _fields(cls)]
+
+
+def _decoder(hint: Any) -> Decoder:
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if dataclasses.is_dataclass(hint):
+        return lambda value, path: decode(typing.cast(type, hint), value, path)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        inner = _decoder(next(arg for arg in args if arg is not type(None)))
+        return lambda value, path: None if value is None else inner(value, path)
+    if origin is list:
+        return _list_decoder(_decoder(args[0]))
+    if origin is tuple:
+        return _tuple_decoder([_decoder(arg) for arg in args])
+    if origin is dict:
+        return _dict_decoder(_decoder(args[1]))
+    raise TypeError(f"the wire has no type {hint!r}")
+
+
+def _list_decoder(inner: Decoder) -> Decoder:
+    def read(value: Any, path: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise DecodeError(f"{path}: expected a list, got {_kind(value)}")
+        return [inner(item, f"{path}[{i}]") for i, item in enumerate(value)]
+
+    return read
+
+
+def _tuple_decoder(inner: list[Decoder]) -> Decoder:
+    def read(value: Any, path: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) != len(inner):
+            raise DecodeError(f"{path}: expected a list of {len(inner)}, got {_kind(value)}")
+        return tuple(one(item, f"{path}[{i}]") for i, (one, item) in enumerate(zip(inner, value)))
+
+    return read
+
+
+def _dict_decoder(inner: Decoder) -> Decoder:
+    def read(value: Any, path: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise DecodeError(f"{path}: expected an object, got {_kind(value)}")
+        return {key: inner(item, f"{path}.{clip(key, 64)}") for key, item in value.items()}
+
+    return read
+
+
+def _read_int(value: Any, path: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DecodeError(f"{path}: expected a whole number, got {_kind(value)}")
+    if not -MAX_INT <= value <= MAX_INT:
+        raise DecodeError(f"{path}: the number does not fit into 64 bits")
+    return value
+
+
+def _read_float(value: Any, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DecodeError(f"{path}: expected a number, got {_kind(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise DecodeError(f"{path}: expected a finite number")
+    return number
+
+
+def _read_str(value: Any, path: str) -> str:
+    if not isinstance(value, str):
+        raise DecodeError(f"{path}: expected text, got {_kind(value)}")
+    return value
+
+
+def _read_bool(value: Any, path: str) -> bool:
+    if not isinstance(value, bool):
+        raise DecodeError(f"{path}: expected true or false, got {_kind(value)}")
+    return value
+
+
+_SCALARS: dict[Any, Decoder] = {int: _read_int, float: _read_float, str: _read_str, bool: _read_bool, Any: lambda value, path: value}
+_KINDS = {type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+
+
+def _kind(value: Any) -> str:
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+def dumps(message: Any) -> bytes:
+    """The message as the bytes of its JSON."""
+    return json.dumps(encode(message), separators=(",", ":"), allow_nan=False).encode()
+
+
+def loads(cls: type[M], body: bytes) -> M:
+    """The message in the bytes of a JSON document."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"the body is not JSON: {error}") from None
+    return decode(cls, data)
+
+
+def dumps_request(request: Request) -> bytes:
+    """The body of a POST: the request's JSON, compressed; equal requests give equal bytes."""
+    return deflate(dumps(request))
+
+
+def deflate(body: bytes) -> bytes:
+    """The body as gzip, with no time stamp inside, so that equal bodies stay equal."""
+    return gzip.compress(body, compresslevel=6, mtime=0)
+
+
+def inflate(body: bytes, limit: int = MAX_INFLATED_BYTES) -> bytes:
+    """The one gzip member in the body, never inflating past `limit` or past the ratio of the wire."""
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        out = stream.decompress(body, limit + 1)
+    except zlib.error as error:
+        raise DecodeError(f"the body is not gzip: {error}") from None
+    if len(out) > limit:
+        raise DecodeError(f"the body is larger than {limit} bytes when inflated")
+    if len(out) > RATIO_CHECKED_AFTER and len(out) > MAX_INFLATE_RATIO * len(body):
+        raise DecodeError(f"the body inflates more than {MAX_INFLATE_RATIO} times")
+    if not stream.eof or stream.unused_data:
+        raise DecodeError("the body is not exactly one gzip member")
+    return out

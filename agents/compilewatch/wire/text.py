@@ -1,0 +1,39 @@
+"""Text fit for the wire: cut to its limit, without what a database or a UTF-8 encoder refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compilewatch.wire.report import MAX_TEXT
+
+MAX_DATA_ENTRIES = 64
+MAX_DATA_DEPTH = 8
+
+
+def clip(text: str, limit: int = MAX_TEXT) -> str:
+    """The text cut at `limit` characters; NUL and lone surrogates become the replacement character."""
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clip_data(value: Any, depth: int = MAX_DATA_DEPTH) -> Any:
+    """Free-form data made of JSON's own types, bounded in depth, width and text; anything else becomes text."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0.0 else str(value)
+    if isinstance(value, str):
+        return clip(value)
+    if depth and isinstance(value, dict):
+        pairs = list(value.items())[:MAX_DATA_ENTRIES]
+        return {clip(str(key)): clip_data(item, depth - 1) for key, item in pairs}
+    if depth and isinstance(value, (list, tuple)):
+        return [clip_data(item, depth - 1) for item in value[:MAX_DATA_ENTRIES]]
+    return clip(str(value))
