@@ -1,0 +1,1 @@
+"""People: users, roles, audit."""

@@ -1,0 +1,1 @@
+"""The read API, the deploy gate and metrics."""

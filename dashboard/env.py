@@ -1,0 +1,181 @@
+"""The only reader of the dashboard's environment variables; a wrong value is a sentence that names the variable."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class SettingError(Exception):
+    """A setting is missing or wrong; the message names it and says what was expected."""
+
+
+@dataclass(frozen=True)
+class Database:
+    """Where the data lives: `sqlite` with a file, or `postgresql` with an address."""
+
+    engine: str
+    name: str
+    user: str = ""
+    password: str = ""
+    host: str = ""
+    port: str = ""
+
+
+@dataclass(frozen=True)
+class Env:
+    """Every setting of the dashboard, checked. docker/env.example explains each."""
+
+    mode: str
+    data: Path
+    database: Database
+    redis_url: str
+    secret_key: str
+    key_pepper: str
+    hosts: tuple[str, ...]
+    port: int
+    base_url: str
+    allow_http: bool
+    outbound_allow: tuple[str, ...]
+    debug: bool
+
+    @property
+    def embedded(self) -> bool:
+        """True when web, workers and beat live in one process on SQLite without Redis."""
+        return self.mode == "embedded"
+
+
+def env_read(environ: Mapping[str, str] = os.environ) -> Env:
+    """Reads and checks COMPILEWATCH_*; raises SettingError with a sentence."""
+    mode = _one_of(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
+    data = Path(environ.get("COMPILEWATCH_DATA") or ROOT / ".var")
+    port = _port(environ)
+    return Env(
+        mode=mode,
+        data=data,
+        database=_database(environ, mode, data),
+        redis_url=_redis(environ, mode),
+        secret_key=_secret(environ, "COMPILEWATCH_SECRET_KEY", mode, data),
+        key_pepper=_secret(environ, "COMPILEWATCH_KEY_PEPPER", mode, data),
+        hosts=_hosts(environ, mode),
+        port=port,
+        base_url=_base_url(environ, mode, port),
+        allow_http=_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
+        outbound_allow=_outbound_allow(environ),
+        debug=_flag(environ, "COMPILEWATCH_DEBUG"),
+    )
+
+
+def _one_of(environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = environ.get(name) or default
+    if value not in allowed:
+        raise SettingError(f"{name} is {value!r}, expected one of {', '.join(allowed)}.")
+    return value
+
+
+def _flag(environ: Mapping[str, str], name: str) -> bool:
+    return _one_of(environ, name, "0", ("0", "1")) == "1"
+
+
+def _port(environ: Mapping[str, str]) -> int:
+    value = environ.get("COMPILEWATCH_PORT") or "8000"
+    if not value.isdecimal() or not 1 <= int(value) <= 65535:
+        raise SettingError(f"COMPILEWATCH_PORT is {value!r}, expected a number from 1 to 65535.")
+    return int(value)
+
+
+def _database(environ: Mapping[str, str], mode: str, data: Path) -> Database:
+    url = environ.get("COMPILEWATCH_DATABASE_URL")
+    if not url:
+        if mode == "full":
+            raise SettingError("COMPILEWATCH_DATABASE_URL is missing, expected postgresql://user:password@host:5432/name.")
+        return Database("sqlite", str(data / "compilewatch.sqlite3"))
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite" and parts.path.strip("/"):
+        return Database("sqlite", unquote(parts.path))
+    if parts.scheme in ("postgresql", "postgres") and parts.path.strip("/"):
+        return Database(
+            "postgresql",
+            unquote(parts.path.lstrip("/")),
+            unquote(parts.username or ""),
+            unquote(parts.password or ""),
+            parts.hostname or "",
+            str(parts.port or ""),
+        )
+    raise SettingError(
+        "COMPILEWATCH_DATABASE_URL is not understood, expected postgresql://user:password@host:5432/name or sqlite:///path/to/file."
+    )
+
+
+def _redis(environ: Mapping[str, str], mode: str) -> str:
+    url = environ.get("COMPILEWATCH_REDIS_URL", "")
+    if mode == "embedded":
+        return ""
+    if urlsplit(url).scheme not in ("redis", "rediss"):
+        raise SettingError("COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0.")
+    return url
+
+
+def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str:
+    """A secret from the variable, from the file NAME_FILE names, or, embedded only, from a file made for it."""
+    value = environ.get(name, "")
+    file = environ.get(f"{name}_FILE")
+    if not value and file:
+        try:
+            value = Path(file).read_text().strip()
+        except OSError as error:
+            raise SettingError(f"{name}_FILE cannot be read: {error.strerror}.") from error
+    if not value and mode == "embedded":
+        value = _made_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
+    if len(value) < 32:
+        raise SettingError(
+            f"{name} is missing or shorter than 32 characters; make one with `python3 -c 'import secrets; print(secrets.token_urlsafe(48))'`."
+        )
+    return value
+
+
+def _made_secret(path: Path) -> str:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return path.read_text().strip()
+        with os.fdopen(handle, "w") as file:
+            value = secrets.token_urlsafe(48)
+            file.write(value)
+        return value
+    except OSError as error:
+        raise SettingError(f"COMPILEWATCH_DATA: {path.parent} cannot be written: {error.strerror}.") from error
+
+
+def _hosts(environ: Mapping[str, str], mode: str) -> tuple[str, ...]:
+    given = tuple(host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip())
+    if given:
+        return given
+    if mode == "full":
+        raise SettingError("COMPILEWATCH_HOSTS is missing, expected the names people and agents use, such as compilewatch.example.com.")
+    return ("127.0.0.1", "localhost", "[::1]")
+
+
+def _base_url(environ: Mapping[str, str], mode: str, port: int) -> str:
+    url = environ.get("COMPILEWATCH_BASE_URL") or ("" if mode == "full" else f"http://127.0.0.1:{port}")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
+    return url.rstrip("/")
+
+
+def _outbound_allow(environ: Mapping[str, str]) -> tuple[str, ...]:
+    entries = tuple(entry.strip() for entry in environ.get("COMPILEWATCH_OUTBOUND_ALLOW", "").split(",") if entry.strip())
+    for entry in entries:
+        host, _, port = entry.rpartition(":")
+        if not host or not port.isdecimal():
+            raise SettingError(f"COMPILEWATCH_OUTBOUND_ALLOW has the entry {entry!r}, expected host:port.")
+    return entries

@@ -1,0 +1,1 @@
+"""Facts: what the reports of a fleet say, folded."""

@@ -1,0 +1,26 @@
+"""The facts of a fleet: what runs (catalogue), what it did each minute (minutes), what happened to it (events)."""
+
+from dashboard.fleet.models.catalogue import Deployment, Instance, InstanceState, ModelVersion, Series, Stratum, WatchedModel
+from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingVersion
+from dashboard.fleet.models.minutes import ProcessMinute, RegionMinute, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+
+__all__ = [
+    "ColdStart",
+    "CompileEvent",
+    "Deployment",
+    "Finding",
+    "FindingInstance",
+    "FindingVersion",
+    "Instance",
+    "InstanceState",
+    "ModelVersion",
+    "ProcessMinute",
+    "RegionMinute",
+    "Series",
+    "Stratum",
+    "VersionHour",
+    "VersionMinute",
+    "VersionProcessHour",
+    "VersionProcessMinute",
+    "WatchedModel",
+]

@@ -1,0 +1,150 @@
+"""What runs: models, versions, deployments, instances, and the series that minutes are counted in."""
+
+from django.db import models
+
+from dashboard.projects.models import Project
+
+
+class WatchedModel(models.Model):
+    """What a team deploys."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=200)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    simulated = models.BooleanField(default=False, help_text="Its reports come from the simulator; every page says so.")
+    cold_start_budget = models.FloatField(null=True, help_text="Seconds.")
+
+    class Meta:
+        db_table = "model"
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="one_model_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ModelVersion(models.Model):
+    """One version of a model, in whatever environments it runs."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="versions")
+    name = models.CharField(max_length=200)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    revision = models.BigIntegerField(default=0, help_text="Rises with every fold that touched it.")
+    last_minute = models.BigIntegerField(default=0, help_text="The newest minute with data, in minutes since 1970.")
+    earliest_changed_minute = models.BigIntegerField(null=True, help_text="The oldest minute touched since it was last judged.")
+
+    class Meta:
+        db_table = "model_version"
+        constraints = [models.UniqueConstraint(fields=["model", "name"], name="one_version_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Deployment(models.Model):
+    """One version live in one environment from a start to an end; deploying it again is a new one."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="deployments")
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="deployments")
+    environment = models.CharField(max_length=64)
+    started_minute = models.BigIntegerField(help_text="Minutes since 1970: the first minute with data, or when CI said so.")
+    last_minute = models.BigIntegerField(help_text="The newest minute with data.")
+    ended_minute = models.BigIntegerField(null=True, help_text="Set when there was no data for 30 minutes, or traffic went elsewhere.")
+    source = models.CharField(max_length=16, default="traffic", choices=[("traffic", "Seen in traffic"), ("posted", "Posted by CI")])
+
+    class Meta:
+        db_table = "deployment"
+        constraints = [
+            models.UniqueConstraint(fields=["version", "environment"], condition=models.Q(ended_minute=None), name="one_live_deployment"),
+            models.UniqueConstraint(fields=["version", "environment", "started_minute"], name="one_deployment_per_start"),
+        ]
+        indexes = [models.Index(fields=["model", "environment", "started_minute"], name="deployment_by_start")]
+
+
+class InstanceState(models.TextChoices):
+    """How an instance is, as its reports tell."""
+
+    WARMING = "warming", "warming"
+    HEALTHY = "healthy", "healthy"
+    DEGRADED = "degraded", "degraded"
+    EAGER = "eager", "eager"
+    COMPILING = "compiling", "compiling"
+    HUNG = "hung", "hung"
+    SILENT = "silent", "silent"
+    BLIND = "blind", "blind"
+
+
+class Instance(models.Model):
+    """One process with an agent: a replica or a rank."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    instance_id = models.CharField(max_length=26)
+    model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="instances")
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="instances")
+    environment = models.CharField(max_length=64)
+    kind = models.CharField(max_length=16, default="serving")
+    host = models.CharField(max_length=200, default="")
+    job = models.CharField(max_length=200, default="")
+    rank = models.IntegerField(default=0)
+    world_size = models.IntegerField(default=1)
+    gpu = models.CharField(max_length=100, default="")
+    torch = models.CharField(max_length=64, default="")
+    agent = models.CharField(max_length=64, default="")
+    simulated = models.BooleanField(default=False)
+    identity = models.JSONField(default=dict, help_text="The whole identity as it was last sent.")
+    capabilities = models.JSONField(default=dict)
+    components = models.JSONField(default=dict, help_text="A hash or version per part of the compile configuration.")
+    started_at = models.DateTimeField(help_text="Process start, by the agent's clock.")
+    first_minute = models.BigIntegerField(help_text="The first minute with data.")
+    last_minute = models.BigIntegerField(help_text="The newest minute with data.")
+    last_seen_at = models.DateTimeField()
+    ready_at = models.DateTimeField(null=True)
+    clock_offset = models.FloatField(default=0.0, help_text="Seconds, server minus agent.")
+    latched_eager = models.JSONField(default=list, help_text="Frames that run eager until the process restarts: frame, cause, at.")
+    compiling_for = models.FloatField(default=0.0, help_text="Seconds, from its newest report.")
+    merged_windows = models.BigIntegerField(default=0)
+    truncated_events = models.BigIntegerField(default=0)
+    spool_errors = models.BigIntegerField(default=0)
+    internal_errors = models.BigIntegerField(default=0)
+
+    class Meta:
+        db_table = "instance"
+        constraints = [models.UniqueConstraint(fields=["project", "instance_id"], name="one_instance_per_id")]
+        indexes = [models.Index(fields=["version", "environment"], name="instance_by_version")]
+
+
+class Stratum(models.Model):
+    """What may be compared with each other: GPU type x mode x runtime x world size."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    gpu = models.CharField(max_length=100)
+    mode = models.CharField(max_length=64)
+    runtime = models.CharField(max_length=32)
+    world_size = models.IntegerField()
+
+    class Meta:
+        db_table = "stratum"
+        constraints = [models.UniqueConstraint(fields=["project", "gpu", "mode", "runtime", "world_size"], name="one_stratum")]
+
+
+class Series(models.Model):
+    """What a minute of calls is counted under: version, environment, stratum, region and shape bucket."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="series")
+    environment = models.CharField(max_length=64)
+    stratum = models.ForeignKey(Stratum, on_delete=models.CASCADE, related_name="+")
+    region = models.CharField(max_length=200)
+    bucket = models.CharField(max_length=64)
+    outermost = models.BooleanField(default=True)
+    last_minute = models.BigIntegerField(default=0)
+
+    class Meta:
+        db_table = "series"
+        constraints = [
+            models.UniqueConstraint(fields=["version", "environment", "stratum", "region", "bucket", "outermost"], name="one_series"),
+        ]
+        indexes = [models.Index(fields=["project", "last_minute"], name="series_live")]

@@ -1,0 +1,106 @@
+"""What happened: compilations, cold starts, and findings."""
+
+from django.db import models
+
+from dashboard.fleet.models.catalogue import Instance, ModelVersion, WatchedModel
+from dashboard.projects.models import Project
+
+
+class CompileEvent(models.Model):
+    """One compilation of one instance."""
+
+    pk = models.CompositePrimaryKey("project_id", "day", "instance_id", "seq", "number")
+    project_id = models.BigIntegerField()
+    day = models.IntegerField(help_text="Days since 1970.")
+    instance_id = models.BigIntegerField(help_text="Instance.id")
+    seq = models.BigIntegerField(help_text="First sequence number of the report it came in.")
+    number = models.SmallIntegerField(help_text="Its place in that report.")
+    version_id = models.BigIntegerField(help_text="ModelVersion.id")
+    environment = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    compile_id = models.CharField(max_length=64)
+    frame = models.CharField(max_length=512)
+    file = models.CharField(max_length=512)
+    line = models.IntegerField()
+    kind = models.CharField(max_length=16)
+    reason = models.TextField(default="")
+    outcome = models.CharField(max_length=16)
+    total = models.FloatField(null=True, help_text="Seconds.")
+    phases = models.JSONField(default=dict, help_text="Exclusive seconds per phase.")
+    cache_fx = models.CharField(max_length=8, default="")
+    cache_aot = models.CharField(max_length=8, default="")
+    saved = models.FloatField(null=True)
+    new_peak = models.BigIntegerField(null=True)
+    in_request = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "compile_event"
+        indexes = [models.Index(fields=["version_id", "at"], name="compile_event_by_version")]
+
+
+class ColdStart(models.Model):
+    """From process start to the first compiled call, with what is not accounted for."""
+
+    instance = models.OneToOneField(Instance, on_delete=models.CASCADE, primary_key=True, related_name="cold_start")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
+    started_at = models.DateTimeField()
+    first_compile_at = models.DateTimeField(null=True)
+    first_call_at = models.DateTimeField(null=True)
+    ready_at = models.DateTimeField(null=True)
+    total = models.FloatField(null=True, help_text="Seconds from process start to ready, or to the first steady call.")
+    phases = models.JSONField(default=dict, help_text="Seconds per phase, in order, with marks.")
+    unaccounted = models.FloatField(null=True)
+
+    class Meta:
+        db_table = "cold_start"
+
+
+class Finding(models.Model):
+    """A group of like events of a model, known by the fingerprint of its normalised text and place."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="findings")
+    kind = models.CharField(max_length=32, help_text="A finding kind of the wire, or latched_eager, oom.")
+    fingerprint = models.CharField(max_length=32)
+    text = models.TextField()
+    where = models.CharField(max_length=600, default="")
+    state = models.CharField(max_length=16, default="new", choices=[(s, s) for s in ("new", "ongoing", "gone", "back")])
+    first_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
+    last_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    count = models.BigIntegerField(default=0)
+
+    class Meta:
+        db_table = "finding"
+        constraints = [models.UniqueConstraint(fields=["model", "kind", "fingerprint"], name="one_finding_per_fingerprint")]
+
+
+class FindingVersion(models.Model):
+    """A finding in one version and environment."""
+
+    finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="versions")
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="findings")
+    environment = models.CharField(max_length=64)
+    count = models.BigIntegerField(default=0)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "finding_version"
+        constraints = [models.UniqueConstraint(fields=["finding", "version", "environment"], name="one_finding_version")]
+
+
+class FindingInstance(models.Model):
+    """A finding on one instance, so that a page can say on how many."""
+
+    finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="instances")
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="findings")
+    count = models.BigIntegerField(default=0)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "finding_instance"
+        constraints = [models.UniqueConstraint(fields=["finding", "instance"], name="one_finding_instance")]

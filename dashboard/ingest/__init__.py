@@ -1,0 +1,1 @@
+"""Takes reports and owns what it must lock and answer with."""

@@ -1,0 +1,109 @@
+"""What ingest locks and answers with: senders, the inbox, commands, and reports set aside. Keys begin with the project."""
+
+from django.db import models
+
+from dashboard.projects.models import Project
+
+SHARDS = 64
+
+
+class Sender(models.Model):
+    """One instance as the endpoint knows it: which sequence ranges are durable."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    instance_id = models.CharField(max_length=26)
+    ranges = models.JSONField(default=list, help_text="Sorted [first, last] pairs, normally one, at most 64.")
+    missing = models.BigIntegerField(default=0, help_text="Sequence numbers in gaps that were closed for good.")
+    clock_offset = models.FloatField(default=0.0, help_text="Server time minus agent time in seconds, as of the last request.")
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "ingest_sender"
+        constraints = [models.UniqueConstraint(fields=["project", "instance_id"], name="one_sender_per_instance")]
+
+
+class InboxRow(models.Model):
+    """One acknowledged report that waits to be folded; the row is deleted by the fold that counts it."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    shard = models.SmallIntegerField(help_text="crc32 of project, model and version, modulo 64: a shard has one folder at a time.")
+    instance_id = models.CharField(max_length=26)
+    seq_first = models.BigIntegerField()
+    seq_last = models.BigIntegerField()
+    received_at = models.DateTimeField()
+    clock_offset = models.FloatField(help_text="Server time minus agent time in seconds, measured in this request.")
+    identity = models.BinaryField(help_text="The request's `instance` as JSON text.")
+    report = models.BinaryField(help_text="The report as JSON text.")
+
+    class Meta:
+        db_table = "ingest_inbox"
+        indexes = [models.Index(fields=["shard", "id"], name="inbox_by_shard")]
+
+
+class FoldAttempt(models.Model):
+    """A fold under way: committed before the fold, deleted inside it; one that stays names rows that kill a worker."""
+
+    shard = models.SmallIntegerField()
+    first_id = models.BigIntegerField()
+    last_id = models.BigIntegerField()
+    started_at = models.DateTimeField()
+    attempts = models.SmallIntegerField(default=1)
+    worker = models.CharField(max_length=128, default="")
+
+    class Meta:
+        db_table = "ingest_fold_attempt"
+        constraints = [models.UniqueConstraint(fields=["shard", "first_id", "last_id"], name="one_attempt_per_range")]
+
+
+class PoisonReport(models.Model):
+    """A report that could not be folded in three tries, kept with its error; `manage.py refold` brings it back."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    shard = models.SmallIntegerField()
+    instance_id = models.CharField(max_length=26)
+    seq_first = models.BigIntegerField()
+    seq_last = models.BigIntegerField()
+    received_at = models.DateTimeField()
+    clock_offset = models.FloatField()
+    identity = models.BinaryField()
+    report = models.BinaryField()
+    set_aside_at = models.DateTimeField()
+    error = models.TextField()
+
+    class Meta:
+        db_table = "ingest_poison"
+
+
+class Refusal(models.Model):
+    """How many requests or reports were refused, by code and hour; the health page shows them."""
+
+    pk = models.CompositePrimaryKey("project_id", "hour", "code")
+    project_id = models.BigIntegerField(help_text="0 when the key named no project.")
+    hour = models.BigIntegerField(help_text="Hours since 1970.")
+    code = models.CharField(max_length=32)
+    count = models.BigIntegerField(default=0)
+
+    class Meta:
+        db_table = "ingest_refusal"
+
+
+class Command(models.Model):
+    """A signed order to instances; it rides in the answer to a report and ends by itself."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    verb = models.CharField(max_length=16, choices=[("freeze", "No new compilations"), ("eager", "Run eager")])
+    model_name = models.CharField(max_length=200)
+    version_name = models.CharField(max_length=200)
+    target = models.JSONField(default=dict, help_text="Which instances: a cohort share, a job, or instance ids.")
+    counter = models.BigIntegerField()
+    signed = models.BinaryField()
+    issued_at = models.DateTimeField()
+    not_before = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    issued_by_name = models.CharField(max_length=150)
+    withdrawn_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "ingest_command"
+        constraints = [models.UniqueConstraint(fields=["project", "counter"], name="command_counter_rises")]

@@ -1,0 +1,60 @@
+"""Projects, who may see them, and the keys that machines use."""
+
+from django.conf import settings
+from django.db import models
+
+
+class Project(models.Model):
+    """A team's fleet: everything else belongs to exactly one."""
+
+    name = models.CharField(max_length=100)
+    slug = models.SlugField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    time_zone = models.CharField(max_length=64, default="UTC")
+    settings = models.JSONField(default=dict, help_text="What differs from the defaults: smallest effects, budgets, retention, limits.")
+
+    class Meta:
+        db_table = "project"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(models.TextChoices):
+    """What a member may do; each role includes the one before."""
+
+    VIEWER = "viewer", "Viewer"
+    OPERATOR = "operator", "Operator"
+    ADMIN = "admin", "Admin"
+
+
+class Member(models.Model):
+    """A person's role in a project."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=16, choices=Role.choices)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "project_member"
+        constraints = [models.UniqueConstraint(fields=["project", "user"], name="one_role_per_member")]
+
+
+class Key(models.Model):
+    """What a machine presents. Only a keyed hash is stored; the text is shown once."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="keys")
+    kind = models.CharField(max_length=8, choices=[("ing", "Sends reports"), ("api", "Reads")])
+    name = models.CharField(max_length=100, default="")
+    lookup = models.CharField(max_length=8, unique=True)
+    digest = models.BinaryField(max_length=32)
+    created_at = models.DateTimeField()
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    expires_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+    exposed_at = models.DateTimeField(null=True, help_text="When it was seen over plain http.")
+    last_used_at = models.DateTimeField(null=True, help_text="To the minute.")
+
+    class Meta:
+        db_table = "project_key"

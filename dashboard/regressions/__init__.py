@@ -1,0 +1,1 @@
+"""Judges each version against its baseline."""

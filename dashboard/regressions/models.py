@@ -1,0 +1,86 @@
+"""Verdicts and what they rest on; rows are kept when a verdict changes and once an hour."""
+
+from django.db import models
+
+from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.projects.models import Project
+
+
+class VerdictKind(models.TextChoices):
+    """The four things a version can be told."""
+
+    ROLL_BACK = "roll_back", "ROLL BACK"
+    WATCH = "watch", "WATCH"
+    HEALTHY = "healthy", "HEALTHY"
+    NOT_ENOUGH_DATA = "not_enough_data", "NOT ENOUGH DATA"
+
+
+class Comparison(models.Model):
+    """A deployment judged against one baseline: how far it was judged, and the running state."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="comparison")
+    baseline = models.ForeignKey(Deployment, null=True, on_delete=models.SET_NULL, related_name="+")
+    judged_minute = models.BigIntegerField(default=0, help_text="The last closed minute that is in the verdict.")
+    judged_revision = models.BigIntegerField(default=0, help_text="The data revision of both sides when it was last judged.")
+    state = models.BinaryField(null=True, help_text="Sums and counts per instance, so that any worker continues.")
+
+    class Meta:
+        db_table = "comparison"
+
+
+class Verdict(models.Model):
+    """What was said about a deployment at a minute, with the evidence of that moment."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="verdicts")
+    baseline = models.ForeignKey(Deployment, null=True, on_delete=models.SET_NULL, related_name="+")
+    kind = models.CharField(max_length=16, choices=VerdictKind.choices)
+    previous_kind = models.CharField(max_length=16, default="")
+    sentence = models.TextField()
+    cause = models.TextField(default="")
+    evidence = models.JSONField(help_text="The judge's outcome as it was: metrics, dots, what was not compared.")
+    minute = models.BigIntegerField(help_text="The last minute of data in it.")
+    since_minute = models.BigIntegerField(null=True, help_text="Since when what it says holds.")
+    created_at = models.DateTimeField()
+    current = models.BooleanField(default=True)
+
+    class Meta:
+        db_table = "verdict"
+        constraints = [models.UniqueConstraint(fields=["deployment"], condition=models.Q(current=True), name="one_current_verdict")]
+        indexes = [models.Index(fields=["project", "-created_at"], name="verdict_by_project")]
+
+
+class BaselineChoice(models.Model):
+    """An operator's word on what to compare with: a pinned version, or a level accepted as the new normal."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="+")
+    environment = models.CharField(max_length=64)
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=16, choices=[("pin", "Pinned"), ("accept", "Accepted as the new normal")])
+    note = models.TextField(default="")
+    chosen_at = models.DateTimeField()
+    chosen_by_name = models.CharField(max_length=150)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "baseline_choice"
+
+
+class LearnedVariance(models.Model):
+    """The variance between healthy instances of past versions, per metric, learned nightly."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    metric = models.CharField(max_length=32)
+    layout = models.CharField(max_length=16)
+    minutes = models.IntegerField()
+    variance = models.FloatField()
+    day_variance = models.FloatField(default=0.0)
+    dispersion = models.FloatField(null=True)
+    pairs = models.IntegerField()
+    learned_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "learned_variance"
+        constraints = [models.UniqueConstraint(fields=["project", "metric", "layout", "minutes"], name="one_variance_per_point")]

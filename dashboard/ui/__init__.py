@@ -1,0 +1,1 @@
+"""The pages; the last stage, imported by no one."""

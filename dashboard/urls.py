@@ -1,0 +1,7 @@
+"""Every address of the dashboard."""
+
+from django.urls import include, path
+
+urlpatterns = [
+    path("accounts/", include("allauth.account.urls")),
+]

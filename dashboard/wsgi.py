@@ -1,0 +1,8 @@
+"""The WSGI application that waitress or gunicorn serves."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+application = get_wsgi_application()

@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+"""Django's command line for the dashboard."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Runs a management command; a wrong setting ends it with one sentence instead of a traceback."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    try:
+        from django.core.management import execute_from_command_line
+    except ImportError:
+        sys.exit("Django is not installed here. Run `make demo` or `make up`, which set everything up in .venv.")
+    from dashboard.env import SettingError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except SettingError as error:
+        sys.exit(f"compilewatch cannot start: {error}")
+
+
+if __name__ == "__main__":
+    main()
