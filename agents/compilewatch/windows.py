@@ -1,0 +1,137 @@
+"""Adding up: events into a window, and windows into a longer one; counts stay exact, samples are the first ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from compilewatch.lines import take
+from compilewatch.wire.report import MAX_COMPILES, MAX_FINDINGS, Compile, Fact, Finding, Gauges, Region, Report
+from compilewatch.wire.sketch import Sketch
+
+MAX_FACTS = 200
+MAX_WAITING = 5_000
+MORE = "more than one window holds"
+
+
+class EventLog:
+    """Events of the open window, appended from any thread, folded when the window closes."""
+
+    def __init__(self) -> None:
+        self.truncated = 0
+        self._compiles: list[Compile] = []
+        self._findings: list[Finding] = []
+        self._facts: list[Fact] = []
+
+    def compile(self, event: Compile) -> None:
+        """Keeps the compilation."""
+        self._keep(self._compiles, event)
+
+    def finding(self, event: Finding) -> None:
+        """Keeps the finding."""
+        self._keep(self._findings, event)
+
+    def fact(self, event: Fact) -> None:
+        """Keeps the fact."""
+        self._keep(self._facts, event)
+
+    def _keep(self, events: list[object] | list[Compile] | list[Finding] | list[Fact], event: object) -> None:
+        if len(events) < MAX_WAITING:
+            events.append(event)  # type: ignore[arg-type]
+        else:
+            self.truncated += 1
+
+    def close(self, report: Report) -> Report:
+        """Puts the events into the report, cut to what the wire allows."""
+        report.compiles = take(self._compiles)
+        report.findings = findings_merge(take(self._findings))
+        report.facts = take(self._facts)
+        self.truncated += cut(report)
+        return report
+
+
+def cut(report: Report) -> int:
+    """Cuts samples to the limits of the wire and answers how many fell away; the counts of findings stay exact."""
+    lost = max(0, len(report.compiles) - MAX_COMPILES) + max(0, len(report.facts) - MAX_FACTS)
+    del report.compiles[MAX_COMPILES:], report.facts[MAX_FACTS:]
+    kinds = len({finding.kind for finding in report.findings})
+    room = MAX_FINDINGS - kinds
+    if len(report.findings) > MAX_FINDINGS:
+        tail = report.findings[room:]
+        lost += len(tail)
+        rest = [Finding(finding.kind, MORE, "", finding.count) for finding in tail]
+        report.findings = findings_merge(report.findings[:room] + rest)
+    return lost
+
+
+def findings_merge(findings: Iterable[Finding]) -> list[Finding]:
+    """Like findings as one, with the sum of their counts, in the order of their first."""
+    merged: dict[tuple[str, str, str], Finding] = {}
+    for finding in findings:
+        known = merged.get((finding.kind, finding.text, finding.where))
+        if known is None:
+            merged[finding.kind, finding.text, finding.where] = Finding(finding.kind, finding.text, finding.where, finding.count)
+        else:
+            known.count += finding.count
+    return list(merged.values())
+
+
+def region_key(region: Region) -> tuple[str, str, str, str, bool]:
+    """What makes two regions the same one."""
+    return region.name, region.bucket, region.mode, region.runtime, region.outermost
+
+
+def regions_merge(regions: Iterable[Region]) -> list[Region]:
+    """Regions of one key as one; the given ones may be changed."""
+    merged: dict[tuple[str, str, str, str, bool], Region] = {}
+    for region in regions:
+        known = merged.setdefault(region_key(region), region)
+        if known is not region:
+            _region_add(known, region)
+    return list(merged.values())
+
+
+def _region_add(into: Region, other: Region) -> None:
+    for name in ("calls", "errors", "compiled", "partial", "unknown", "sampled"):
+        setattr(into, name, getattr(into, name) + getattr(other, name))
+    for cause, count in other.eager_by.items():
+        into.eager_by[cause] = into.eager_by.get(cause, 0) + count
+    if other.items is not None:
+        into.items = (into.items or 0.0) + other.items
+    into.latency = _sketch_add(into.latency, other.latency)
+    into.gpu = _sketch_add(into.gpu, other.gpu)
+    into.warmup = _sketch_add(into.warmup, other.warmup)
+
+
+def _sketch_add(into: Sketch | None, other: Sketch | None) -> Sketch | None:
+    if into is None or other is None:
+        return into or other
+    into.merge(other)
+    return into
+
+
+def reports_merge(first: Report, second: Report) -> tuple[Report, int]:
+    """Two windows in a row as one, and how many samples were cut for it; the given ones may be changed."""
+    merged = Report(
+        (first.seq[0], second.seq[1]),
+        (min(first.window[0], second.window[0]), max(first.window[1], second.window[1])),
+        regions_merge(first.regions + second.regions),
+        first.compiles + second.compiles,
+        findings_merge(first.findings + second.findings),
+        _gauges_merge(first.gauges, second.gauges),
+        first.facts + second.facts,
+        second.losses,
+    )
+    return merged, cut(merged)
+
+
+def _gauges_merge(first: Gauges, second: Gauges) -> Gauges:
+    """The later value where there is one; of a device the higher peak."""
+    latest = Gauges()
+    for field in fields(Gauges):
+        later, earlier = getattr(second, field.name), getattr(first, field.name)
+        setattr(latest, field.name, earlier if later is None or later == [] else later)
+    peaks = {device.index: device.peak for device in first.devices}
+    for device in latest.devices:
+        device.peak = max(filter(None, (device.peak, peaks.get(device.index))), default=device.peak)
+    return latest
