@@ -1,0 +1,65 @@
+# Two commands do everything on a machine with python3 (3.11 or later) and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+.PHONY: help demo up test test-sqlite test-postgresql check format bench gpu clean
+
+help:  ## this list
+	@echo "compilewatch"
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit("compilewatch needs Python 3.11 or later for the dashboard; this is " + sys.version.split()[0] + ". Choose another with make PYTHON=python3.12.") if sys.version_info < (3, 11) else None'
+	@echo "compilewatch: making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.dashboard: $(VENV)/.python requirements.txt agents/pyproject.toml
+	@echo "compilewatch: installing what the dashboard needs (first start only, about a minute)"
+	@$(BIN)/python -m pip install --disable-pip-version-check -q --progress-bar on -r requirements.txt
+	@$(BIN)/python -m pip install --disable-pip-version-check -q --no-deps -e ./agents
+	@touch $@
+
+$(VENV)/.tests: $(VENV)/.dashboard tests/requirements.txt
+	@echo "compilewatch: installing what the tests need (torch is the large part)"
+	@$(BIN)/python tests/install_torch.py
+	@$(BIN)/python -m pip install --disable-pip-version-check -q -r tests/requirements.txt
+	@touch $@
+
+demo: $(VENV)/.dashboard  ## a dashboard with a small simulated fleet whose newest version regresses (SQLite, one process)
+	@exec $(BIN)/python manage.py demo
+
+up: $(VENV)/.dashboard  ## a dashboard for real use (SQLite, one process, no simulated data)
+	@exec $(BIN)/python manage.py serve
+
+test: $(VENV)/.tests test-sqlite test-postgresql  ## every test, on SQLite and on PostgreSQL
+	@echo "compilewatch: every test passed"
+
+test-sqlite: $(VENV)/.tests
+	$(BIN)/python -m pytest tests
+
+test-postgresql: $(VENV)/.tests
+	COMPILEWATCH_TEST_DATABASE=postgresql $(BIN)/python -m pytest tests/dashboard tests/flow
+
+check: $(VENV)/.tests  ## lint, format, types, import directions, templates: exactly what CI checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy dashboard agents/compilewatch manage.py
+	$(BIN)/lint-imports --config .importlinter
+	$(BIN)/djlint --check --lint dashboard/ui/templates
+
+format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/djlint --reformat --quiet dashboard/ui/templates
+
+bench: $(VENV)/.tests  ## speed and memory, each beside a peer
+	$(BIN)/python -m tests.bench
+
+gpu:  ## the tests that need CUDA, on a machine with CUDA and its own torch
+	PYTHONPATH=agents $(PYTHON) -m pytest -c tests/gpu/pytest.ini --rootdir tests/gpu tests/gpu
+
+clean:  ## removes everything that the other commands made
+	rm -rf $(VENV) .var agents/*.egg-info agents/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

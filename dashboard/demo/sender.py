@@ -1,0 +1,146 @@
+"""Sends the simulated fleet's reports through the real report endpoint: the past first, then live."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import MAX_REPORTS, VERSION, Report, Request
+
+from dashboard.demo.fleet import SimulatedInstance
+
+LIVE_SECONDS = 10.0
+PER_MINUTE = 6
+RESUMED_WITHIN = 6 * 3600.0
+
+
+class DemoRefused(Exception):
+    """The dashboard did not acknowledge what the simulated fleet sent."""
+
+
+class Endpoint:
+    """A connection to the report endpoint that is kept open and opened again when it broke."""
+
+    def __init__(self, *, port: int, key: str) -> None:
+        self._port, self._key = port, key
+        self._connection: http.client.HTTPConnection | None = None
+
+    def send(self, instance: SimulatedInstance, reports: list[Report]) -> None:
+        """Sends up to 32 reports of one instance and checks that each was acknowledged; waits while the dashboard is busy."""
+        body = gzip.compress(dumps(Request(VERSION, time.time(), instance.identity, reports)), 1)
+        for _ in range(30):
+            status, answer = self._post(body)
+            if status == 200:
+                if answer.get("rejected"):
+                    raise DemoRefused(f"reports were rejected: {answer['rejected'][0]}")
+                return
+            if status not in (0, 429, 503):
+                raise DemoRefused(f"the endpoint answered {status}: {answer.get('detail', '')}")
+            time.sleep(1.0)
+        raise DemoRefused("the endpoint was busy for 30 s")
+
+    def _post(self, body: bytes) -> tuple[int, dict[str, list[object] | str]]:
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", "Content-Encoding": "gzip"}
+        try:
+            if self._connection is None:
+                self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
+            self._connection.request("POST", "/api/v1/reports", body, headers)
+            response = self._connection.getresponse()
+            return response.status, json.loads(response.read() or b"{}")
+        except (OSError, http.client.HTTPException, ValueError):
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+            return 0, {}
+
+
+def past(instance: SimulatedInstance, *, start_minute: int) -> Iterator[Report]:
+    """One window a minute from the instance's first minute to the start of the demo."""
+    for n in range(start_minute - instance.first_minute):
+        begin = (instance.first_minute + n) * 60.0
+        yield instance.report(seq=n + 1, start=begin, end=begin + 60.0)
+
+
+def live(instance: SimulatedInstance, *, start_minute: int, since: float, until: float) -> Iterator[Report]:
+    """Windows of 10 s since the start of the demo; whole minutes that were missed come merged, as after an outage."""
+    first_seq = start_minute - instance.first_minute + 1
+    begin = start_minute * 60.0
+    k, last = round((since - begin) / LIVE_SECONDS), int((until - begin) // LIVE_SECONDS)
+    while k < last:
+        span = PER_MINUTE if k % PER_MINUTE == 0 and last - k > 3 * PER_MINUTE else 1
+        report = instance.report(seq=first_seq + k, start=begin + k * LIVE_SECONDS, end=begin + (k + span) * LIVE_SECONDS)
+        yield replace(report, seq=(first_seq + k, first_seq + k + span - 1))
+        k += span
+
+
+def batches(reports: Iterator[Report]) -> Iterator[list[Report]]:
+    """The reports in requests of at most 32."""
+    batch: list[Report] = []
+    for report in reports:
+        batch.append(report)
+        if len(batch) == MAX_REPORTS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+class Progress:
+    """Where the demo stands, kept in a file so that the next start continues."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.start_minute = 0
+        self.seeded = False
+        self.sent_until = 0.0
+
+    def load(self, *, now: float) -> None:
+        """Continues a demo that stopped less than 6 h ago; otherwise begins a new fleet at the present minute."""
+        try:
+            found = json.loads(self._path.read_text())
+            self.start_minute, self.seeded, self.sent_until = int(found["start_minute"]), bool(found["seeded"]), float(found["sent_until"])
+        except (OSError, ValueError, KeyError, TypeError):
+            self.start_minute = 0
+        if self.start_minute == 0 or now - self.sent_until > RESUMED_WITHIN:
+            self.start_minute, self.seeded = int(now // 60), False
+            self.sent_until = self.start_minute * 60.0
+            self.save()
+
+    def save(self) -> None:
+        """Writes the file in one step."""
+        made = self._path.with_suffix(".new")
+        made.write_text(json.dumps({"start_minute": self.start_minute, "seeded": self.seeded, "sent_until": self.sent_until}))
+        made.replace(self._path)
+
+
+def seed(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, *, tell: Callable[[int, int], None]) -> int:
+    """Sends the past of every instance; returns the number of reports. `tell(done, total)` is called after each request."""
+    total = sum(progress.start_minute - instance.first_minute for instance in fleet)
+    done = 0
+    for instance in fleet:
+        for batch in batches(past(instance, start_minute=progress.start_minute)):
+            endpoint.send(instance, batch)
+            done += len(batch)
+            tell(done, total)
+    progress.seeded = True
+    progress.save()
+    return total
+
+
+def keep_sending(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, stopping: threading.Event) -> None:
+    """Sends live windows until told to stop."""
+    while not stopping.is_set():
+        until = time.time() // LIVE_SECONDS * LIVE_SECONDS
+        for instance in fleet:
+            for batch in batches(live(instance, start_minute=progress.start_minute, since=progress.sent_until, until=until)):
+                endpoint.send(instance, batch)
+        progress.sent_until = max(progress.sent_until, until)
+        progress.save()
+        stopping.wait(LIVE_SECONDS - time.time() % LIVE_SECONDS + 0.2)

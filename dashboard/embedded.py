@@ -1,0 +1,102 @@
+"""The embedded mode: web server, Celery worker threads and beat in one process, on SQLite, without Redis."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from celery import beat
+from celery.app.trace import setup_worker_optimizations
+from celery.worker import WorkController, state
+from waitress.server import create_server
+
+from dashboard.celery import app as celery_app
+
+logger = logging.getLogger(__name__)
+
+
+class PortTaken(Exception):
+    """Another process listens on the port that was asked for."""
+
+
+def port_claim(*, host: str, port: int) -> socket.socket:
+    """A listening socket, bound before anything slow starts; raises PortTaken with a sentence."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise PortTaken(f"port {port} is taken by another process; stop it, or choose another with COMPILEWATCH_PORT={port + 1}") from error
+    return listener
+
+
+class Embedded:
+    """The running parts, started together and stopped together."""
+
+    def __init__(self, *, application: Any, listener: socket.socket, threads: int = 8) -> None:
+        self._server = create_server(
+            application,
+            sockets=[listener],
+            threads=threads,
+            ident="compilewatch",
+            clear_untrusted_proxy_headers=True,
+            max_request_body_size=2 << 20,
+            channel_timeout=30,
+        )
+        setup_worker_optimizations(celery_app)
+        self._worker = WorkController(
+            app=celery_app,
+            pool_cls="threads",
+            concurrency=2,
+            hostname="embedded",
+            without_gossip=True,
+            without_mingle=True,
+            loglevel="WARNING",
+        )
+        self._beat = beat.Service(celery_app, scheduler_cls=beat.Scheduler, max_interval=1)
+        self._threads = [
+            threading.Thread(target=self._guarded(self._serve), name="compilewatch-web", daemon=True),
+            threading.Thread(target=self._guarded(self._worker.start), name="compilewatch-worker", daemon=True),
+            threading.Thread(target=self._guarded(lambda: self._beat.start(embedded_process=False)), name="compilewatch-beat", daemon=True),
+        ]
+        self._stopping = threading.Event()
+        self.failed = threading.Event()
+
+    def start(self) -> None:
+        """Starts serving, working and sweeping; returns at once."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, *, timeout: float = 2.0) -> None:
+        """Stops taking work, lets what runs finish within the timeout (seconds), and closes."""
+        self._stopping.set()
+        self._beat.stop(wait=False)
+        state.should_stop = 0
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _serve(self) -> None:
+        server = self._server
+        while not self._stopping.is_set():
+            server.asyncore.loop(timeout=0.5, map=server._map, use_poll=server.adj.asyncore_use_poll, count=1)
+        server.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
+        server.close()
+
+    def _guarded(self, run: Callable[[], Any]) -> Callable[[], None]:
+        def guarded() -> None:
+            try:
+                with contextlib.suppress(SystemExit):
+                    run()
+            except Exception:
+                logger.exception("a part of the embedded server ended")
+                self.failed.set()
+
+        return guarded

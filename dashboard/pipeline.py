@@ -1,0 +1,36 @@
+"""The stages of the line, their tasks and how often each is swept: the whole flow on one screen.
+
+    reports -> ingest (the web process) -> inbox rows
+    inbox rows -> fold   -> minutes, compile events, findings, deployments
+    minutes    -> judge  -> verdicts
+    verdicts   -> alert  -> alerts and deliveries that are owed
+    deliveries -> deliver -> Slack, webhooks
+
+A stage hands rows to the next. A finished stage nudges the next one by its task name; a lost nudge costs one interval, never data.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A task that drains what its table says; `every` is the sweep interval in seconds."""
+
+    name: str
+    task: str
+    every: float
+
+
+STAGES = (
+    Stage("fold", "dashboard.fleet.tasks.fold", 2),
+    Stage("deployments", "dashboard.fleet.tasks.deployments", 10),
+    Stage("judge", "dashboard.regressions.tasks.judge", 5),
+    Stage("alert", "dashboard.alerts.tasks.sweep", 5),
+    Stage("deliver", "dashboard.alerts.tasks.deliver", 2),
+    Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
+    Stage("slots", "dashboard.common.tasks.slots", 3600),
+)
+
+BEAT_SCHEDULE = {
+    stage.name: {"task": stage.task, "schedule": stage.every, "options": {"expires": max(stage.every, 10)}} for stage in STAGES
+}

@@ -1,0 +1,88 @@
+"""`manage.py demo`: the embedded dashboard with a small simulated fleet whose newest version regresses."""
+
+import secrets
+import sys
+import threading
+import time
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandParser
+
+from dashboard.accounts.services import user_create
+from dashboard.demo.fleet import fleet, instances
+from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
+from dashboard.projects.models import Project, Role
+from dashboard.projects.services import key_create, key_revoke, member_add, project_create
+from dashboard.regressions.judge.settings import PRODUCTION
+from dashboard.ui.management.commands.serve import embedded_run, embedded_start
+
+PROJECT = "demo"
+KEY_NAME = "simulated fleet"
+
+
+class Command(BaseCommand):
+    """Everything it shows comes from the simulator, through the real endpoint, fold, judge and alerts."""
+
+    help = __doc__ or ""
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=settings.ENV.port, help="default COMPILEWATCH_PORT or 8000")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        began = time.monotonic()
+        server = embedded_start(self, host="127.0.0.1", port=options["port"])
+        project, password = demo_project()
+        progress = Progress(settings.ENV.data / "demo.json")
+        progress.load(now=time.time())
+        models = fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
+        simulated = instances(models, start_minute=progress.start_minute)
+        endpoint = Endpoint(port=options["port"], key=simulator_key(project))
+        if not progress.seeded:
+            self.stdout.write("compilewatch: sending 24 h of a simulated fleet of three models through the report endpoint")
+            count = seed(simulated, endpoint, progress, tell=self.tell)
+            self.stdout.write(f"\rcompilewatch: {count:,} simulated reports acknowledged, {time.monotonic() - began:.0f} s after the start")
+        self.say_where(password)
+        stopping = threading.Event()
+        arguments = (simulated, endpoint, progress, stopping)
+        threading.Thread(target=keep_sending, args=arguments, name="compilewatch-demo", daemon=True).start()
+        embedded_run(server, stopping=stopping)
+
+    def tell(self, done: int, total: int) -> None:
+        """One line that rewrites itself on a terminal, a line per tenth elsewhere."""
+        if sys.stdout.isatty():
+            self.stdout.write(f"\rcompilewatch: {done:,} of {total:,} reports", ending="")
+        elif done * 10 // total != (done - 32) * 10 // total:
+            self.stdout.write(f"compilewatch: {done:,} of {total:,} reports")
+        self.stdout.flush()
+
+    def say_where(self, password: str | None) -> None:
+        """The address, and the password at the first start."""
+        self.stdout.write("")
+        self.stdout.write(f"  open      {settings.BASE_URL}")
+        self.stdout.write(f"  sign in   demo / {password}" if password else "  sign in   demo, with the password shown at the first start")
+        self.stdout.write("  watch     ranker: its newest version is slower and partly eager; a roll-back alert opens within 2 minutes")
+        self.stdout.write("  stop      Ctrl-C       remove everything: make clean")
+        self.stdout.write("")
+        self.stdout.flush()
+
+
+def demo_project() -> tuple[Project, str | None]:
+    """The demo's project and, at the first start, the new user's password."""
+    project = Project.objects.filter(slug=PROJECT).first() or project_create(name="Simulated fleet", slug=PROJECT)
+    if get_user_model().objects.filter(username="demo").exists():
+        return project, None
+    password = secrets.token_urlsafe(12)
+    user = user_create(username="demo", password=password)
+    member_add(project=project, user=user, role=Role.ADMIN)
+    return project, password
+
+
+def simulator_key(project: Project) -> str:
+    """A fresh ingest key for this start; those of earlier starts are revoked."""
+    for key in project.keys.filter(name=KEY_NAME, revoked_at=None):
+        key_revoke(key=key)
+    _, text = key_create(project=project, kind="ing", name=KEY_NAME)
+    return text

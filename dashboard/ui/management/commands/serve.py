@@ -1,0 +1,71 @@
+"""`manage.py serve`: the embedded dashboard, everything in one process, until Ctrl-C."""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from dashboard.embedded import Embedded, PortTaken, port_claim
+from dashboard.env import SettingError
+
+
+class Command(BaseCommand):
+    """Serves on 127.0.0.1; any other address is refused while nobody can sign in with a password."""
+
+    help = __doc__ or ""
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
+        parser.add_argument("--port", type=int, default=settings.ENV.port, help="default COMPILEWATCH_PORT or 8000")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        server = embedded_start(self, host=options["host"], port=options["port"])
+        self.stdout.write(f"compilewatch: {settings.BASE_URL}   Ctrl-C stops it")
+        if not get_user_model().objects.exists():
+            self.stdout.write("compilewatch: nobody can sign in yet; in another terminal: .venv/bin/python manage.py setup_project")
+        self.stdout.flush()
+        embedded_run(server)
+
+
+def embedded_start(command: BaseCommand, *, host: str, port: int) -> Embedded:
+    """Claims the port, brings the database up to date and starts every part."""
+    if not settings.EMBEDDED:
+        raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat as processes of their own (see docker/README.md).")
+    try:
+        listener = port_claim(host=host, port=port)
+    except PortTaken as error:
+        raise SettingError(str(error)) from error
+    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+    call_command("migrate", verbosity=0, interactive=False)
+    if host not in ("127.0.0.1", "localhost") and not get_user_model().objects.exists():
+        raise CommandError(
+            f"--host {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
+        )
+    from dashboard.wsgi import application  # noqa: PLC0415 - the static folder must exist before the application looks at it
+
+    server = Embedded(application=application, listener=listener)
+    server.start()
+    return server
+
+
+def embedded_run(server: Embedded, *, stopping: threading.Event | None = None) -> None:
+    """Waits for Ctrl-C or SIGTERM, then stops everything within 3 s."""
+    stop = stopping or threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.wait(0.5):
+        if server.failed.is_set():
+            break
+    stop.set()
+    server.stop()
+    sys.stdout.flush()
+    # Pool threads of Celery would hold the interpreter open; every acknowledged report is already on disk.
+    os._exit(1 if server.failed.is_set() else 0)

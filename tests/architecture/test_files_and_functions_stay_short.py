@@ -1,0 +1,43 @@
+"""Files have at most 300 lines and functions at most 40; an exception is listed with its reason."""
+
+import ast
+
+from tests.architecture.tree import REPOSITORY, python_files
+
+MAX_FILE, MAX_FUNCTION = 300, 40
+LONG_FILES: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {}
+FOLDERS = ("agents", "dashboard", "tests")
+
+
+def test_files_stay_short() -> None:
+    found = {}
+    for folder in FOLDERS:
+        for file in python_files(REPOSITORY / folder):
+            name, lines = str(file.relative_to(REPOSITORY)), len(file.read_text().splitlines())
+            if lines > MAX_FILE and name not in LONG_FILES:
+                found[name] = lines
+    assert not found
+
+
+def test_functions_stay_short() -> None:
+    found = {}
+    for folder in FOLDERS:
+        for file in python_files(REPOSITORY / folder):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                    name = f"{file.relative_to(REPOSITORY)}:{node.name}"
+                    if lines > MAX_FUNCTION and name not in LONG_FUNCTIONS:
+                        found[name] = lines
+    assert not found
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [
+        str(file.relative_to(REPOSITORY))
+        for folder in FOLDERS
+        for file in python_files(REPOSITORY / folder)
+        if file.read_text().strip() and not ast.get_docstring(ast.parse(file.read_text()))
+    ]
+    assert not silent
