@@ -17,22 +17,52 @@ class AlertState(models.TextChoices):
     RESOLVED = "resolved", "Resolved"
 
 
+class AlertOutcome(models.TextChoices):
+    """How an alert ended."""
+
+    ROLLED_BACK = "rolled_back", "Rolled back"
+    REPLACED = "replaced", "Replaced by a later version"
+    STOPPED = "stopped", "No traffic any more"
+    RECOVERED = "recovered", "Recovered by itself"
+    RESOLVED = "resolved", "Resolved by a person"
+    DISMISSED = "dismissed", "False alarm"
+
+
+class EventKind(models.TextChoices):
+    """What a line of the time line tells."""
+
+    OPENED = "opened", "Opened"
+    VERDICT = "verdict", "Verdict changed"
+    EVIDENCE = "evidence", "More evidence"
+    ACKNOWLEDGED = "acknowledged", "Acknowledged"
+    SNOOZED = "snoozed", "Snoozed"
+    REOPENED = "reopened", "Open again"
+    RESOLVED = "resolved", "Resolved"
+    DISMISSED = "dismissed", "False alarm"
+    DELIVERED = "delivered", "Delivered"
+    FAILED = "failed", "Not delivered"
+    ROLLBACK_SEEN = "rollback_seen", "Rolled back"
+
+
 class Alert(models.Model):
-    """One per deployment and cause."""
+    """One per deployment and cause; whoever changes it holds its project's row."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="alerts")
     number = models.IntegerField(help_text="Counts within the project: A-418.")
     cause = models.CharField(max_length=64, default="regression")
     state = models.CharField(max_length=16, choices=AlertState.choices, default=AlertState.OPEN)
-    severity = models.CharField(max_length=16, help_text="The verdict it stands for now.")
+    verdict = models.ForeignKey(
+        Verdict, null=True, on_delete=models.SET_NULL, related_name="+", help_text="The newest one in the time line."
+    )
+    severity = models.CharField(max_length=16, help_text="The bad verdict it stands for: WATCH or ROLL BACK.")
     worst = models.CharField(max_length=16, help_text="The worst verdict it ever stood for.")
     title = models.TextField()
     opened_at = models.DateTimeField()
     acknowledged_at = models.DateTimeField(null=True)
     snoozed_until = models.DateTimeField(null=True)
     resolved_at = models.DateTimeField(null=True)
-    outcome = models.CharField(max_length=32, default="", help_text="rolled_back, recovered, dismissed; empty while it is not known.")
+    outcome = models.CharField(max_length=32, default="", choices=AlertOutcome.choices, help_text="Empty while it is not known.")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
@@ -49,15 +79,14 @@ class AlertEvent(models.Model):
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField()
-    kind = models.CharField(
-        max_length=32, help_text="opened, verdict, acknowledged, snoozed, resolved, dismissed, note, delivered, failed, rollback_seen."
-    )
+    kind = models.CharField(max_length=32, choices=EventKind.choices)
     text = models.TextField()
     verdict = models.ForeignKey(Verdict, null=True, on_delete=models.SET_NULL, related_name="+")
     actor_name = models.CharField(max_length=150, default="")
 
     class Meta:
         db_table = "alert_event"
+        constraints = [models.UniqueConstraint(fields=["alert", "kind", "verdict"], name="one_event_per_verdict")]
         indexes = [models.Index(fields=["alert", "at"], name="alert_event_by_time")]
 
 
@@ -72,6 +101,7 @@ class Channel(models.Model):
     secret_previous = models.TextField(default="", help_text="The one before, while it is rotated.")
     enabled = models.BooleanField(default=True)
     disabled_reason = models.TextField(default="")
+    not_before = models.DateTimeField(null=True, help_text="The next moment it may be sent to: its pace, or what it asked for.")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -79,7 +109,7 @@ class Channel(models.Model):
 
 
 class Rule(models.Model):
-    """Which alerts go to which channels; a project without rules sends everything everywhere."""
+    """Which alerts go to which channels, an empty list meaning any; a project without rules sends ROLL BACK to every channel."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="rules")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="rules")
@@ -95,18 +125,36 @@ class Rule(models.Model):
         db_table = "alert_rule"
 
 
+class DeliveryState(models.TextChoices):
+    """How far a message got."""
+
+    WAITING = "waiting", "Waiting"
+    DELIVERED = "delivered", "Delivered"
+    DEAD = "dead", "Given up"
+    MERGED = "merged", "Merged into a later message"
+
+
+class DeliveryKind(models.TextChoices):
+    """What a message is about."""
+
+    OPENED = "opened", "Opened"
+    CHANGED = "changed", "Changed"
+    RESOLVED = "resolved", "Resolved"
+    TEST = "test", "Test"
+
+
 class Delivery(models.Model):
     """A message to one channel, from the moment it is owed until it is delivered or given up."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
     alert = models.ForeignKey(Alert, null=True, on_delete=models.CASCADE, related_name="deliveries")
-    kind = models.CharField(max_length=32, help_text="opened, changed, resolved, test.")
-    message_id = models.CharField(max_length=64, unique=True)
-    payload = models.JSONField()
-    state = models.CharField(max_length=16, default="waiting", help_text="waiting, delivered, dead, merged.")
+    kind = models.CharField(max_length=32, choices=DeliveryKind.choices)
+    message_id = models.CharField(max_length=64, unique=True, help_text="Made from alert, channel and event: the same event is owed once.")
+    facts = models.JSONField(help_text="What there is to tell, as it was when the event happened; the channel puts it into words.")
+    state = models.CharField(max_length=16, default=DeliveryState.WAITING, choices=DeliveryState.choices)
     attempts = models.SmallIntegerField(default=0)
-    next_attempt_at = models.DateTimeField(db_index=True)
+    next_attempt_at = models.DateTimeField()
     leased_until = models.DateTimeField(null=True)
     last_status = models.IntegerField(null=True)
     last_answer = models.TextField(default="")
@@ -115,7 +163,23 @@ class Delivery(models.Model):
 
     class Meta:
         db_table = "alert_delivery"
-        indexes = [models.Index(fields=["state", "next_attempt_at"], name="delivery_due")]
+        indexes = [
+            models.Index(fields=["channel", "id"], condition=models.Q(state="waiting"), name="delivery_waiting"),
+            models.Index(fields=["project", "-created_at"], name="delivery_by_project"),
+        ]
+
+
+class DeliveryAttempt(models.Model):
+    """One try to deliver a message; a try without an end was cut off with its worker."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="tries")
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    status = models.IntegerField(null=True)
+    answer = models.TextField(default="")
+
+    class Meta:
+        db_table = "alert_delivery_attempt"
 
 
 class RollbackGuide(models.Model):
