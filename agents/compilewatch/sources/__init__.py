@@ -12,8 +12,7 @@ Answer = tuple[str, str]
 
 SOURCES = (
     "compilations:Compilations",
-    "caches:Caches",
-    "graph_breaks:GraphBreaks",
+    "limits:Limits",
     "fallbacks:Fallbacks",
     "compiled_calls:CompiledCalls",
     "cuda_graphs:CudaGraphs",

@@ -1,0 +1,104 @@
+"""Frames that run eager from now on: torch says so once, most of it to its log alone, and nothing afterwards."""
+
+from __future__ import annotations
+
+import logging
+import re
+import weakref
+from typing import Any
+
+from compilewatch.recorder import Recorder
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.places import Place, compiling_locals
+from compilewatch.sources.records import Frame, frame_of
+from compilewatch.sources.texts import guard_reason, short_path
+
+LOGGER = "torch._dynamo.convert_frame"
+_LIMIT_MESSAGE = "torch._dynamo hit config."
+_FUNCTION = re.compile(r"'(?P<name>.*)' \((?P<file>.*):(?P<line>\d+)\)$", re.DOTALL)
+_LATCHES: weakref.WeakKeyDictionary[Recorder, Latches] = weakref.WeakKeyDictionary()
+
+
+class Latches:
+    """Which frames are latched, so that the two ways to learn of one tell it once. One per recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = weakref.ref(recorder)
+        self._causes: dict[Frame, str] = {}
+        self._names: dict[str, Frame] = {}
+
+    @classmethod
+    def of(cls, recorder: Recorder) -> Latches:
+        return _LATCHES.setdefault(recorder, cls(recorder))
+
+    def latch(self, frame: Frame, cause: str, **data: Any) -> None:
+        """The frame runs eager because of `cause`; who tells it first is the one who knows most."""
+        recorder = self._recorder()
+        if recorder is None or not frame.name:
+            return
+        self._causes[frame] = cause
+        recorder.latch(self._name(frame), cause, file=frame.file, line=frame.line, **data)
+
+    def compiled_again(self, frame: Frame) -> None:
+        """A latched frame compiles from the start only after a reset, which released every frame."""
+        recorder = self._recorder()
+        if recorder is not None and frame in self._causes:
+            self._causes.clear()
+            self._names.clear()
+            recorder.unlatch()
+
+    def _name(self, frame: Frame) -> str:
+        """The function's name; two functions of one name are told apart by their places."""
+        owner = self._names.setdefault(frame.name, frame)
+        return frame.name if owner == frame else f"{frame.name} ({frame.file}:{frame.line})"
+
+
+class Limits(Source):
+    """Listens to torch's warning that a frame reached its recompile limit."""
+
+    name = "recompile_limit"
+    module = "torch._dynamo.convert_frame"
+
+    def __init__(self) -> None:
+        self._handler: _Handler | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        logger = logging.getLogger(LOGGER)
+        if self._handler is None:
+            self._handler = _Handler(recorder)
+            logger.addHandler(self._handler)
+        if not logger.isEnabledFor(logging.WARNING):
+            return "partly", "torch's warnings are switched off: a limit is seen in its compilation record, without its name"
+        return "yes", ""
+
+    def uninstall(self) -> None:
+        if self._handler is not None:
+            logging.getLogger(LOGGER).removeHandler(self._handler)
+            self._handler = None
+
+
+class _Handler(logging.Handler):
+    """Takes the one kind of message it knows and never lets an error out: the logger runs inside the job's call."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(logging.WARNING)
+        self._recorder = recorder
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            if isinstance(record.msg, str) and record.msg.startswith(_LIMIT_MESSAGE) and isinstance(record.args, tuple):
+                self._limit(*record.args[:4])
+        except Exception as error:  # noqa: BLE001 - the log is written inside the job's call
+            self._recorder.internal_error(error)
+
+    def _limit(self, limit_name: object, limit: Any, function: object, reason: object) -> None:
+        compiling = compiling_locals()
+        if compiling.get("one_graph"):
+            return  # with fullgraph torch raises instead of running eager
+        frame = frame_of(None, compiling)
+        match = _FUNCTION.search(str(function))
+        if not frame.name and match:
+            line = int(match["line"])
+            frame = Frame(match["name"], Place(short_path(match["file"]), line, match["name"]))
+        text = guard_reason(str(reason)) if reason else ""
+        Latches.of(self._recorder).latch(frame, "limit", limit_name=str(limit_name), limit=int(limit), reason=text)

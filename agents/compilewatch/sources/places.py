@@ -1,0 +1,66 @@
+"""Places in the user's own code: the first frame that belongs neither to torch nor to an installed package."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from compilewatch.sources.texts import short_path
+
+_COMPILING_FILE = "torch/_dynamo/convert_frame.py"
+_PACKAGE_FOLDERS = ("/site-packages/", "/dist-packages/")
+_OWN_FOLDER = Path(__file__).resolve().parent.parent.as_posix() + "/"
+_STANDARD_LIBRARY = Path(os.__file__).parent.as_posix() + "/"
+
+
+class Place(NamedTuple):
+    """A line of a function, with the file's path already cut for the wire."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+def is_installed(filename: str) -> bool:
+    path = filename.replace("\\", "/")
+    if path.startswith(("<frozen", "<eval_with_key", _OWN_FOLDER, _STANDARD_LIBRARY)) or any(folder in path for folder in _PACKAGE_FOLDERS):
+        return True
+    torch = getattr(sys.modules.get("torch"), "__file__", None)
+    return torch is not None and path.startswith(Path(torch).parent.as_posix() + "/")
+
+
+def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
+    """The first of `(file, line, function)`, innermost first, outside torch and installed packages; else the innermost one."""
+    innermost: Place | None = None
+    for filename, line, function in frames:
+        if not is_installed(filename):
+            return Place(short_path(filename), line, function)
+        innermost = innermost or Place(short_path(filename), line, function)
+    return innermost
+
+
+def compiling_locals() -> Mapping[str, Any]:
+    """The locals of torch's `_compile` on this thread (`code`, `one_graph`, ...), seen from a hook that it calls; empty outside one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_compile" and frame.f_code.co_filename.replace("\\", "/").endswith(_COMPILING_FILE):
+            return frame.f_locals
+        frame = frame.f_back
+    return {}
+
+
+def calling_place() -> Place | None:
+    """The user's innermost frame on this thread right now."""
+    frames: list[tuple[str, int, str]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return user_place(frames)

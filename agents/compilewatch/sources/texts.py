@@ -1,0 +1,67 @@
+"""What a text from torch may say once it leaves the process: no source lines, no addresses, no absolute paths, no long numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from compilewatch.wire.report import MAX_REASON, MAX_TEXT
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
+_LONG_NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w])")
+_PATH = re.compile(r"(?<![\w.:])/(?:[^\s'\"<>:,()\[\]]+/)+[^\s'\"<>:,()\[\]]*")
+_COMPILE_ID = re.compile(r"^(?:\[?!?\d+/)?\d+/\d+\]?(?:_\d+)?:\s*")
+_EXPECTED = re.compile(r"expected (\S+?), (actual|got) ([^\s,]+)")
+_SPACES = re.compile(r"\s+")
+_PACKAGE_FOLDERS = ("site-packages/", "dist-packages/")
+
+
+def short_path(path: str) -> str:
+    """A file's path from its package or the working folder on; temporary files lose their folder."""
+    path = path.replace(os.sep, "/")
+    for marker in _PACKAGE_FOLDERS:
+        _, found, tail = path.rpartition(marker)
+        if found:
+            return tail
+    for root in (str(Path.cwd()), *sys.path):
+        folder = root.replace(os.sep, "/").rstrip("/") + "/"
+        if len(folder) > 1 and path.startswith(folder):
+            return path[len(folder) :]
+    if path.startswith(tempfile.gettempdir().replace(os.sep, "/") + "/"):
+        return "<tmp>/" + path.rpartition("/")[2]
+    return path.rpartition("/")[2]
+
+
+def normal(text: str, limit: int = MAX_TEXT) -> str:
+    """One line that reads the same in every process that met the same thing."""
+    text = _ADDRESS.sub("0x*", text[: 4 * MAX_REASON])
+    text = _PATH.sub(lambda match: short_path(match.group()), text)
+    text = _LONG_NUMBER.sub("#", text)
+    return _SPACES.sub(" ", text).strip()[:limit]
+
+
+def guard_reason(reason: str) -> str:
+    """Why a guard failed: torch appends the user's source line after `#`, which must stay in the process."""
+    first = reason.strip().split("\n", 1)[0]
+    return normal(_COMPILE_ID.sub("", first.split("  #", 1)[0]), MAX_REASON)
+
+
+def guard_group(reason: str) -> str:
+    """The guard that failed, whatever value it met: the text that groups recompiles."""
+    return _EXPECTED.sub(r"expected *, \2 *", guard_reason(reason))[:MAX_TEXT]
+
+
+def break_reason(reason: str) -> str:
+    """What broke the graph: torch's first line and its explanation, without hints and developer context."""
+    lines = [line.strip() for line in reason.strip().splitlines()]
+    first = lines[0] if lines else ""
+    explanations = [line for line in lines[1:] if line.startswith("Explanation:")]
+    return normal(f"{first}. {explanations[0]}" if explanations else first)
+
+
+def error_reason(reason: str) -> str:
+    """What failed: the text before torch quotes the user's code."""
+    return normal(reason.split("from user code", 1)[0].split("Traceback (most recent call last)", 1)[0])

@@ -1,0 +1,85 @@
+"""The model both examples run: a small transformer that scores token sequences, and the ways a later version of it gets worse."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+VOCABULARY = 4096
+BATCHES = (2, 4, 8)
+SHORTEST, LONGEST = 34, 60
+
+
+class Block(nn.Module):
+    """Attention and a feed-forward layer, each on a normalised input and added to it."""
+
+    def __init__(self, width: int, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.qkv(self.before(x)).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = (part.transpose(1, 2) for part in parts.unbind(2))
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(functional.gelu(self.up(self.after(x))))
+
+
+class Ranker(nn.Module):
+    """Scores each sequence of a batch; `checked` looks at the activations on the way, which costs a graph break a layer."""
+
+    def __init__(self, width: int, layers: int, checked: bool) -> None:
+        super().__init__()
+        self.checked = checked
+        self.embed = nn.Embedding(VOCABULARY, width)
+        self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
+        self.score = nn.Linear(width, 1)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = block(x)
+            if self.checked and x.abs().max().item() > 1e4:
+                print("activations are growing")
+        scores: torch.Tensor = self.score(x.mean(1)).squeeze(-1)
+        return scores
+
+
+def build(options: argparse.Namespace) -> Ranker:
+    """The model of this version, with its fault inside."""
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    layers = 4 if options.fault == "slow" else 2
+    return Ranker(options.width, layers, checked=options.fault == "graph-break").to(options.device)
+
+
+def compile_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What this version hands to torch.compile: one graph a shape, which is right as long as sequences are padded."""
+    chosen: dict[str, Any] = {"dynamic": False, "backend": options.backend}
+    if options.mode != "default":
+        chosen["mode"] = options.mode
+    return chosen
+
+
+def batches(options: argparse.Namespace) -> Iterator[torch.Tensor]:
+    """Token batches for ever: padded to one length, unless this version forgot to pad."""
+    chance = torch.Generator().manual_seed(options.seed)
+
+    def pick(low: int, high: int) -> int:
+        return int(torch.randint(low, high, (), generator=chance))
+
+    while True:
+        size = BATCHES[pick(0, len(BATCHES))]
+        length = pick(SHORTEST, LONGEST + 1)
+        tokens = torch.randint(1, VOCABULARY, (size, length), generator=chance)
+        yield tokens if options.fault == "shapes" else functional.pad(tokens, (0, LONGEST - length))

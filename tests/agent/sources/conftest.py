@@ -1,0 +1,77 @@
+"""Real torch on CPU with the sources installed, and a recorder that keeps what they say."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from compilewatch.recorder import Recorder
+from compilewatch.sources import SOURCES, Answer, Source, load
+from compilewatch.wire.report import Compile, Fact, Finding, Report
+
+BOUND = (
+    "torch._dynamo.utils",
+    "torch._dynamo.convert_frame",
+    "torch._dynamo.eval_frame",
+    "torch._inductor.graph",
+    "torch._inductor.cudagraph_utils",
+)
+HERE = "compilations limits fallbacks compiled_calls cuda_graphs".split()
+
+
+class Seen:
+    """The sources of compile facts, installed, and what they recorded since the last look."""
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+        self.recorder.start()
+        self.sources: list[Source] = [load(entry) for entry in SOURCES if entry.split(":")[0] in HERE]
+        self.answers: dict[str, Answer] = {source.name: source.install(self.recorder) for source in self.sources}
+        self.reports: list[Report] = []
+
+    def look(self) -> Report:
+        """Closes the window; errors of the agent's own fail the test that caused them."""
+        assert self.recorder.internal_errors == 0, self.recorder.last_error
+        return self.look_despite_errors()
+
+    def look_despite_errors(self) -> Report:
+        return self.recorder.close(1, 0.0, 1.0)
+
+    def compiles(self) -> list[Compile]:
+        return self.look().compiles
+
+    def uninstall(self) -> None:
+        for source in self.sources:
+            source.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def torch_from_the_start() -> Iterator[None]:
+    """Each test meets a torch that has compiled nothing, with its settings as torch has them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in BOUND:
+            importlib.import_module(name)
+        import torch
+
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(), torch._inductor.config.patch():
+            yield
+        torch._dynamo.reset()
+
+
+@pytest.fixture
+def seen() -> Iterator[Seen]:
+    watcher = Seen()
+    yield watcher
+    watcher.uninstall()
+
+
+def found(report: Report, kind: str) -> list[Finding]:
+    return [finding for finding in report.findings if finding.kind == kind]
+
+
+def latched(report: Report) -> list[Fact]:
+    return [fact for fact in report.facts if fact.kind == "latched_eager"]

@@ -1,0 +1,79 @@
+"""Torch warns once that a frame is at its limit and is silent afterwards: the frame stays told as eager."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from tests.agent.sources.conftest import Seen, latched
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def exceed(limit: int = 2) -> None:
+    with torch._dynamo.config.patch(recompile_limit=limit):
+        compiled = torch.compile(scaled, backend="eager", dynamic=False)
+        for length in range(2, 2 + limit + 4):
+            compiled(torch.ones(length))
+
+
+def test_the_limit_is_told_once_with_its_name_and_the_last_reason(seen: Seen) -> None:
+    exceed(limit=2)
+    report = seen.look()
+    (fact,) = latched(report)
+    assert fact.data == {
+        "frame": "scaled",
+        "cause": "limit",
+        "file": "tests/agent/sources/test_a_frame_over_the_recompile_limit_is_latched.py",
+        "line": scaled.__code__.co_firstlineno,
+        "limit_name": "recompile_limit",
+        "limit": 2,
+        "reason": "tensor 'x' size mismatch at index 0. expected 3, actual 4",
+    }
+    assert report.gauges.degraded_frames == 1
+
+
+def test_the_refused_attempt_is_a_skipped_recompile(seen: Seen) -> None:
+    exceed(limit=2)
+    assert [(compile.kind, compile.outcome) for compile in seen.compiles()] == [
+        ("first", "ok"),
+        ("recompile", "ok"),
+        ("recompile", "skipped"),
+    ]
+
+
+def test_the_limit_is_still_seen_when_torch_logs_nothing(seen: Seen) -> None:
+    logger = logging.getLogger("torch._dynamo.convert_frame")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        exceed(limit=2)
+    finally:
+        logger.setLevel(level)
+    (fact,) = latched(seen.look())
+    assert (fact.data["frame"], fact.data["cause"]) == ("scaled", "limit")
+    assert "limit_name" not in fact.data
+
+
+def test_after_a_reset_the_frame_may_latch_again(seen: Seen) -> None:
+    exceed()
+    torch._dynamo.reset()
+    torch.compile(scaled, backend="eager", dynamic=False)(torch.ones(2))
+    assert seen.look().gauges.degraded_frames == 0
+    torch._dynamo.reset()
+    exceed()
+    assert len(latched(seen.look())) == 1
+
+
+def test_with_fullgraph_torch_raises_and_nothing_is_latched(seen: Seen) -> None:
+    compiled = torch.compile(scaled, backend="eager", dynamic=False, fullgraph=True)
+    with torch._dynamo.config.patch(recompile_limit=1):
+        compiled(torch.ones(2))
+        with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
+            compiled(torch.ones(3))
+    report = seen.look()
+    assert latched(report) == []
+    assert report.compiles[-1].outcome == "raised"

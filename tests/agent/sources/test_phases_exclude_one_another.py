@@ -1,0 +1,55 @@
+"""Phases are exclusive: their sum is at most the total, and the inner timer's time is not the outer one's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from compilewatch.sources.phases import PhaseClock, phases_of_record
+from tests.agent.sources.conftest import Seen
+
+
+def test_time_counts_for_the_innermost_open_phase() -> None:
+    clock = PhaseClock()
+    clock.begin("entire_frame_compile", 0.0)
+    clock.begin("backend_compile", 1.0)
+    clock.begin("a timer nobody maps", 1.5)
+    clock.begin("inductor_compile", 2.0)
+    clock.end("inductor_compile", 5.0)
+    clock.end("a timer nobody maps", 5.5)
+    clock.end("backend_compile", 6.0)
+    clock.end("entire_frame_compile", 6.5)
+    assert clock.take() == {"dynamo": 1.5, "aot": 2.0, "inductor": 3.0}
+    assert not clock.running
+
+
+def test_a_timer_that_never_ended_does_not_hold_the_outer_one_open() -> None:
+    clock = PhaseClock()
+    clock.begin("entire_frame_compile", 0.0)
+    clock.begin("backend_compile", 1.0)
+    clock.end("entire_frame_compile", 3.0)
+    assert clock.take() == {"dynamo": 1.0, "aot": 2.0}
+    assert not clock.running
+
+
+def test_an_end_without_a_begin_changes_nothing() -> None:
+    clock = PhaseClock()
+    clock.end("backend_compile", 3.0)
+    assert clock.take() == {}
+
+
+def test_nested_totals_of_a_record_become_exclusive_where_there_are_no_events() -> None:
+    record = SimpleNamespace(entire_frame_compile_time_s=10.0, backend_compile_time_s=8.0, inductor_compile_time_s=5.0, code_gen_time_s=1.0)
+    assert phases_of_record(record) == {"dynamo": 2.0, "aot": 3.0, "inductor": 4.0, "codegen": 1.0}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_the_phases_of_a_real_compilation_sum_to_at_most_its_total(seen: Seen, backend: str) -> None:
+    torch.compile(lambda x: x @ x, backend=backend)(torch.ones(3, 3))
+    seconds = seen.compiles()[0].seconds
+    total = seconds.pop("total")
+    assert {"dynamo", "aot"} <= seconds.keys()
+    assert ("inductor" in seconds) == (backend == "inductor")
+    assert 0 < sum(seconds.values()) <= total
+    assert sum(seconds.values()) > 0.5 * total
