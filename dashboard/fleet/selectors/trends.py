@@ -1,0 +1,161 @@
+"""Calls and processes of versions over a span of time, from the rows that are added up per version."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.models import F, Q, QuerySet, Sum
+
+from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+
+EAGER_COLUMNS = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
+
+
+class Span(NamedTuple):
+    """Minutes since 1970, `first` inclusive, `last` exclusive."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class SeriesFacts:
+    """What a series id stands for; `stratum` in words."""
+
+    version_id: int
+    stratum_id: int
+    stratum: str
+    region: str
+    bucket: str
+
+
+class CallPoint(NamedTuple):
+    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first."""
+
+    version_id: int
+    stratum_id: int
+    bucket: str
+    minute: int
+    calls: int
+    errors: int
+    items: float | None
+    eager: int
+    unknown: int
+    latency_count: int
+    latency_sum: float
+    gpu_count: int
+    latency: bytes | None
+    gpu: bytes | None
+
+
+class ProcessPoint(NamedTuple):
+    """What the processes of one version on one GPU type did in one minute or hour."""
+
+    version_id: int
+    minute: int
+    instances: int
+    covered: float
+    recompiles: int
+    compile_seconds: float
+    hit_seconds: float
+    miss_seconds: float
+    gpu_peak: int | None
+    host_rss: int | None
+
+
+class InstancePoint(NamedTuple):
+    """Latency of one instance in one series and minute."""
+
+    instance_id: int
+    series_id: int
+    latency: bytes | None
+    gpu: bytes | None
+
+
+def series_outermost(*, project_id: int, version_ids: Collection[int], environment: str) -> dict[int, SeriesFacts]:
+    """The series of some versions that are callers' calls; regions inside others are left out, or calls would count twice."""
+    rows = Series.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True)
+    return {
+        row.pk: SeriesFacts(row.version_id, row.stratum_id, stratum_name(row), row.region, row.bucket)
+        for row in rows.select_related("stratum").order_by("pk")
+    }
+
+
+def stratum_name(series: Series) -> str:
+    """GPU, mode, runtime and world size, those that say something."""
+    stratum = series.stratum
+    ranks = f"{stratum.world_size} ranks" if stratum.world_size > 1 else ""
+    return ", ".join(part for part in (stratum.gpu or "no GPU", stratum.mode, stratum.runtime, ranks) if part)
+
+
+def region_calls(*, project_id: int, series: Mapping[int, SeriesFacts], span: Span, hourly: bool) -> dict[str, int]:
+    """How many calls each region took; one region needs no query."""
+    regions = {facts.region: 0 for facts in series.values()}
+    if len(regions) > 1:
+        rows = _calls(project_id, {None: (span, list(series))}, hourly)
+        for series_id, calls in rows.values_list("series_id").annotate(n=Sum("calls")).order_by():
+            regions[series[series_id].region] += calls
+    return regions
+
+
+def call_points(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> list[CallPoint]:
+    """One query for all versions, each over its own span."""
+    by_version: dict[int | None, tuple[Span, list[int]]] = {}
+    for series_id, facts in series.items():
+        if facts.version_id in spans:
+            by_version.setdefault(facts.version_id, (spans[facts.version_id], []))[1].append(series_id)
+    if not by_version:
+        return []
+    rows = _calls(project_id, by_version, hourly).annotate(eager=sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0])))
+    columns = ("calls", "errors", "items", "eager", "unknown", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
+    return [
+        CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, *values)
+        for series_id, slot, *values in rows.values_list("series_id", "hour" if hourly else "minute", *columns)
+        for facts in (series[series_id],)
+    ]
+
+
+def process_points(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> list[ProcessPoint]:
+    """One query for all versions, each over its own span."""
+    if not spans:
+        return []
+    table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
+    wanted = Q()
+    for version_id, span in spans.items():
+        wanted |= Q(version_id=version_id, **_between(span, hourly))
+    rows = table.objects.filter(wanted, _days(spans.values()), project_id=project_id, environment=environment)
+    columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
+    return [
+        ProcessPoint(version_id, slot * 60 if hourly else slot, *values)
+        for version_id, slot, *values in rows.values_list("version_id", "hour" if hourly else "minute", *columns)
+    ]
+
+
+def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
+    """Latency per instance; only minutes know instances, so the span should be short."""
+    rows = RegionMinute.objects.filter(_days([span]), project_id=project_id, series_id__in=series, **_between(span, hourly=False))
+    return [InstancePoint(*row) for row in rows.values_list("instance_id", "series_id", "latency", "gpu")]
+
+
+def _calls(
+    project_id: int, wanted: Mapping[int | None, tuple[Span, list[int]]], hourly: bool
+) -> QuerySet[VersionHour] | QuerySet[VersionMinute]:
+    table: type[VersionHour] | type[VersionMinute] = VersionHour if hourly else VersionMinute
+    which = Q()
+    for span, series_ids in wanted.values():
+        which |= Q(series_id__in=series_ids, **_between(span, hourly))
+    return table.objects.filter(which, _days(span for span, _ in wanted.values()), project_id=project_id)
+
+
+def _between(span: Span, hourly: bool) -> dict[str, int]:
+    return (
+        {"hour__gte": span.first // 60, "hour__lt": -(-span.last // 60)} if hourly else {"minute__gte": span.first, "minute__lt": span.last}
+    )
+
+
+def _days(spans: Iterable[Span]) -> Q:
+    """The days of all spans; they name the partitions to look in."""
+    found = list(spans)
+    return Q(day__gte=min(span.first for span in found) // 1440, day__lte=max(span.last for span in found) // 1440)

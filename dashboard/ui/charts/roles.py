@@ -1,0 +1,29 @@
+"""Who is drawn how: grey square for the baseline, blue circle for the version under judgement, series 3 to 6 for others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+BASELINE, JUDGED, OTHERS = 1, 2, (3, 4, 5, 6)
+ROLES = {BASELINE: "baseline", JUDGED: "judged"}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A version in a chart; its slot decides colour, shape and dash everywhere."""
+
+    id: int
+    name: str
+    slot: int
+
+    @property
+    def role(self) -> str:
+        """baseline, judged or other."""
+        return ROLES.get(self.slot, "other")
+
+
+def versions_drawn(*, judged: int | None, baseline: int | None, newest_first: Iterable[tuple[int, str]]) -> list[Drawn]:
+    """At most six versions: the judged one, its baseline, then others in order of deployment, the newest of them kept."""
+    names = dict(newest_first)
+    drawn = [Drawn(id, names[id], slot) for id, slot in ((judged, JUDGED), (baseline, BASELINE)) if id in names and id is not None]
+    rest = [id for id in names if id not in (judged, baseline)][: len(OTHERS)]
+    return drawn + [Drawn(id, names[id], slot) for id, slot in zip(rest, OTHERS, strict=False)]
