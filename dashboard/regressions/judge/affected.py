@@ -1,0 +1,149 @@
+"""The running state of a count that is mostly zero: which instances are affected over the last minutes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+from .estimate import Unit
+from .minutes import CellKey, CellRows, InstanceMinute, Stratum
+from .reading import Reading
+from .settings import Affected, Settings
+
+
+class Window:
+    """Calls and events of one instance: over the last minutes, and since the deployment."""
+
+    __slots__ = ("minutes", "calls", "events", "all_calls", "all_events", "causes")
+
+    def __init__(self) -> None:
+        self.minutes: deque[list[int]] = deque()
+        self.calls = self.events = self.all_calls = self.all_events = 0
+        self.causes: dict[str, int] = {}
+
+    def add(self, minute: int, calls: int, events: int) -> None:
+        """Adds calls to the minute, the last one or a new one."""
+        minutes = self.minutes
+        if minutes and minutes[-1][0] == minute:
+            last = minutes[-1]
+            last[1] += calls
+            last[2] += events
+        else:
+            minutes.append([minute, calls, events])
+        self.calls += calls
+        self.all_calls += calls
+        self.events += events
+        self.all_events += events
+
+    def forget(self, until: int) -> None:
+        """Drops minutes up to and including `until`."""
+        minutes = self.minutes
+        while minutes and minutes[0][0] <= until:
+            _, calls, events = minutes.popleft()
+            self.calls -= calls
+            self.events -= events
+
+
+Windows = dict[Stratum, dict[Unit, Window]]
+Instances = list[tuple[Stratum, Unit]]
+
+
+class AffectedSeries:
+    """One count of one region, judged by the instances that show it."""
+
+    def __init__(self, metric: Affected, settings: Settings) -> None:
+        self.metric = metric
+        self.baseline: Windows = {}
+        self.candidate: Windows = {}
+        self.matched_minutes = 0
+        self.judged: Instances = []
+        self.affected: Instances = []
+        self.baseline_judged: Instances = []
+        self.baseline_affected: Instances = []
+        self._calm_minutes = 0
+
+    def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
+        """Takes a minute; answers 1 when instances of both arms could be judged, else 0."""
+        called = False
+        for (stratum, _), cell in rows.items():
+            take(self.baseline, stratum, minute, cell.baseline, self.metric)
+            take(self.candidate, stratum, minute, cell.candidate, self.metric)
+            called = called or bool(cell.candidate)
+        if not called:
+            return 0
+        self.baseline_judged, self.baseline_affected = survey(self.baseline, minute, self.metric)
+        strata = {stratum for stratum, _ in self.baseline_judged}
+        judged, affected = survey(self.candidate, minute, self.metric)
+        self.judged = [key for key in judged if key[0] in strata]
+        self.affected = [key for key in affected if key[0] in strata]
+        if not self.judged:
+            return 0
+        self.matched_minutes += 1
+        self._calm_minutes = 0 if self.affected else self._calm_minutes + 1
+        return 1
+
+    def share(self, windows: Windows) -> float | None:
+        """The share of calls that show it over the last minutes; None without a call."""
+        found = [window for units in windows.values() for window in units.values()]
+        calls = sum(window.calls for window in found)
+        return sum(window.events for window in found) / calls if calls else None
+
+    def causes(self) -> dict[str, int]:
+        """The candidate's events by cause, most frequent first."""
+        counts: dict[str, int] = {}
+        for units in self.candidate.values():
+            for window in units.values():
+                for cause, count in window.causes.items():
+                    counts[cause] = counts.get(cause, 0) + count
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def read(self, comparisons: int) -> Reading:
+        """What the rule says now; it needs no statistics, so both levels of certainty answer alike."""
+        if not self.judged:
+            return Reading()
+        regressed = bool(self.affected) and not self.baseline_affected
+        undecided = bool(self.affected) and bool(self.baseline_affected) and self._matters()
+        return Reading(
+            known=not undecided,
+            regressed=regressed,
+            leaning=regressed,
+            recovered=self._calm_minutes >= self.metric.window_minutes,
+            relapsed=regressed,
+            tolerable=not regressed and not undecided,
+        )
+
+    def _matters(self) -> bool:
+        """Whether the share rose by as much as matters, over the last minutes."""
+        base, cand = self.share(self.baseline) or 0.0, self.share(self.candidate) or 0.0
+        return cand >= self.metric.times * base and cand - base >= self.metric.points
+
+
+def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: Affected) -> None:
+    """Adds the rows of one cell to the windows of their instances."""
+    if not rows:
+        return
+    units = windows.setdefault(stratum, {})
+    events_of = metric.events
+    for row in rows:
+        window = units.get(row.unit)
+        if window is None:
+            window = units[row.unit] = Window()
+        events = events_of(row)
+        window.add(minute, row.calls, events)
+        if events:
+            for cause, count in metric.causes(row).items():
+                window.causes[cause] = window.causes.get(cause, 0) + count
+
+
+def survey(windows: Windows, minute: int, metric: Affected) -> tuple[Instances, Instances]:
+    """The instances with enough calls over the last minutes, and those of them that are affected."""
+    judged, affected = [], []
+    until, least, threshold = minute - metric.window_minutes, metric.least, metric.threshold
+    for stratum, units in windows.items():
+        for unit, window in units.items():
+            window.forget(until)
+            if window.calls >= least:
+                judged.append((stratum, unit))
+                if window.events > threshold * window.calls:
+                    affected.append((stratum, unit))
+    return judged, affected

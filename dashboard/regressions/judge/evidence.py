@@ -1,0 +1,198 @@
+"""Reads a row of evidence off a running series."""
+
+from __future__ import annotations
+
+import math
+
+from .affected import AffectedSeries, Windows
+from .estimate import Estimate
+from .minutes import stratum_name
+from .outcome import Dot, Evidence, Label, Reason, StratumChange
+from .policy import Track, Verdict
+from .ratio import RatioSeries
+from .region import Region, Series
+from .settings import Settings
+
+
+def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
+    """One row per metric that is judged or has data beside one that is."""
+    rows = []
+    for series, track in region.entries:
+        judged = region.is_judged(series.metric)
+        if not judged and not series.matched_minutes:
+            continue
+        if isinstance(series, RatioSeries):
+            if series.metric.instead_of and not series.cells:
+                continue
+            rows.append(ratio_row(region, series, track, settings, comparisons, judged, verdict))
+        else:
+            rows.append(affected_row(region, series, track, judged, verdict))
+    return rows
+
+
+def drives(track: Track, verdict: Verdict) -> bool:
+    """Whether the verdict rests on this series."""
+    return track.driving if verdict == "roll_back" else track.watching if verdict == "watch" else False
+
+
+def ratio_row(
+    region: Region, series: RatioSeries, track: Track, settings: Settings, comparisons: int, judged: bool, verdict: Verdict
+) -> Evidence:
+    """The row of a level."""
+    metric, estimate = series.metric, series.estimate
+    margin = estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings)) if estimate else 0.0
+    level = baseline_level(series, estimate) if estimate else None
+    label, reason = ratio_label(series, margin)
+    strata = strata_changes(estimate)
+    return Evidence(
+        metric=metric.name,
+        region=region.name,
+        unit=metric.unit,
+        label=label,
+        reason=reason,
+        judged=judged,
+        hard=metric.hard,
+        drives=judged and drives(track, verdict),
+        since=track.since,
+        baseline=math.exp(metric.worse * level) if level is not None else None,
+        candidate=math.exp(metric.worse * (level + estimate.delta)) if level is not None and estimate else None,
+        change=math.expm1(estimate.delta) if estimate else None,
+        low=math.expm1(estimate.delta - margin) if estimate else None,
+        high=math.expm1(estimate.delta + margin) if estimate else None,
+        bound=math.expm1(estimate.delta + estimate.margin(settings.healthy_alpha)) if estimate else None,
+        smallest_effect=metric.smallest_effect,
+        smallest_visible=math.expm1(margin) if estimate else None,
+        tolerated=metric.tolerated,
+        worse=metric.worse,
+        baseline_instances=sum(change.baseline_instances for change in strata),
+        candidate_instances=sum(change.candidate_instances for change in strata),
+        affected_instances=ratio_affected(estimate, math.log1p(metric.smallest_effect)) if estimate else 0,
+        matched_minutes=series.matched_minutes,
+        strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
+        strata=strata,
+        causes={},
+        dots=ratio_dots(series),
+    )
+
+
+def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
+    """The change within every stratum that was compared."""
+    changes = [
+        StratumChange(stratum_name(group.stratum), math.expm1(group.delta), len(group.baseline), len(group.candidate))
+        for group in (estimate.groups if estimate else ())
+    ]
+    return tuple(sorted(changes, key=lambda change: change.stratum))
+
+
+def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
+    """The label at the level of certainty that ROLL BACK asks for, and why there is none."""
+    estimate = series.estimate
+    if estimate is None:
+        return "NOT ENOUGH DATA", "too_short" if series.matched_minutes else "too_few_calls"
+    effect = math.log1p(series.metric.smallest_effect)
+    low, high = estimate.delta - margin, estimate.delta + margin
+    if low > 0 and estimate.delta >= effect:
+        return "REGRESSED", ""
+    if high < 0 and estimate.delta <= -effect:
+        return "IMPROVED", ""
+    if low > -effect and high < effect:
+        return "NO CHANGE", ""
+    return "NOT ENOUGH DATA", "too_wide"
+
+
+def ratio_affected(estimate: Estimate, effect: float) -> int:
+    """How many of the candidate's instances lie at least the smallest effect above their stratum's baseline."""
+    return sum(value - group.baseline_mean >= effect for group in estimate.groups for value in group.candidate.values())
+
+
+def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
+    """The baseline's log level over the strata that were compared, each weighted as in the change."""
+    terms, weights = [], []
+    for group in estimate.groups:
+        cells = [cell for (stratum, _), cell in series.cells.items() if stratum == group.stratum]
+        for cell in cells:
+            levels = [total.level / total.minutes for total in cell.baseline.values()]
+            if levels:
+                traffic = cell.traffic.baseline / sum(other.traffic.baseline for other in cells if other.baseline)
+                weights.append(traffic / group.k)
+                terms.append(weights[-1] * math.fsum(levels) / len(levels))
+    return math.fsum(terms) / math.fsum(weights)
+
+
+def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
+    """Every instance in every cell it was matched in."""
+    dots = []
+    for (stratum, bucket), cell in series.cells.items():
+        for arm, totals in (("baseline", cell.baseline), ("candidate", cell.candidate)):
+            for unit, total in totals.items():
+                value = math.exp(series.metric.worse * total.level / total.minutes)
+                dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, value, total.minutes))
+    return ordered(dots)
+
+
+def affected_row(region: Region, series: AffectedSeries, track: Track, judged: bool, verdict: Verdict) -> Evidence:
+    """The row of a count that is judged by the instances that show it; its change is told in shares, not as a ratio."""
+    label, reason = affected_label(series, track)
+    return Evidence(
+        metric=series.metric.name,
+        region=region.name,
+        unit=series.metric.unit,
+        label=label,
+        reason=reason,
+        judged=judged,
+        hard=series.metric.hard,
+        drives=judged and drives(track, verdict),
+        since=track.since,
+        baseline=series.share(series.baseline),
+        candidate=series.share(series.candidate),
+        change=None,
+        low=None,
+        high=None,
+        bound=None,
+        smallest_effect=series.metric.threshold,
+        smallest_visible=None,
+        tolerated=None,
+        worse=1,
+        baseline_instances=len(series.baseline_judged),
+        candidate_instances=len(series.judged),
+        affected_instances=len(series.affected),
+        matched_minutes=series.matched_minutes,
+        strata_agreeing=len({stratum for stratum, _ in series.affected}),
+        strata=(),
+        causes=series.causes(),
+        dots=affected_dots(series.baseline, "baseline") + affected_dots(series.candidate, "candidate"),
+    )
+
+
+def affected_label(series: AffectedSeries, track: Track) -> tuple[Label, Reason]:
+    """The rule's answer; it has no interval, so nothing can be too wide."""
+    if not series.judged:
+        return "NOT ENOUGH DATA", "too_few_calls"
+    if track.reading.regressed:
+        return "REGRESSED", ""
+    if not track.reading.known:
+        return "NOT ENOUGH DATA", "baseline_affected"
+    if series.baseline_affected and not series.affected:
+        return "IMPROVED", ""
+    return "NO CHANGE", ""
+
+
+def affected_dots(windows: Windows, arm: str) -> tuple[Dot, ...]:
+    """The share of every instance since the deployment."""
+    return ordered(
+        [
+            Dot(str(unit), arm, stratum_name(stratum), "", window.all_events / window.all_calls, window.all_calls)
+            for stratum, units in windows.items()
+            for unit, window in units.items()
+        ]
+    )
+
+
+def ordered(dots: list[Dot]) -> tuple[Dot, ...]:
+    """The baseline first, then by stratum, instance and bucket."""
+    return tuple(sorted(dots, key=lambda dot: (dot.arm, dot.stratum, dot.instance, dot.bucket)))
+
+
+def series_of(region: Region, series: Series) -> RatioSeries | None:
+    """The series when it is a judged level."""
+    return series if isinstance(series, RatioSeries) and region.is_judged(series.metric) else None

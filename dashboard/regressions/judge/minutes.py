@@ -1,0 +1,68 @@
+"""What the judge is fed: one minute of one instance in one region and shape bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Arm = Literal["baseline", "candidate"]
+Stratum = str | tuple[str, ...]
+CellKey = tuple[Stratum, str]
+"""Stratum and shape bucket: only calls of the same cell are compared with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceMinute:
+    """Calls of one instance in a minute; durations in seconds, minutes since the epoch, absent is None and never 0.
+
+    `first_minute` is the first minute of the instance's life, `unit` what varies independently: the job when the world
+    size is above 1 (its ranks move in lockstep), else the instance. `eager` sums `eager_by`; calls that are neither
+    compiled, partial nor eager are unknown. `gpu_count` is how many calls the GPU time was sampled on.
+    """
+
+    instance: str | int
+    unit: str | int
+    arm: Arm
+    stratum: Stratum
+    region: str
+    bucket: str
+    minute: int
+    first_minute: int
+    calls: int
+    errors: int = 0
+    compiled: int = 0
+    partial: int = 0
+    eager: int = 0
+    eager_by: Mapping[str, int] = field(default_factory=dict)
+    p50: float | None = None
+    p99: float | None = None
+    gpu_p50: float | None = None
+    gpu_count: int = 0
+    outermost: bool = True
+
+
+@dataclass(slots=True)
+class CellRows:
+    """The rows of one minute in one cell, by arm, and what the cell has seen so far."""
+
+    traffic: Traffic
+    baseline: list[InstanceMinute] = field(default_factory=list)
+    candidate: list[InstanceMinute] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Steady calls of one cell since the deployment, and how many of the candidate's had nothing to stand beside."""
+
+    baseline: int = 0
+    candidate: int = 0
+    alone: int = 0
+    after: int = 0
+    baseline_seen: int | None = None
+    """Last minute with calls of the baseline in this cell."""
+
+
+def stratum_name(stratum: Stratum) -> str:
+    """A stratum as people read it."""
+    return stratum if isinstance(stratum, str) else " · ".join(part for part in stratum if part)

@@ -1,0 +1,174 @@
+"""What the judge hands back: a verdict with the evidence it rests on, all of it JSON-able."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from .policy import Verdict
+
+Label = Literal["REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"]
+Reason = Literal[
+    "",
+    "no_candidate",
+    "silent",
+    "warming_up",
+    "no_baseline",
+    "one_after_the_other",
+    "no_common_stratum",
+    "too_few_calls",
+    "too_short",
+    "too_wide",
+    "baseline_affected",
+    "before_look",
+    "not_within_bound",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One instance in one stratum and bucket; `n` is matched minutes for a level, calls for a share."""
+
+    instance: str
+    arm: str
+    stratum: str
+    bucket: str
+    value: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class StratumChange:
+    """The change within one stratum."""
+
+    stratum: str
+    change: float
+    baseline_instances: int
+    candidate_instances: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One metric of one region. Changes are ratios minus 1, positive is worse, None where there is nothing to compare.
+
+    `candidate` is the baseline's value times the matched change, so a different mix of shapes or machines is not in it.
+    `bound` is the worst change that the data leaves possible with 95 %. A row that is not `judged` is only shown.
+    """
+
+    metric: str
+    region: str
+    unit: str
+    label: Label
+    reason: Reason
+    judged: bool
+    hard: bool
+    drives: bool
+    since: int | None
+    baseline: float | None
+    candidate: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    bound: float | None
+    smallest_effect: float
+    smallest_visible: float | None
+    tolerated: float | None
+    worse: int
+    baseline_instances: int
+    candidate_instances: int
+    affected_instances: int
+    matched_minutes: int
+    strata_agreeing: int
+    strata: tuple[StratumChange, ...]
+    causes: dict[str, int]
+    dots: tuple[Dot, ...]
+
+    @property
+    def affected_share(self) -> float | None:
+        """The share of the candidate's instances that show it; None when none was compared."""
+        return self.affected_instances / self.candidate_instances if self.candidate_instances else None
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """Calls of the candidate that had nothing to stand beside, as a share of all its calls after warm-up."""
+
+    what: str
+    why: Literal["no_baseline_in_stratum", "no_baseline_in_bucket", "too_few_calls", "after_the_baseline_ended"]
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class BucketShare:
+    """How much of a stratum's traffic each arm has in one shape bucket."""
+
+    stratum: str
+    bucket: str
+    baseline: float
+    candidate: float
+
+
+@dataclass(frozen=True, slots=True)
+class MixShift:
+    """What a different mix of shapes alone does to a level; it is not part of any change above."""
+
+    region: str
+    metric: str
+    change: float
+    buckets: tuple[BucketShare, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """The cheapest thing that lets the judge see more; `visible` is the smallest visible change after it."""
+
+    kind: Literal["add_instances", "run_side_by_side", "add_traffic", "wait"]
+    arm: str
+    stratum: str
+    count: int
+    visible: float | None
+    minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure a label is meant to be; the intervals are calibrated on simulated fleets, not provably valid at every look."""
+
+    roll_back_alpha: float
+    watch_alpha: float
+    comparisons: int
+    provably_anytime_valid: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A verdict at a minute. While HEALTHY, nothing got worse than `bound` by the fixed look, `look` minutes after the start."""
+
+    verdict: Verdict
+    since: int
+    reason: Reason
+    minute: int
+    deployed_minute: int
+    last_candidate_minute: int | None
+    last_baseline_minute: int | None
+    compared_minutes: int
+    comparable_share: float | None
+    bound: float | None
+    look: int | None
+    smallest_visible: float | None
+    next_look: int | None
+    next_step: NextStep | None
+    evidence: tuple[Evidence, ...]
+    not_compared: tuple[NotCompared, ...]
+    mix_shift: tuple[MixShift, ...]
+    confidence: Confidence
+    transitions: tuple[tuple[int, Verdict], ...]
+    rows_ignored: int = 0
+    """Rows of minutes that are not closed yet, by the server's clock."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON can hold it."""
+        found = asdict(self)
+        for row, evidence in zip(found["evidence"], self.evidence, strict=True):
+            row["affected_share"] = evidence.affected_share
+        return found

@@ -1,0 +1,120 @@
+"""From readings to a verdict: hold times, hysteresis and the fixed looks at which a version can become HEALTHY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from .reading import Reading
+from .settings import AnyMetric, Settings
+
+Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
+
+
+@dataclass(slots=True)
+class Track:
+    """How long one series has said what it says, in minutes of data."""
+
+    metric: AnyMetric
+    reading: Reading = Reading()
+    regressed: int = 0
+    leaning: int = 0
+    calm: int = 0
+    since: int | None = None
+    watching: bool = False
+    driving: bool = False
+    released: bool = False
+
+    def step(self, minute: int, minutes: int, reading: Reading, matched: int, settings: Settings) -> None:
+        """Takes the reading after `minutes` more minutes of data."""
+        # A wide bin is one observation: it must not fill a hold time alone.
+        credit = min(minutes, self.metric.hold_minutes // 2)
+        self.reading = reading
+        if self.released and reading.relapsed:
+            self.released = False
+        if reading.leaning:
+            if self.since is None:
+                self.since = minute
+            self.leaning += credit
+            self.calm = 0
+        else:
+            self.leaning = 0
+            self.calm += credit
+        self.regressed = self.regressed + credit if reading.regressed and not self.released else 0
+        self.watching = self.leaning >= settings.watch_minutes or (self.watching and self.calm < settings.watch_minutes)
+        if self.metric.hard and self.regressed >= self.metric.hold_minutes and matched >= settings.matched_minutes:
+            self.driving = True
+        elif self.driving and reading.recovered:
+            self.driving = False
+            self.released = True
+            self.regressed = 0
+        if not reading.leaning and not self.driving and not self.watching:
+            self.since = None
+
+
+class Judged(NamedTuple):
+    """A track that counts for the verdict; a minor one carries too little traffic to hold back HEALTHY."""
+
+    track: Track
+    matched_minutes: int
+    minor: bool
+
+
+class Healthy(NamedTuple):
+    """What was seen at a fixed look: `bound` is the worst change that the data leaves possible, on the log scale."""
+
+    look: int
+    minute: int
+    bound: float
+
+
+class Policy:
+    """The verdict so far and every change of it."""
+
+    def __init__(self, deployed_minute: int, settings: Settings) -> None:
+        self.verdict: Verdict = "not_enough_data"
+        self.since = deployed_minute
+        self.transitions: list[tuple[int, Verdict]] = [(deployed_minute, "not_enough_data")]
+        self.healthy: Healthy | None = None
+        self.looks_taken = 0
+        self._deployed = deployed_minute
+        self._settings = settings
+        self._matched_at_look = 0
+
+    def step(self, minute: int, judged: Sequence[Judged], comparable: float | None) -> None:
+        """Decides at the end of a minute; `comparable` is the share of the candidate's calls, None while nothing was compared."""
+        thin = comparable is not None and comparable < self._settings.comparable_share
+        verdict: Verdict = "not_enough_data"
+        self._look(minute, judged, thin)
+        if any(item.track.driving for item in judged):
+            verdict = "roll_back"
+            self.healthy = None
+        elif thin or any(item.track.watching for item in judged):
+            verdict = "watch"
+        elif self.healthy is not None:
+            verdict = "healthy"
+        if verdict != self.verdict:
+            self.verdict, self.since = verdict, minute
+            self.transitions.append((minute, verdict))
+
+    def _look(self, minute: int, judged: Sequence[Judged], thin: bool) -> None:
+        looks = self._settings.looks
+        passed = self.looks_taken
+        while passed < len(looks) and minute + 1 - self._deployed >= looks[passed]:
+            passed += 1
+        if passed == self.looks_taken:
+            return
+        previous = looks[self.looks_taken - 1] if self.looks_taken else 0
+        self.looks_taken = passed
+        hard = [item for item in judged if item.track.metric.hard and not item.minor]
+        bounds = [item for item in hard if item.track.reading.bound is not None]
+        matched = min((item.matched_minutes for item in bounds), default=0)
+        fresh = matched - self._matched_at_look
+        if not bounds or fresh < (looks[passed - 1] - previous) / 2:
+            return  # too little was seen since the last look to say anything new
+        self._matched_at_look = matched
+        worst = max(bound for item in bounds if (bound := item.track.reading.bound) is not None)
+        well = all(item.track.reading.known and item.track.reading.tolerable for item in hard)
+        calm = not any(item.track.reading.leaning or item.track.driving for item in judged)
+        self.healthy = Healthy(looks[passed - 1], minute, worst) if well and calm and not thin else None

@@ -1,0 +1,242 @@
+"""The running state of a compared level: every instance against the baseline of the same minute, stratum and bucket."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+
+from .estimate import Estimate, Group, Unit, combine, group, prior_at
+from .minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
+from .reading import Reading
+from .settings import Ratio, Settings
+
+
+class Total:
+    """What one instance has added up in one cell."""
+
+    __slots__ = ("difference", "minutes", "level")
+
+    def __init__(self) -> None:
+        self.difference = 0.0
+        self.minutes = 0
+        self.level = 0.0
+
+
+Pending = dict[Unit, tuple[list[float], list[int]]]
+
+
+class Cell:
+    """Sums per instance of one stratum and bucket, and the bin that is being filled."""
+
+    __slots__ = ("traffic", "baseline", "candidate", "_base", "_cand", "_opened", "_span", "_step")
+
+    def __init__(self, traffic: Traffic) -> None:
+        self.traffic = traffic
+        self.baseline: dict[Unit, Total] = {}
+        self.candidate: dict[Unit, Total] = {}
+        self._base: Pending = {}
+        self._cand: Pending = {}
+        self._opened = self._span = self._step = 0
+
+    def add(self, minute: int, rows: CellRows, metric: Ratio, settings: Settings) -> tuple[int, float] | None:
+        """Takes a minute; answers with the bin's span and the candidate's mean difference when it closes a bin."""
+        if not self._span:
+            if not rows.baseline or not rows.candidate:
+                return None
+            # Most cells have calls enough in every minute: nothing to gather then.
+            base = at_once(rows.baseline, metric, settings.bin_calls)
+            cand = at_once(rows.candidate, metric, settings.bin_calls) if base else None
+            if base and cand:
+                return 1, self._close(1, base, cand)
+        return self._gather(minute, rows, metric, settings)
+
+    def _gather(self, minute: int, rows: CellRows, metric: Ratio, settings: Settings) -> tuple[int, float] | None:
+        widest = settings.bin_minutes[-1]
+        if self._span and minute - self._opened >= widest:
+            self._discard()
+        if not self._span:
+            self._opened = minute
+        self._span += 1
+        fill(self._base, rows.baseline, metric)
+        fill(self._cand, rows.candidate, metric)
+        if not self._base or not self._cand:
+            self._discard()
+            return None
+        width = settings.bin_minutes[self._step]
+        if (minute + 1) % width:
+            return None
+        base = enough(self._base, settings.bin_calls)
+        cand = enough(self._cand, settings.bin_calls) if base else None
+        if base and cand:
+            span = self._span
+            self._discard()
+            return span, self._close(span, base, cand)
+        if width == widest:
+            self._discard()
+        else:
+            self._step += 1
+        return None
+
+    def _close(self, span: int, base: dict[Unit, float], cand: dict[Unit, float]) -> float:
+        middle = math.fsum(base.values()) / len(base)
+        for totals, levels in ((self.baseline, base), (self.candidate, cand)):
+            for unit, level in levels.items():
+                total = totals.get(unit)
+                if total is None:
+                    total = totals[unit] = Total()
+                total.difference += span * (level - middle)
+                total.level += span * level
+                total.minutes += span
+        return math.fsum(cand.values()) / len(cand) - middle
+
+    def _discard(self) -> None:
+        self._base.clear()
+        self._cand.clear()
+        self._span = self._step = 0
+
+
+def at_once(rows: list[InstanceMinute], metric: Ratio, least: int) -> dict[Unit, float] | None:
+    """The log level per instance when every one has enough samples in this minute alone and one row; else None."""
+    levels: dict[Unit, float] = {}
+    value_of, samples_of, sign = metric.value, metric.samples, metric.worse
+    for row in rows:
+        value = value_of(row)
+        if value is None or samples_of(row) < least or not 0.0 < value < math.inf or row.unit in levels:
+            return None
+        levels[row.unit] = sign * math.log(value)
+    return levels
+
+
+def fill(pending: Pending, rows: list[InstanceMinute], metric: Ratio) -> None:
+    """Adds the logs of usable values, weighted by their samples, to each instance's bin."""
+    value_of, samples_of, sign = metric.value, metric.samples, metric.worse
+    for row in rows:
+        value = value_of(row)
+        samples = samples_of(row)
+        if value is None or samples <= 0 or not 0.0 < value < math.inf:
+            continue
+        entry = pending.get(row.unit)
+        if entry is None:
+            entry = pending[row.unit] = ([], [])
+        entry[0].append(sign * samples * math.log(value))
+        entry[1].append(samples)
+
+
+def enough(pending: Pending, least: int) -> dict[Unit, float] | None:
+    """The log level per instance with at least `least` samples; None while under half of the instances have them."""
+    levels = {}
+    for unit, (terms, samples) in pending.items():
+        count = sum(samples)
+        if count >= least:
+            levels[unit] = math.fsum(terms) / count
+    return levels if levels and 2 * len(levels) >= len(pending) else None
+
+
+class RatioSeries:
+    """One metric of one region, compared since the deployment."""
+
+    def __init__(self, metric: Ratio, settings: Settings) -> None:
+        self.metric = metric
+        self.cells: dict[CellKey, Cell] = {}
+        self.matched_minutes = 0
+        self.estimate: Estimate | None = None
+        self.recent: deque[tuple[int, float]] = deque()
+        self._settings = settings
+        self._strata: dict[Stratum, list[Cell]] = {}
+        self._effect = math.log1p(metric.smallest_effect)
+        self._tolerated = math.log1p(metric.tolerated)
+        self._covered = -1
+        self._recent_minutes = 0
+
+    def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
+        """Takes a minute; answers with how many minutes of matched data it brought."""
+        longest = 0
+        weights: list[float] = []
+        changes: list[float] = []
+        for key, cell_rows in rows.items():
+            cell = self.cells.get(key)
+            if cell is None:
+                cell = self.cells[key] = Cell(cell_rows.traffic)
+                self._strata.setdefault(key[0], []).append(cell)
+            closed = cell.add(minute, cell_rows, self.metric, self._settings)
+            if closed is not None:
+                span, change = closed
+                longest = max(longest, span)
+                weights.append(float(cell.traffic.baseline * span))
+                changes.append(weights[-1] * change)
+        if longest:
+            longest = min(longest, minute - self._covered)
+            self._covered = minute
+            self._remember(longest, math.fsum(changes) / math.fsum(weights))
+            self.estimate = self._estimate()
+        return longest
+
+    def _remember(self, minutes: int, change: float) -> None:
+        self.matched_minutes += minutes
+        self.recent.append((minutes, minutes * change))
+        self._recent_minutes += minutes
+        while self._recent_minutes - self.recent[0][0] >= self._settings.recent_minutes:
+            self._recent_minutes -= self.recent.popleft()[0]
+
+    def _estimate(self) -> Estimate | None:
+        groups: list[Group] = []
+        ages: list[int] = []
+        least = self._settings.instance_minutes
+        for stratum, cells in self._strata.items():
+            cand = means([(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages)
+            base = means([(cell.traffic.baseline, cell.baseline) for cell in cells], least, None) if cand else None
+            if base and cand:
+                groups.append(group(stratum, base, cand))
+        if not groups:
+            return None
+        prior = prior_at(self.metric.prior_variance, sum(ages) / len(ages))
+        return combine(groups, prior, self._settings.prior_df)
+
+    def recent_change(self) -> float | None:
+        """The mean change over the last half hour of data; None before there is as much."""
+        if self._recent_minutes < self._settings.recent_minutes:
+            return None
+        return math.fsum([entry[1] for entry in self.recent]) / self._recent_minutes
+
+    def read(self, comparisons: int) -> Reading:
+        """What the series says now, at every level of certainty that the policy asks for."""
+        estimate = self.estimate
+        if estimate is None:
+            return Reading()
+        settings, effect, delta = self._settings, self._effect, estimate.delta
+        looks = 2 * comparisons * self.metric.doublings
+        leaning = delta >= effect and delta > estimate.margin(settings.watch_alpha / looks)
+        recent = self.recent_change()
+        bound = delta + estimate.margin(settings.healthy_alpha)
+        return Reading(
+            known=True,
+            regressed=leaning and delta > estimate.margin(settings.roll_back_alpha / looks),
+            leaning=leaning,
+            recovered=recent is not None and recent < effect / 2,
+            relapsed=recent is not None and recent >= effect,
+            bound=bound,
+            tolerable=bound < self._tolerated,
+        )
+
+
+def means(cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None) -> dict[Unit, float]:
+    """The mean difference per instance with at least `least` matched minutes, buckets weighted by the baseline's traffic."""
+    if len(cells) == 1:
+        found = {unit: total.difference / total.minutes for unit, total in cells[0][1].items() if total.minutes >= least}
+        if ages is not None:
+            ages += [total.minutes for total in cells[0][1].values() if total.minutes >= least]
+        return found
+    sums: dict[Unit, list[float]] = {}
+    for weight, totals in cells:
+        for unit, total in totals.items():
+            entry = sums.get(unit)
+            if entry is None:
+                entry = sums[unit] = [0.0, 0.0, 0.0]
+            entry[0] += weight * total.difference
+            entry[1] += weight * total.minutes
+            if total.minutes > entry[2]:
+                entry[2] = total.minutes
+    if ages is not None:
+        ages += [int(entry[2]) for entry in sums.values() if entry[2] >= least]
+    return {unit: entry[0] / entry[1] for unit, entry in sums.items() if entry[2] >= least}

@@ -1,0 +1,117 @@
+"""The metrics that are judged, as a table, and the constants of the procedure as they were calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+
+from .minutes import InstanceMinute
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """What every judged metric has; a hard one can ask for a roll back by itself."""
+
+    name: str
+    unit: str
+    hard: bool = True
+    hold_minutes: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio(Metric):
+    """A level that is compared as a log ratio between instances.
+
+    `prior_variance` is the variance between healthy instances after so many matched minutes, in ascending order;
+    `instead_of` names the metric that this one stands in for where the region is asynchronous on the GPU.
+    """
+
+    value: Callable[[InstanceMinute], float | None]
+    samples: Callable[[InstanceMinute], int]
+    smallest_effect: float
+    tolerated: float
+    prior_variance: tuple[tuple[int, float], ...]
+    worse: int = 1
+    doublings: int = 8
+    instead_of: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Affected(Metric):
+    """A count that is mostly zero: an instance is affected when over `threshold` of at least `least` calls show it.
+
+    Where the baseline is affected too, `times` and `points` say from which rise on it would matter.
+    """
+
+    events: Callable[[InstanceMinute], int]
+    causes: Callable[[InstanceMinute], Mapping[str, int]]
+    threshold: float
+    times: float
+    points: float
+    least: int = 20
+    window_minutes: int = 15
+
+
+AnyMetric = Ratio | Affected
+
+P50 = Ratio(
+    name="p50",
+    unit="s",
+    value=attrgetter("p50"),
+    samples=attrgetter("calls"),
+    smallest_effect=0.05,
+    tolerated=0.10,
+    prior_variance=((0, 0.05**2),),
+)
+GPU_P50 = Ratio(
+    name="gpu_p50",
+    unit="s",
+    value=attrgetter("gpu_p50"),
+    samples=attrgetter("gpu_count"),
+    smallest_effect=0.05,
+    tolerated=0.10,
+    prior_variance=((0, 0.05**2),),
+    instead_of="p50",
+)
+EAGER = Affected(
+    name="eager",
+    unit="share",
+    events=attrgetter("eager"),
+    causes=attrgetter("eager_by"),
+    threshold=0.02,
+    times=2.0,
+    points=0.01,
+)
+
+METRICS: tuple[AnyMetric, ...] = (P50, GPU_P50, EAGER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Constants of the procedure; the defaults are the ones in production."""
+
+    metrics: tuple[AnyMetric, ...] = METRICS
+    judged_metrics: int = 9
+    """Metrics per region that share the error budget: as calibrated, whatever part of them is in the table."""
+    roll_back_alpha: float = 0.05
+    watch_alpha: float = 0.20
+    healthy_alpha: float = 0.05
+    prior_df: int = 15
+    warm_up_minutes: int = 5
+    bin_minutes: tuple[int, ...] = (1, 5, 15, 60)
+    bin_calls: int = 20
+    gpu_samples: int = 20
+    instance_minutes: int = 10
+    """Matched minutes from which an instance counts."""
+    matched_minutes: int = 20
+    watch_minutes: int = 5
+    recent_minutes: int = 30
+    comparable_share: float = 0.5
+    looks: tuple[int, ...] = (60, 360, 1440)
+    silent_minutes: int = 30
+    minor_region_share: float = 0.10
+    """A region with a smaller share of the candidate's calls does not hold back HEALTHY."""
+
+
+PRODUCTION = Settings()

@@ -1,0 +1,182 @@
+"""A verdict in one sentence, made from its evidence; names, times and a known cause come from the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .outcome import Evidence, NextStep, NotCompared, Outcome
+
+SPACE = "\u00a0"
+MINUS = "\u2212"
+
+CONFIDENCE_NOTE = (
+    "Intervals are widened for every metric and for looking again each minute; they are calibrated on simulated fleets, "
+    "not provably valid at every moment."
+)
+
+LEVELS = {"p50": ("p50", "slower", "faster"), "gpu_p50": ("GPU time p50", "slower", "faster")}
+COUNTS = {"eager": "run eager"}
+EAGER_CAUSES = {
+    "limit": "{region} reached its recompile limit",
+    "stance": "{region} runs under an eager stance",
+    "skip": "torch skips the frame of {region}",
+    "disabled": "compiling {region} is disabled",
+    "error": "{region} failed to compile",
+}
+WHY_NOT_COMPARED = {
+    "no_baseline_in_stratum": "no baseline instance in this stratum",
+    "no_baseline_in_bucket": "the baseline has no calls in this shape bucket",
+    "too_few_calls": "fewer than 20 calls of an instance within an hour",
+    "after_the_baseline_ended": "the baseline no longer ran",
+}
+
+
+def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None = None) -> str:
+    """What happened, how much, against what, where and since when; `say_minute` turns an epoch minute into a time."""
+    if outcome.verdict == "roll_back":
+        return f"Roll back {candidate}: {drivers_phrase(outcome, baseline, say_minute, cause)}."
+    if outcome.verdict == "watch":
+        return capitalised(watch_sentence(outcome, candidate, baseline, say_minute, cause))
+    if outcome.verdict == "healthy":
+        bound = percent(max(outcome.bound or 0.0, 0.0))
+        return f"Nothing worse than {bound} in {duration(outcome.look or 0)} beside {baseline}."
+    return not_enough_sentence(outcome, candidate, baseline, say_minute)
+
+
+def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
+    """The level that changed most, and the calls that explain it."""
+    rows = [row for row in outcome.evidence if row.drives]
+    levels = sorted((row for row in rows if row.change is not None), key=lambda row: -(row.change or 0.0))
+    counts = [row for row in rows if row.change is None]
+    several = len({row.region for row in outcome.evidence}) > 1
+    parts = []
+    if levels:
+        parts.append(level_phrase(levels[0], baseline, say_minute, several))
+        parts += [count_phrase(row) for row in counts[:1]]
+    else:
+        parts += [f"{count_phrase(row)} on {instances(row)}{since(row, say_minute)}, {against(row, baseline)}" for row in counts[:1]]
+    known = cause if cause is not None else next((found for row in counts if (found := cause_of(row))), None)
+    return "; ".join(parts) + (f": {known}" if known and counts else f"; {known}" if known else "")
+
+
+def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str], several: bool) -> str:
+    """A level against the baseline, with its interval and how many instances show it."""
+    name, worse, better = LEVELS.get(row.metric, (row.metric, "worse", "better"))
+    change = row.change or 0.0
+    of = f" of `{row.region}`" if several else ""
+    size = f"{percent(abs(change))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
+    return f"{name}{of} is {size} than {baseline} on {instances(row)}{since(row, say_minute)}"
+
+
+def count_phrase(row: Evidence) -> str:
+    """The share of calls that show a count."""
+    return f"{percent(row.candidate or 0.0)} of calls {COUNTS.get(row.metric, row.metric)}"
+
+
+def against(row: Evidence, baseline: str) -> str:
+    """The baseline's share of the same count."""
+    return f"{percent(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
+
+
+def since(row: Evidence, say_minute: Callable[[int], str]) -> str:
+    """Since when a row is regressed, if it is known."""
+    return f" since {say_minute(row.since)}" if row.since is not None else ""
+
+
+def instances(row: Evidence) -> str:
+    """How many of the candidate's instances show it."""
+    count, total = row.affected_instances, row.candidate_instances
+    if count == total:
+        return "its only instance" if total == 1 else f"all {total} instances"
+    return f"{count} of {total} instances" if count else f"average over {total} instances"
+
+
+def cause_of(row: Evidence) -> str | None:
+    """The most frequent cause in the agents' counts; an unknown one is not guessed."""
+    for cause in row.causes:
+        if cause in EAGER_CAUSES:
+            return EAGER_CAUSES[cause].format(region=f"`{row.region}`")
+    return None
+
+
+def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
+    """What changed, short of what a roll back asks for; or how little can be compared."""
+    if any(row.drives for row in outcome.evidence):
+        return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; watched until it is sure enough to say roll back or not."
+    share = percent(outcome.comparable_share or 0.0)
+    most = outcome.not_compared[0] if outcome.not_compared else None
+    why = f": {not_compared_phrase(most)}" if most else ""
+    return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
+
+
+def not_compared_phrase(item: NotCompared) -> str:
+    """What was not compared and why."""
+    return f"{item.what} ({WHY_NOT_COMPARED[item.why]})"
+
+
+def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
+    """What is missing, what can be seen now, and the cheapest next step."""
+    missing = {
+        "no_candidate": f"{candidate} has not reported a call yet.",
+        "silent": f"{candidate} has been silent since {say_minute(outcome.last_candidate_minute or outcome.minute)}.",
+        "warming_up": f"The instances of {candidate} are in their first 5{SPACE}min, which are left out.",
+        "no_baseline": f"{baseline} did not run beside {candidate}: versions are compared side by side.",
+        "one_after_the_other": f"{candidate} started after {baseline} had ended: versions are compared side by side.",
+        "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
+        "too_few_calls": f"No instance of {candidate} and {baseline} made 20 calls of one shape within an hour.",
+        "too_short": f"Only {duration(outcome.compared_minutes)} compared with {baseline} so far.",
+    }.get(outcome.reason)
+    if missing is None:
+        sees = (
+            f"A change under {percent(outcome.smallest_visible)} cannot be seen yet" if outcome.smallest_visible else "No clear answer yet"
+        )
+        look = f"; next look at {say_minute(outcome.next_look)}" if outcome.next_look is not None else ""
+        missing = f"{sees} beside {baseline}{look}."
+    step = next_step_phrase(outcome.next_step) if outcome.next_step else ""
+    return f"{missing} {step}".rstrip()
+
+
+def next_step_phrase(step: NextStep) -> str:
+    """The cheapest step, as advice."""
+    if step.kind == "add_instances":
+        visible = f": smallest visible change {percent(step.visible)}" if step.visible is not None else ""
+        return f"{step.count} more {step.arm} instances on {step.stratum}{visible}."
+    if step.kind == "run_side_by_side":
+        where = f" on {step.stratum}" if step.stratum else ""
+        return f"Keep a baseline instance running{where} beside it for an hour."
+    if step.kind == "add_traffic":
+        return f"Send each instance at least {step.count} calls an hour."
+    return f"Wait {duration(step.minutes)}."
+
+
+def interval(row: Evidence, worse: bool) -> str:
+    """The interval in the direction of the sentence."""
+    low, high = (row.low or 0.0, row.high or 0.0) if worse else (-(row.high or 0.0), -(row.low or 0.0))
+    return f"{number(low)} to {percent(high)}"
+
+
+def percent(ratio: float | None) -> str:
+    """A share or change with its unit."""
+    return f"{number(ratio or 0.0)}{SPACE}%"
+
+
+def number(ratio: float) -> str:
+    """A ratio in percent, with the digits that mean something and a real minus."""
+    value = abs(ratio) * 100
+    text = f"{value:.0f}" if value >= 2.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
+    text = text.removesuffix(".0")
+    return f"{MINUS}{text}" if ratio < 0 and text != "0" else text
+
+
+def duration(minutes: int) -> str:
+    """Minutes as people say them."""
+    hours, rest = divmod(minutes, 60)
+    parts = [f"{hours}{SPACE}h"] if hours else []
+    if rest or not hours:
+        parts.append(f"{rest}{SPACE}min")
+    return " ".join(parts)
+
+
+def capitalised(sentence: str) -> str:
+    """A sentence starts with a capital, except where it starts with a metric's name."""
+    return sentence if sentence.startswith(("p50", "p99")) else sentence[:1].upper() + sentence[1:]

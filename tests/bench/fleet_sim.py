@@ -1,0 +1,192 @@
+"""A simulated fleet of one model, a baseline version beside a candidate, with faults and harmless confounders; numpy only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dashboard.regressions.judge import InstanceMinute
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Generator = np.random.Generator
+
+GPU_SPEED = {"H100": 0.0, "A100": 0.45, "L40S": 0.9}
+BUCKETS = ("small", "large")
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What is simulated; every effect is on the log of a latency unless it says otherwise."""
+
+    seed: int = 0
+    minutes: int = 720
+    baseline_per_gpu: int = 3
+    candidates: int = 1
+    gpus: tuple[str, ...] = ("H100", "A100")
+    candidate_gpus: tuple[str, ...] = ()
+    """Empty: the candidate runs on the baseline's types in turn."""
+    calls_per_minute: float = 300.0
+    host_sd: float = 0.030
+    process_sd: float = 0.020
+    minute_sd: float = 0.030
+    minute_memory: float = 0.97
+    fleet_sd: float = 0.010
+    day_swing: float = 0.05
+    traffic_swing: float = 0.6
+    mix_swing: float = 0.15
+    candidate_mix: float = 0.0
+    """Additional share of large shapes on the candidate: a confounder."""
+    call_sd: float = 0.25
+    tail_chance: float = 0.02
+    bursts_per_day: float = 2.0
+    stagger: int = 20
+    warm_up: int = 3
+    eager_instance_chance: float = 0.01
+    fault: str = "none"
+    """none, slow, tail or eager."""
+    size: float = 0.0
+    affected: float = 1.0
+    """Share of the candidate's instances that have the fault."""
+    onset: int = 0
+
+
+CONFOUNDERS: dict[str, dict[str, object]] = {
+    "same": {},
+    "mix shift": {"candidate_mix": 0.25},
+    "slower GPU only": {"candidate_gpus": ("L40S",)},
+    "GPU imbalance": {"candidate_gpus": ("A100",)},
+    "bursts x4": {"bursts_per_day": 8.0},
+    "low traffic": {"calls_per_minute": 15.0},
+}
+
+
+@dataclass
+class Simulated:
+    """Arrays by instance and minute (and shape bucket); NaN where there was no call."""
+
+    candidate: NDArray[np.bool_]
+    gpu: list[str]
+    started: Ints
+    calls: Ints
+    p50: Floats
+    p99: Floats
+    eager: Ints
+
+
+def autoregressive(rng: Generator, rows: int, minutes: int, memory: float, sd: float) -> Floats:
+    """A slowly wandering level per row."""
+    noise = rng.standard_normal((rows, minutes)) * sd * np.sqrt(1 - memory * memory)
+    noise[:, 0] = rng.standard_normal(rows) * sd
+    for minute in range(1, minutes):
+        noise[:, minute] += memory * noise[:, minute - 1]
+    return noise
+
+
+def instances(fleet: Fleet) -> tuple[NDArray[np.bool_], list[str], Ints]:
+    """Which instances there are: arm, GPU type, minute of start."""
+    base = [gpu for gpu in fleet.gpus for _ in range(fleet.baseline_per_gpu)]
+    types = fleet.candidate_gpus or fleet.gpus
+    cand = [types[i % len(types)] for i in range(fleet.candidates)]
+    started = [0] * len(base) + [min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(cand))]
+    arms = np.array([False] * len(base) + [True] * len(cand))
+    return arms, base + cand, np.array(started)
+
+
+def neighbours(rng: Generator, fleet: Fleet, count: int) -> Floats:
+    """Bursts of load from whoever shares the machine."""
+    bumps = np.zeros((count, fleet.minutes))
+    for i in range(count):
+        for _ in range(rng.poisson(fleet.bursts_per_day * fleet.minutes / 1440)):
+            start = int(rng.integers(0, fleet.minutes))
+            bumps[i, start : start + 1 + int(rng.geometric(0.1))] += rng.uniform(0.1, 0.4)
+    return bumps
+
+
+def simulate(fleet: Fleet) -> Simulated:
+    """Draws the whole fleet; the seed decides everything."""
+    rng = np.random.default_rng(fleet.seed)
+    arms, gpu, started = instances(fleet)
+    count, minutes = len(gpu), fleet.minutes
+    clock = np.arange(minutes)
+    day = 2 * np.pi * (clock / 1440)
+    age = clock[None] - started[:, None]
+    faulty = np.zeros(count, bool)
+    if fleet.fault != "none":
+        hit = max(1, round(fleet.affected * fleet.candidates))
+        faulty[rng.permutation(np.flatnonzero(arms))[:hit]] = True
+    active = faulty[:, None] & (age >= fleet.onset)
+    speed = np.array([GPU_SPEED[g] for g in gpu]) + rng.normal(0, fleet.host_sd, count) + rng.normal(0, fleet.process_sd, count)
+    level = speed[:, None] + autoregressive(rng, count, minutes, fleet.minute_memory, fleet.minute_sd)
+    level += autoregressive(rng, 1, minutes, 0.998, fleet.fleet_sd) + fleet.day_swing * np.sin(day - 1.5)[None]
+    bumps = neighbours(rng, fleet, count)
+    level += bumps + active * slowdown(fleet)
+    calls = draw_calls(rng, fleet, day, arms) * (age >= fleet.warm_up)[..., None]
+    p50, p99 = draw_quantiles(rng, fleet, level, 0.5 * bumps + active * (np.log1p(fleet.size) if fleet.fault == "tail" else 0.0), calls)
+    trickle = (rng.random(count) < fleet.eager_instance_chance) * rng.uniform(1e-4, 3e-3, count)
+    chance = np.where(active & (fleet.fault == "eager"), fleet.size, trickle[:, None])
+    eager = rng.binomial(calls, chance[..., None])
+    return Simulated(arms, gpu, started, calls, p50, p99, eager)
+
+
+def slowdown(fleet: Fleet) -> float:
+    """What the fault does to the median; an eager call takes 1.8 times as long."""
+    if fleet.fault == "slow":
+        return float(np.log1p(fleet.size))
+    return float(np.log1p(0.8) * fleet.size) if fleet.fault == "eager" else 0.0
+
+
+def draw_calls(rng: Generator, fleet: Fleet, day: Floats, arms: NDArray[np.bool_]) -> Ints:
+    """Calls by shape bucket, following the day."""
+    shape = (len(arms), fleet.minutes)
+    share = 0.35 + fleet.mix_swing * np.sin(day + 0.7)[None] + 0.03 * autoregressive(rng, *shape, 0.98, 1.0)
+    share = np.clip(share + arms[:, None] * fleet.candidate_mix, 0.02, 0.95)
+    rate = fleet.calls_per_minute * (1 + fleet.traffic_swing * np.sin(day - 1.5))[None]
+    rate = rate * np.exp(0.15 * autoregressive(rng, *shape, 0.95, 1.0))
+    return np.stack([rng.poisson(rate * (1 - share)), rng.poisson(rate * share)], axis=2)
+
+
+def draw_quantiles(rng: Generator, fleet: Fleet, level: Floats, tail: Floats, calls: Ints) -> tuple[Floats, Floats]:
+    """The log of p50 and p99 in seconds, as noisy as so many calls make them; p50 is rounded as a sketch does."""
+    middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
+    many = np.maximum(calls, 1)
+    p50 = middle + rng.standard_normal(middle.shape) * fleet.call_sd * 1.2533 / np.sqrt(many)
+    p99 = middle + 2.33 * fleet.call_sd + 0.12 + tail[..., None]
+    p99 = p99 + rng.standard_normal(middle.shape) * (3.7 * fleet.call_sd / np.sqrt(many) + 0.02)
+    p99 = p99 + (rng.random(middle.shape) < fleet.tail_chance) * rng.exponential(0.3, middle.shape)
+    absent = calls == 0
+    return np.where(absent, np.nan, np.round(p50 / 0.01) * 0.01), np.where(absent, np.nan, p99)
+
+
+def instance_minutes(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceMinute]]:
+    """The rows of every minute in order, as the judge takes them."""
+    drawn = simulate(fleet)
+    p50, p99 = np.exp(drawn.p50), np.exp(drawn.p99)
+    for minute in range(fleet.minutes):
+        rows = []
+        for i, gpu in enumerate(drawn.gpu):
+            for b, bucket in enumerate(BUCKETS):
+                calls, eager = int(drawn.calls[i, minute, b]), int(drawn.eager[i, minute, b])
+                if calls:
+                    rows.append(
+                        InstanceMinute(
+                            instance=i,
+                            unit=i,
+                            arm="candidate" if drawn.candidate[i] else "baseline",
+                            stratum=(gpu, "default", "torch.compile", "1"),
+                            region="forward",
+                            bucket=bucket,
+                            minute=first_minute + minute,
+                            first_minute=first_minute + int(drawn.started[i]),
+                            calls=calls,
+                            compiled=calls - eager,
+                            eager=eager,
+                            eager_by={"limit": eager} if eager else {},
+                            p50=float(p50[i, minute, b]),
+                            p99=float(p99[i, minute, b]),
+                        )
+                    )
+        yield rows
