@@ -1,5 +1,7 @@
 """People and the record of what they changed."""
 
+from typing import Any
+
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
@@ -25,3 +27,11 @@ class AuditEntry(models.Model):
 
     class Meta:
         db_table = "audit_entry"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("an audit entry is never changed")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise TypeError("an audit entry is never deleted")

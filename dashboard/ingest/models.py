@@ -2,9 +2,8 @@
 
 from django.db import models
 
+from dashboard.ingest.batch import SHARDS as SHARDS
 from dashboard.projects.models import Project
-
-SHARDS = 64
 
 
 class Sender(models.Model):
@@ -13,6 +12,7 @@ class Sender(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     instance_id = models.CharField(max_length=26)
     ranges = models.JSONField(default=list, help_text="Sorted [first, last] pairs, normally one, at most 64.")
+    closed = models.JSONField(default=list, help_text="Gaps that were given up, sorted [first, last] pairs, at most 64.")
     missing = models.BigIntegerField(default=0, help_text="Sequence numbers in gaps that were closed for good.")
     clock_offset = models.FloatField(default=0.0, help_text="Server time minus agent time in seconds, as of the last request.")
     first_seen_at = models.DateTimeField()

@@ -1,0 +1,60 @@
+"""Writes people and the record of what they changed."""
+
+from typing import Any
+
+from django.contrib.auth.password_validation import validate_password
+
+from dashboard.accounts.models import AuditEntry, User
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+
+
+def audit_write(
+    *,
+    action: str,
+    subject: str,
+    project_id: int | None = None,
+    actor: User | None = None,
+    actor_name: str = "",
+    before: Any = None,
+    after: Any = None,
+    address: str | None = None,
+) -> AuditEntry:
+    """Adds one row to the record; without a person, `actor_name` says which command or machine it was."""
+    if actor is None and not actor_name:
+        raise ValueError("an audit entry needs an actor or an actor_name")
+    return AuditEntry.objects.create(
+        at=clock.now(),
+        project_id=project_id,
+        actor=actor,
+        actor_name=actor_name or (actor.get_username() if actor else ""),
+        action=action,
+        subject=subject[:200],
+        before=before,
+        after=after,
+        address=address,
+    )
+
+
+def user_create(
+    *, username: str, password: str, email: str = "", is_staff: bool = False, actor: User | None = None, actor_name: str = ""
+) -> User:
+    """A person who can sign in; a weak password raises a ValidationError, and rights come from memberships."""
+    user = User(username=username, email=email, is_staff=is_staff)
+    validate_password(password, user)
+    user.set_password(password)
+    user.full_clean()
+    with write_transaction():
+        user.save()
+        audit_write(action="user.create", subject=username, actor=actor, actor_name=actor_name or ("" if actor else "command"))
+    return user
+
+
+def user_theme_set(*, user: User, theme: str) -> None:
+    """How pages look for this person: as the system, light or dark."""
+    before = user.theme
+    user.theme = theme
+    user.full_clean()
+    with write_transaction():
+        user.save(update_fields=["theme"])
+        audit_write(action="user.theme", subject=user.get_username(), actor=user, before={"theme": before}, after={"theme": theme})

@@ -1,0 +1,61 @@
+"""A socket that keeps one deadline over all of its reads and writes together, and hands out a bounded number of bytes."""
+
+from __future__ import annotations
+
+import io
+import socket
+from collections.abc import Callable
+from typing import Any
+
+
+class OutOfBounds(Exception):
+    """The other side sent more than is read."""
+
+
+class BoundedSocket:
+    """As much of a socket as http.client uses."""
+
+    def __init__(self, connection: socket.socket, left: Callable[[], float], *, allowance: int) -> None:
+        self._connection = connection
+        self._left = left
+        self._allowance = allowance
+
+    def sendall(self, data: bytes | bytearray | memoryview) -> None:
+        """Sends everything or raises TimeoutError; a slow reader gets no more than what is left."""
+        rest = memoryview(data)
+        while rest:
+            self._wait()
+            rest = rest[self._connection.send(rest) :]
+
+    def receive_into(self, buffer: memoryview) -> int:
+        """Reads what is there, within the deadline and the allowance."""
+        if self._allowance <= 0:
+            raise OutOfBounds
+        self._wait()
+        count = self._connection.recv_into(buffer[: self._allowance])
+        self._allowance -= count
+        return count
+
+    def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
+        """What http.client reads the answer from."""
+        return io.BufferedReader(_Reader(self), buffer_size=4096)
+
+    def close(self) -> None:
+        """The owner of the connection closes it."""
+
+    def _wait(self) -> None:
+        left = self._left()
+        if left <= 0.001:
+            raise TimeoutError
+        self._connection.settimeout(left)
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, connection: BoundedSocket) -> None:
+        self._connection = connection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._connection.receive_into(memoryview(buffer))

@@ -1,0 +1,74 @@
+"""The one JSON error shape, and the door that gives it to every answer under /api/."""
+
+import logging
+from collections.abc import Callable
+
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.errors import Error
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+
+logger = logging.getLogger(__name__)
+
+_OF_STATUS = {
+    400: ("bad_request", "The request is not understood."),
+    401: ("bad_key", "The key is missing, unknown, revoked or expired."),
+    403: ("forbidden", "This is not allowed."),
+    404: ("not_found", "There is nothing at this address."),
+    405: ("wrong_method", "The address does not take this method."),
+    413: ("too_large", "The body is too large."),
+    429: ("too_many", "There were too many requests."),
+    503: ("busy", "The server cannot answer right now."),
+}
+_INTERNAL = ("internal", "The server failed; it has logged why.")
+
+
+def json_answer(body: bytes, status: int = 200) -> HttpResponse:
+    """An answer that is JSON and nothing else, whatever a browser may think of it."""
+    response = HttpResponse(body, content_type="application/json", status=status)
+    response["Cache-Control"] = "no-store"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'"
+    return response
+
+
+def error_answer(status: int, code: str, detail: str, retry_after: int | None = None) -> HttpResponse:
+    """An error in the one shape: `{"cw": 1, "code": ..., "detail": ...}`."""
+    response = json_answer(dumps(Error(code=code, detail=detail)), status)
+    if retry_after is not None:
+        response["Retry-After"] = str(retry_after)
+    return response
+
+
+def busy_answer(retry_after: int = 5) -> HttpResponse:
+    """What anyone hears while the database does not answer."""
+    return error_answer(503, "busy", "The database does not answer right now; nothing was stored.", retry_after)
+
+
+class ApiErrors:
+    """Middleware: an error under /api/ leaves in the one shape, and a failing database is a 503 that says when to come back."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self._get_response(request)
+        if response.status_code < 400 or not _is_api(request) or response.get("Content-Type", "").startswith("application/json"):
+            return response
+        code, detail = _OF_STATUS.get(response.status_code, _INTERNAL if response.status_code >= 500 else _OF_STATUS[400])
+        answer = error_answer(response.status_code, code, detail)
+        for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+            if name in response:
+                answer[name] = response[name]
+        return answer
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Called by Django when a view raised."""
+        if not _is_api(request) or not isinstance(exception, DatabaseError):
+            return None
+        logger.warning("%s: the database failed: %s", request.path, exception)
+        return busy_answer()
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path_info.startswith("/api/")

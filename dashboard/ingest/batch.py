@@ -1,0 +1,170 @@
+"""From the JSON of a request to a batch that can be stored: every report decoded and checked, a bad one set beside; pure code."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from compilewatch.wire.ack import Rejected
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import ACCEPTED_VERSIONS, MAX_REPORTS, MAX_TEXT, Identity, Report, SeqRange
+from compilewatch.wire.text import clip
+
+from dashboard.ingest.body import Refused, holds_nul, longest_string
+from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, report_check, seq_check, window_check
+
+SHARDS = 64
+MAX_NAME = 200
+MAX_ENVIRONMENT = 64
+UNREADABLE_SEQ: SeqRange = (0, 0)
+
+T = TypeVar("T")
+
+
+class _Envelope(msgspec.Struct):
+    """The outermost object, its parts still text: another version may have other types in it."""
+
+    v: Any = None
+    sent: Any = None
+    instance: msgspec.Raw = msgspec.Raw()
+    reports: msgspec.Raw = msgspec.Raw()
+
+
+class _Numbered(msgspec.Struct):
+    """Just enough of a bad report to say which it is."""
+
+    seq: tuple[int, int]
+
+
+@dataclass(slots=True)
+class Item:
+    """One good report as JSON text; an old one is acknowledged only if it was stored before."""
+
+    seq: SeqRange
+    text: bytes
+    too_old: bool
+
+
+@dataclass(slots=True)
+class Batch:
+    """One request: who sent it, its good reports, and what is refused of it."""
+
+    project_id: int
+    instance_id: str
+    model: str
+    version: str
+    identity: bytes
+    received: float
+    clock_offset: float
+    items: list[Item] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+    @property
+    def shard(self) -> int:
+        """Which line of the inbox it waits in: all reports of a version wait in one."""
+        return shard_of(self.project_id, self.model, self.version)
+
+
+def shard_of(project_id: int, model: str, version: str) -> int:
+    """The shard of a version; the same in every process and release."""
+    return zlib.crc32(f"{project_id}\0{model}\0{version}".encode()) % SHARDS
+
+
+def identity_read(text: bytes) -> Identity:
+    """The identity in stored JSON text, its names cut to their columns."""
+    identity = msgspec.json.decode(text, type=Identity)
+    identity.model = clip(identity.model, MAX_NAME)
+    identity.version = clip(identity.version, MAX_NAME)
+    identity.environment = clip(identity.environment, MAX_ENVIRONMENT)
+    return identity
+
+
+def report_read(text: bytes) -> Report:
+    """The report in stored JSON text."""
+    return msgspec.json.decode(text, type=Report)
+
+
+def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
+    """The batch in a request's JSON; raises Refused if the request as a whole is wrong."""
+    cut = longest_string(text) > MAX_TEXT
+    envelope = _decode(text, _Envelope, "")
+    _check_version(envelope.v)
+    offset = received - _sent(envelope.sent)
+    identity, identity_text = _identity(envelope.instance, cut)
+    raw_reports = _decode(envelope.reports, list[msgspec.Raw], "reports")
+    if len(raw_reports) > MAX_REPORTS:
+        raise Refused("bad_request", f"reports: expected at most {MAX_REPORTS}, got {len(raw_reports)}.")
+    batch = Batch(project_id, identity.id, identity.model, identity.version, identity_text, received, offset)
+    for raw in raw_reports:
+        try:
+            batch.items.append(_item(bytes(raw), cut, offset, received))
+        except Wrong as wrong:
+            batch.rejected.append(Rejected(_seq_of(raw), wrong.code, clip(str(wrong))))
+    return batch
+
+
+def _check_version(version: Any) -> None:
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise Refused("bad_request", "v: expected the version of the protocol, a whole number.")
+    if version not in ACCEPTED_VERSIONS:
+        raise Refused("wrong_version", f"v: this server accepts {' and '.join(map(str, ACCEPTED_VERSIONS))}, got {version}.")
+
+
+def _sent(sent: Any) -> float:
+    if isinstance(sent, bool) or not isinstance(sent, (int, float)) or not 0 <= sent <= MAX_TIME:
+        raise Refused("bad_request", "sent: expected Unix seconds.")
+    return float(sent)
+
+
+def _identity(raw: msgspec.Raw, cut: bool) -> tuple[Identity, bytes]:
+    text = bytes(raw)
+    if not text:
+        raise Refused("bad_request", "instance: is missing.")
+    if holds_nul(text):
+        raise Refused("bad_request", "instance: a text holds the character NUL.")
+    try:
+        identity = identity_read(text)
+        identity_check(identity)
+    except (msgspec.MsgspecError, Wrong) as error:
+        raise Refused("bad_request", _sentence(error, "instance")) from None
+    return identity, dumps(identity) if cut else text
+
+
+def _item(text: bytes, cut: bool, offset: float, now: float) -> Item:
+    if holds_nul(text):
+        raise Wrong("invalid_report", "a text holds the character NUL")
+    try:
+        report = report_read(text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Wrong("invalid_report", _sentence(error, "")) from None
+    seq_check(report.seq)
+    fresh = window_check(report.window, offset, now)
+    report_check(report)
+    return Item(report.seq, dumps(report) if cut else text, not fresh)
+
+
+def _seq_of(raw: msgspec.Raw) -> SeqRange:
+    try:
+        return msgspec.json.decode(raw, type=_Numbered).seq
+    except msgspec.MsgspecError:
+        return UNREADABLE_SEQ
+
+
+def _decode(text: bytes | msgspec.Raw, kind: type[T], where: str) -> T:
+    if where and not bytes(text):
+        raise Refused("bad_request", f"{where}: is missing.")
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise Refused("bad_request", _sentence(error, where)) from None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Refused("not_json", f"The body is not JSON: {error}.") from None
+
+
+def _sentence(error: Exception, where: str) -> str:
+    """msgspec says `Expected ... - at `$.a.b``; the wire says the field first."""
+    problem, _, path = str(error).partition(" - at ")
+    field_path = f"{where}{path.strip('`').removeprefix('$')}".lstrip(".")
+    return f"{field_path or 'the message'}: {problem[:1].lower()}{problem[1:]}" if path or where else str(error)

@@ -1,0 +1,75 @@
+"""From the bytes on the wire to JSON text whose size, depth and alphabet are bounded; pure code."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from compilewatch.wire.report import MAX_DEPTH, MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, RATIO_CHECKED_AFTER
+
+STEP = 64 << 10
+MAX_STRINGS = 1 << 18
+MAX_CONTAINERS = 1 << 18
+
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class Refused(Exception):
+    """The whole request is refused with a code of the wire."""
+
+    def __init__(self, code: str, detail: str, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.code, self.detail, self.retry_after = code, detail, retry_after
+
+
+def inflate(body: bytes) -> bytes:
+    """The one gzip member in the body; it stops at the first step that passes the size limit or the ratio."""
+    stream, out, size, left = zlib.decompressobj(wbits=31), [], 0, body
+    while not stream.eof:
+        try:
+            part = stream.decompress(left, STEP)
+        except zlib.error as error:
+            raise Refused("bad_request", f"The body is not gzip: {error}.") from None
+        left = stream.unconsumed_tail
+        size += len(part)
+        out.append(part)
+        if size > MAX_INFLATED_BYTES:
+            raise Refused("too_large", f"The body is larger than {MAX_INFLATED_BYTES} bytes when inflated.")
+        if size > RATIO_CHECKED_AFTER and size > MAX_INFLATE_RATIO * len(body):
+            raise Refused("too_large", f"The body inflates more than {MAX_INFLATE_RATIO} times.")
+        if not (part or left or stream.eof):
+            raise Refused("bad_request", "The gzip body is cut off.")
+    if stream.unused_data:
+        raise Refused("bad_request", "The body is not exactly one gzip member.")
+    return b"".join(out)
+
+
+def longest_string(text: bytes) -> int:
+    """Checks the JSON text before anything decodes it; returns an upper bound on the length of its strings."""
+    try:
+        str(text, "utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused("not_json", f"The body is not UTF-8: {error.reason} at byte {error.start}.") from None
+    plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
+    if plain.count(b'"') > 2 * MAX_STRINGS:
+        raise Refused("bad_request", f"The body holds more than {MAX_STRINGS} strings.")
+    parts = plain.split(b'"')
+    _check_depth(b"".join(parts[::2]).translate(_AS_SQUARE, _NOT_BRACKETS))
+    return max(map(len, parts))
+
+
+def _check_depth(brackets: bytes) -> None:
+    """Removes the innermost pairs level by level: what is left after the last allowed level is too deep, or no JSON."""
+    if len(brackets) > 2 * MAX_CONTAINERS:
+        raise Refused("bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects.")
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace(b"[]", b"")
+    if brackets:
+        raise Refused("bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match.")
+
+
+def holds_nul(text: bytes) -> bool:
+    """Whether a string in the JSON text holds the character NUL, which no database stores."""
+    return b"\\u0000" in text and _NUL.search(text) is not None

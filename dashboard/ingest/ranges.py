@@ -1,0 +1,89 @@
+"""Which sequence numbers of a sender are durable: sorted ranges, normally one; pure arithmetic that counts every number once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from compilewatch.wire.report import SeqRange
+
+MAX_RANGES = 64
+MAX_SEQ = 1 << 53
+
+NEW = "new"
+COVERED = "covered"
+PARTIAL_OVERLAP = "partial_overlap"
+GAP_CLOSED = "gap_closed"
+
+
+@dataclass(slots=True)
+class Coverage:
+    """The acknowledged ranges, the gaps between them that were given up, and how many numbers those hold."""
+
+    ranges: list[SeqRange] = field(default_factory=list)
+    closed: list[SeqRange] = field(default_factory=list)
+    missing: int = 0
+
+    @classmethod
+    def of(cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int) -> Coverage:
+        """The coverage as it was stored."""
+        return cls([_pair(pair) for pair in ranges], [_pair(pair) for pair in closed], missing)
+
+    @property
+    def next_seq(self) -> int:
+        """The number after the highest one acknowledged."""
+        return self.ranges[-1][1] + 1 if self.ranges else 1
+
+    @property
+    def open_gaps(self) -> int:
+        """How many numbers below the highest one have not come yet, and still may."""
+        held = sum(last - first + 1 for first, last in self.ranges)
+        return self.next_seq - 1 - held
+
+    def place(self, seq: SeqRange) -> str:
+        """NEW, COVERED, PARTIAL_OVERLAP or GAP_CLOSED: what a report with this range is."""
+        first, last = seq
+        gap = _touching(self.closed, seq)
+        if gap is not None:
+            return GAP_CLOSED if gap[0] <= first and last <= gap[1] else PARTIAL_OVERLAP
+        held = _touching(self.ranges, seq)
+        if held is None:
+            return NEW
+        return COVERED if held[0] <= first and last <= held[1] else PARTIAL_OVERLAP
+
+    def add(self, seq: SeqRange) -> None:
+        """Takes in a range that is NEW, joining its neighbours; beyond 64 ranges the oldest gap is given up."""
+        at = bisect_right(self.ranges, seq)
+        first, last = seq
+        if at < len(self.ranges) and self.ranges[at][0] == last + 1:
+            last = self.ranges.pop(at)[1]
+        if at and self.ranges[at - 1][1] == first - 1:
+            at -= 1
+            first = self.ranges.pop(at)[0]
+        self.ranges.insert(at, (first, last))
+        if len(self.ranges) > MAX_RANGES:
+            self._close_oldest_gap()
+
+    def _close_oldest_gap(self) -> None:
+        (first, last), (after, end) = self.ranges[:2]
+        self.ranges[:2] = [(first, end)]
+        self.missing += after - last - 1
+        self.closed.append((last + 1, after - 1))
+        self.closed.sort()
+        if len(self.closed) > MAX_RANGES:
+            # What lies between the two oldest is older than anything an agent still keeps.
+            self.closed[:2] = [(self.closed[0][0], self.closed[1][1])]
+
+
+def _touching(ranges: list[SeqRange], seq: SeqRange) -> SeqRange | None:
+    """The last of the sorted ranges that shares a number with `seq`."""
+    at = bisect_right(ranges, (seq[1], MAX_SEQ + 1))
+    if at and ranges[at - 1][1] >= seq[0]:
+        return ranges[at - 1]
+    return None
+
+
+def _pair(pair: Iterable[int]) -> SeqRange:
+    first, last = pair
+    return first, last

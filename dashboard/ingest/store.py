@@ -1,0 +1,97 @@
+"""The statements that make batches durable: sender rows locked, ranges extended, inbox rows inserted; the same SQL on both databases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from dashboard.ingest.batch import Batch, Item
+from dashboard.ingest.ranges import Coverage
+
+SenderKey = tuple[int, str]
+
+_SENDER_COLUMNS = "project_id, instance_id, ranges, closed, missing, clock_offset, first_seen_at, last_seen_at"
+_INBOX_COLUMNS = "project_id, shard, instance_id, seq_first, seq_last, received_at, clock_offset, identity, report"
+_UPSERT = (
+    " ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = excluded.ranges, closed = excluded.closed, missing = excluded.missing,"
+    " clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at"
+)
+
+
+def be_durable(cursor: CursorWrapper) -> None:
+    """A commit of this transaction survives a crash whatever the server's default is, and a blocked table gives up in seconds."""
+    if connection.vendor == "postgresql":
+        cursor.execute("SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'")
+
+
+def senders_lock(
+    cursor: CursorWrapper, keys: Sequence[SenderKey], unknown: Sequence[SenderKey], now: datetime
+) -> dict[SenderKey, Coverage]:
+    """What is durable of each sender, its row held until the end of the transaction; those in `unknown` get a row if they have none."""
+    found = _select_senders(cursor, sorted(set(keys)))
+    made = sorted(set(unknown) - set(found))
+    if made:
+        rows = [(*key, "[]", "[]", 0, 0.0, now, now) for key in made]
+        _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, " ON CONFLICT (project_id, instance_id) DO NOTHING")
+        found |= _select_senders(cursor, made)
+    return found
+
+
+def senders_write(cursor: CursorWrapper, states: dict[SenderKey, tuple[Coverage, Batch]]) -> None:
+    """Writes the new coverage of senders whose rows are locked."""
+    rows = []
+    for key in sorted(states):
+        coverage, batch = states[key]
+        seen = _moment(batch.received)
+        ranges, closed = json.dumps(coverage.ranges), json.dumps(coverage.closed)
+        rows.append((*key, ranges, closed, coverage.missing, batch.clock_offset, seen, seen))
+    _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, _UPSERT)
+
+
+def inbox_write(cursor: CursorWrapper, items: Sequence[tuple[Batch, Item]]) -> None:
+    """Adds the reports to the lines they wait in."""
+    rows = [
+        (
+            batch.project_id,
+            batch.shard,
+            batch.instance_id,
+            item.seq[0],
+            item.seq[1],
+            _moment(batch.received),
+            batch.clock_offset,
+            batch.identity,
+            item.text,
+        )
+        for batch, item in items
+    ]
+    _insert(cursor, "ingest_inbox", _INBOX_COLUMNS, rows)
+
+
+def _select_senders(cursor: CursorWrapper, keys: Sequence[SenderKey]) -> dict[SenderKey, Coverage]:
+    places = ", ".join(["(%s, %s)"] * len(keys))
+    lock = " ORDER BY project_id, instance_id FOR UPDATE" if connection.vendor == "postgresql" else ""
+    cursor.execute(
+        f"SELECT project_id, instance_id, ranges, closed, missing FROM ingest_sender WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
+        [value for key in keys for value in key],
+    )
+    return {(row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4]) for row in cursor.fetchall()}
+
+
+def _insert(cursor: CursorWrapper, table: str, columns: str, rows: Sequence[tuple[Any, ...]], ending: str = "") -> None:
+    if not rows:
+        return
+    places = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
+    cursor.execute(f"INSERT INTO {table} ({columns}) VALUES {places}{ending}", _flat(rows))
+
+
+def _flat(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    return [value for row in rows for value in row]
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,54 @@
+"""The text of a key: how it is made, checked for typing errors and hashed; nothing here touches the database."""
+
+import hmac
+import re
+import secrets
+import string
+import zlib
+from dataclasses import dataclass
+
+ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
+KINDS = ("ing", "api")
+_SHAPE = re.compile(r"(cw_(ing|api)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII)
+KEY_ANYWHERE = re.compile(r"cw_(?:ing|api)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyText:
+    """A key as a machine presents it, in its parts."""
+
+    text: str
+    kind: str
+    lookup: str
+
+
+def key_text_make(kind: str) -> KeyText:
+    """A new key; 43 characters of base 62 hold 256 bits."""
+    lookup, secret = _random(8), _random(43)
+    body = f"cw_{kind}_{lookup}_{secret}"
+    return KeyText(body + _checksum(body), kind, lookup)
+
+
+def key_text_read(text: str) -> KeyText | None:
+    """The parts of a key, or None if it is not one or was mistyped."""
+    found = _SHAPE.fullmatch(text)
+    if found is None or found[4] != _checksum(found[1]):
+        return None
+    return KeyText(text, found[2], found[3])
+
+
+def key_digest(text: str, pepper: str) -> bytes:
+    """What is stored of a key."""
+    return hmac.digest(pepper.encode(), text.encode(), "sha256")
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+def _checksum(body: str) -> str:
+    number, out = zlib.crc32(body.encode()), ""
+    for _ in range(6):
+        number, digit = divmod(number, 62)
+        out = ALPHABET[digit] + out
+    return out

@@ -1,0 +1,109 @@
+"""Writes projects, members and keys; every change is in the audit record."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.projects.keys import key_digest, key_text_make
+from dashboard.projects.models import Key, Member, Project, Role
+
+EXPOSURE_NOTED_EVERY = timedelta(minutes=1)
+
+
+def project_create(*, name: str, slug: str, actor: User | None = None, actor_name: str = "") -> Project:
+    """A new project; its creator becomes its administrator."""
+    project = Project(name=name, slug=slug, created_at=clock.now())
+    project.full_clean(exclude=["settings"])
+    with write_transaction():
+        project.save()
+        _audit(project, "project.create", slug, actor, actor_name, after={"name": name})
+        if actor is not None:
+            member_add(project=project, user=actor, role=Role.ADMIN, actor=actor)
+    return project
+
+
+def member_add(*, project: Project, user: User, role: Role, actor: User | None = None, actor_name: str = "") -> Member:
+    """Gives a person a role in the project, instead of the one they had."""
+    with write_transaction():
+        before = Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
+        member, _ = Member.objects.update_or_create(
+            project=project, user=user, defaults={"role": role}, create_defaults={"role": role, "created_at": clock.now()}
+        )
+        _audit(project, "member.set", user.get_username(), actor, actor_name, before and {"role": before}, {"role": str(role)})
+    return member
+
+
+def key_create(
+    *,
+    project: Project,
+    kind: str = "ing",
+    name: str = "",
+    expires_at: datetime | None = None,
+    actor: User | None = None,
+    actor_name: str = "",
+) -> tuple[Key, str]:
+    """A new key and its text; the text is not stored and cannot be shown again."""
+    made = key_text_make(kind)
+    key = Key(project=project, kind=kind, name=name, lookup=made.lookup, created_at=clock.now(), created_by=actor, expires_at=expires_at)
+    key.digest = key_digest(made.text, settings.KEY_PEPPER)
+    with write_transaction():
+        key.save()
+        _audit(project, "key.create", key_label(key), actor, actor_name, after={"kind": kind, "name": name})
+    return key, made.text
+
+
+def key_revoke(*, key: Key, actor: User | None = None, actor_name: str = "") -> None:
+    """The key stops working within a second, in every process."""
+    with write_transaction():
+        if Key.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=clock.now()):
+            _audit(key.project, "key.revoke", key_label(key), actor, actor_name)
+
+
+def key_used(*, key_id: int) -> None:
+    """Notes the minute of use; a second call in the same minute writes nothing."""
+    minute = clock.now().replace(second=0, microsecond=0)
+    unnoted = Key.objects.filter(Q(last_used_at=None) | Q(last_used_at__lt=minute), pk=key_id)
+    if unnoted.exists():
+        with write_transaction():
+            unnoted.update(last_used_at=minute)
+
+
+def key_exposed(*, key_id: int, where: str, address: str | None) -> None:
+    """Marks a key that travelled where others can read it; at most one audit row a minute and key."""
+    now = clock.now()
+    unnoted = Key.objects.filter(Q(exposed_at=None) | Q(exposed_at__lt=now - EXPOSURE_NOTED_EVERY), pk=key_id)
+    with write_transaction():
+        if unnoted.update(exposed_at=now):
+            key = Key.objects.select_related("project").get(pk=key_id)
+            audit_write(
+                action="key.exposed",
+                subject=key_label(key),
+                project_id=key.project_id,
+                actor_name="ingest",
+                after={"where": where},
+                address=address,
+            )
+
+
+def key_label(key: Key) -> str:
+    """What may be shown of a key."""
+    return f"cw_{key.kind}_{key.lookup}"
+
+
+def _audit(
+    project: Project, action: str, subject: str, actor: User | None, actor_name: str, before: object = None, after: object = None
+) -> None:
+    audit_write(
+        action=action,
+        subject=subject,
+        project_id=project.pk,
+        actor=actor,
+        actor_name=actor_name or ("" if actor else "command"),
+        before=before,
+        after=after,
+    )

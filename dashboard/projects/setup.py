@@ -1,0 +1,44 @@
+"""What a first start needs: a person, a project and a key, made once; a second start finds them and makes nothing."""
+
+import secrets
+from dataclasses import dataclass
+
+from django.utils.text import slugify
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import user_create
+from dashboard.projects.models import Key, Member, Project, Role
+from dashboard.projects.services import key_create, member_add, project_create
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is there now. `password` and `key` are texts that were just made and are shown once; None means it was there before."""
+
+    project: Project
+    user: User | None
+    password: str | None
+    key: str | None
+
+
+def project_setup(*, name: str, username: str | None = None, password: str | None = None, actor_name: str = "setup_project") -> Setup:
+    """The project, with a person who administers it if a name is given, and an ingest key if it has none that works."""
+    user, made = _user(username, password, actor_name)
+    slug = slugify(name)
+    project = Project.objects.filter(slug=slug).first() or project_create(name=name, slug=slug, actor_name=actor_name)
+    if user is not None and not Member.objects.filter(project=project, user=user).exists():
+        member_add(project=project, user=user, role=Role.ADMIN, actor_name=actor_name)
+    if Key.objects.filter(project=project, kind="ing", revoked_at=None).exists():
+        return Setup(project, user, made, None)
+    _, text = key_create(project=project, kind="ing", name="first key", actor_name=actor_name)
+    return Setup(project, user, made, text)
+
+
+def _user(username: str | None, password: str | None, actor_name: str) -> tuple[User | None, str | None]:
+    if username is None:
+        return None, None
+    found = User.objects.filter(username=username).first()
+    if found is not None:
+        return found, None
+    text = password or secrets.token_urlsafe(12)
+    return user_create(username=username, password=text, actor_name=actor_name), text

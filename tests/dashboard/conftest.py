@@ -1,0 +1,125 @@
+"""What every test of the dashboard starts from: a project with an administrator and a key, and reports put in through the real service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import MAX_REPORTS, Request
+from django.conf import settings
+from django.test import Client
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import user_create
+from dashboard.common import clock
+from dashboard.ingest.batch import batch_read
+from dashboard.ingest.services import reports_store
+from dashboard.projects.keycheck import key_checks_forget
+from dashboard.projects.models import Project, Role
+from dashboard.projects.services import key_create, member_add, project_create
+from tests.dashboard.requests import request_make
+from tests.environment import DATA
+
+PASSWORD = "correct horse battery staple"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """On SQLite tests use a file as production does: several threads share it, with its real locks."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
+
+
+@pytest.fixture(autouse=True)
+def _keys_are_asked_again() -> None:
+    key_checks_forget()
+
+
+@pytest.fixture
+def make_user(db: None) -> Callable[..., User]:
+    """`make_user("ada", project, Role.VIEWER)`; without a project the person is a member of nothing."""
+
+    def make(username: str, project: Project | None = None, role: Role = Role.VIEWER) -> User:
+        user = user_create(username=username, password=PASSWORD)
+        if project is not None:
+            member_add(project=project, user=user, role=role)
+        return user
+
+    return make
+
+
+@pytest.fixture
+def make_project(db: None) -> Callable[[str], Project]:
+    """`make_project("search")`."""
+    return lambda slug: project_create(name=slug.title(), slug=slug)
+
+
+@pytest.fixture
+def project(make_project: Callable[[str], Project]) -> Project:
+    """A project called `ranking`."""
+    return make_project("ranking")
+
+
+@pytest.fixture
+def other_project(make_project: Callable[[str], Project]) -> Project:
+    """A project of somebody else."""
+    return make_project("somebody-elses")
+
+
+@pytest.fixture
+def user(make_user: Callable[..., User], project: Project) -> User:
+    """An administrator of `project`."""
+    return make_user("ada", project, Role.ADMIN)
+
+
+@pytest.fixture
+def signed_in(client: Client, user: User) -> Client:
+    """A browser in which `user` has signed in."""
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def ingest_key(project: Project) -> str:
+    """The text of a key with which reports are sent to `project`."""
+    return key_create(project=project, kind="ing", name="tests")[1]
+
+
+@pytest.fixture
+def api_key(project: Project) -> str:
+    """The text of a key that reads `project`."""
+    return key_create(project=project, kind="api", name="tests")[1]
+
+
+@pytest.fixture
+def make_request() -> Callable[..., Request]:
+    """`make_request(model="ranker", version="1", minutes=3)`: one report a minute, the last ending now; see requests.py beside."""
+
+    def make(**wanted: Any) -> Request:
+        wanted.setdefault("end", clock.unix())
+        return request_make(**wanted)
+
+    return make
+
+
+@pytest.fixture
+def store_reports(project: Project) -> Callable[..., list[tuple[int, int]]]:
+    """`store_reports(request, ...)` puts wire requests into the inbox as the endpoint does; returns the ranges acknowledged."""
+
+    def store(*requests: Request, project: Project = project) -> list[tuple[int, int]]:
+        acked: list[tuple[int, int]] = []
+        for request in requests:
+            for start in range(0, len(request.reports), MAX_REPORTS):
+                part = replace(request, reports=request.reports[start : start + MAX_REPORTS])
+                batch = batch_read(text=dumps(part), project_id=project.pk, received=clock.unix())
+                [stored] = reports_store([batch])
+                assert not stored.rejected, stored.rejected
+                acked.extend(stored.acked)
+        return acked
+
+    return store
