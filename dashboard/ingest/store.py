@@ -76,7 +76,8 @@ def _select_senders(cursor: CursorWrapper, keys: Sequence[SenderKey]) -> dict[Se
     places = ", ".join(["(%s, %s)"] * len(keys))
     lock = " ORDER BY project_id, instance_id FOR UPDATE" if connection.vendor == "postgresql" else ""
     cursor.execute(
-        f"SELECT project_id, instance_id, ranges, closed, missing FROM ingest_sender WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
+        "SELECT project_id, instance_id, ranges, closed, missing FROM ingest_sender"
+        f" WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
         [value for key in keys for value in key],
     )
     return {(row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4]) for row in cursor.fetchall()}

@@ -119,6 +119,10 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("instance_id", models.CharField(max_length=26)),
                 ("ranges", models.JSONField(default=list, help_text="Sorted [first, last] pairs, normally one, at most 64.")),
+                (
+                    "closed",
+                    models.JSONField(default=list, help_text="Gaps that were given up, sorted [first, last] pairs, at most 64."),
+                ),
                 ("missing", models.BigIntegerField(default=0, help_text="Sequence numbers in gaps that were closed for good.")),
                 (
                     "clock_offset",
