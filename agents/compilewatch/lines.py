@@ -14,11 +14,13 @@ OTHER = "other"
 
 
 class Probe(Protocol):
-    """Times some calls of a line on the GPU; `begin` answers None for a call that is not sampled."""
+    """Times some calls of a line on the GPU; `begin` answers None for a call that is not sampled. None of it ever raises."""
 
     def begin(self) -> Any | None: ...
 
     def end(self, pair: Any) -> None: ...
+
+    def drop(self, pair: Any) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +32,10 @@ class Spec:
     runtime: str = ""
     items: Callable[..., float] | None = None
     bucket: Callable[..., object] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    """What torch.compile was told, reported once."""
     number: int = 0
+    told: bool = False
     buckets: set[str] = field(default_factory=set)
 
     def admit(self, bucket: str) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.lines import OTHER, Call, Line, Probe, Spec, take
-from compilewatch.wire.report import EAGER_CAUSES, Compile, Fact, Finding, Gauges, Region, Report
+from compilewatch.lines import OTHER, Call, Line, Probe, Spec
 from compilewatch.windows import EventLog, region_key, regions_merge
+from compilewatch.wire.report import EAGER_CAUSES, Compile, Fact, Finding, Gauges, Region, Report
 
 MAX_LINES = 256
+MAX_KEYS = 10_000
 MAX_INTERNAL_ERRORS = 20
 NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
 
@@ -25,7 +27,9 @@ class Lines(dict[Any, Line]):
         self._make = make
 
     def __missing__(self, key: Any) -> Line:
-        line = self[key] = self._make(key)
+        line = self._make(key)
+        if len(self) < MAX_KEYS:
+            self[key] = line
         return line
 
 
@@ -43,9 +47,10 @@ class Recorder:
         self.internal_errors = 0
         self.wake: Callable[[], None] = lambda: None
         """Called when a line was made: the client starts the thread of a forked child by it."""
-        self.probe_for: Callable[[Line], Probe] | None = None
-        """Set by the source of GPU time: what times a new line's calls."""
+        self._probe_for: Callable[[Line], Probe] | None = None
         self.last_error = ""
+        self.off_for_good = False
+        """Set when the settings switch the agent off: what is watched from then on is not even wrapped."""
         self._specs: list[Spec] = []
         self._steps = itertools.count(1)
         self._draining = threading.Lock()
@@ -73,6 +78,7 @@ class Recorder:
         """Stops recording; wrappers call straight through from now on."""
         self.lines = None
         self.token = 0
+        self._probe_for = None
 
     def after_fork(self) -> None:
         """In a forked child: new buffers, new lock, nothing else; what the parent recorded stays the parent's."""
@@ -116,6 +122,12 @@ class Recorder:
         """Events whose samples were cut since the start."""
         return self._log.truncated
 
+    def time_with(self, probe_for: Callable[[Line], Probe] | None) -> None:
+        """Has the calls of all lines, present and future, timed on the GPU, or no longer."""
+        self._probe_for = probe_for
+        for line in list(self._all_lines):
+            line.probe = None if probe_for is None else probe_for(line)
+
     # ---- for the wrappers
 
     def register(self, spec: Spec) -> int:
@@ -133,6 +145,14 @@ class Recorder:
         return found
 
     def _make_line(self, key: Any) -> Line:
+        """A new line, or one that nobody reads if the agent fails here: the wrapper goes on in any case."""
+        try:
+            return self._line_for(key)
+        except Exception as error:  # noqa: BLE001 - this runs inside a call of the job
+            self.internal_error(error)
+            return Line(Spec(""), Region("", 0))
+
+    def _line_for(self, key: Any) -> Line:
         """The key is a whole number with a power-of-two bucket in its low bits, or a tuple (base, nested, bucket)."""
         if isinstance(key, tuple):
             number, nested, bucket = key[0] >> 8, bool(key[1]), str(key[2])
@@ -146,6 +166,9 @@ class Recorder:
         region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime or _runtime(), not nested)
         line = self._line_with(region, spec)
         self._note_outer(line, nested)
+        if spec.options and not spec.told:
+            spec.told = True
+            self.fact("mark", {"name": "torch.compile", "region": spec.name, **spec.options})
         self.wake()
         return line
 
@@ -155,8 +178,8 @@ class Recorder:
             if line.spec is spec and region_key(line.region) == region_key(region):
                 return line
         line = Line(spec, region)
-        if self.probe_for is not None:
-            line.probe = self.probe_for(line)
+        if self._probe_for is not None:
+            line.probe = self._probe_for(line)
         self._point(line)
         self._all_lines.append(line)
         return line
@@ -266,9 +289,8 @@ class Recorder:
 
 def _runtime() -> str:
     """What runs a callable that `watch` was told nothing about."""
-    import sys
-
     return "torch.compile" if "torch._dynamo" in sys.modules else "eager"
 
 
-__all__ = ["NESTED", "Call", "Line", "Lines", "Probe", "Recorder", "Spec", "take"]
+RECORDER = Recorder()
+"""The process's own; wrappers made before `init` already write to it."""

@@ -34,8 +34,9 @@ class Source(Protocol):
         """Binds to torch and says what can be seen. Runs right after `module` was executed, or at once if it is there already."""
         ...
 
-    def poll(self, recorder: Recorder) -> None:
-        """Called about once a second on the agent's thread, from the installation on."""
+    def poll(self, recorder: Recorder) -> Answer | None:
+        """Called about once a second on the agent's thread, from the installation on; answers when the capability changed."""
+        return None
 
     def uninstall(self) -> None:
         """Takes back what is still ours; also called when `install` raised."""

@@ -38,7 +38,7 @@ def encode(message: Any) -> dict[str, Any]:
     """The message as JSON's own types; fields at their default are left out, and text is cut to the limits of the wire."""
     data = {}
     kept = _KEPT.get(type(message), ())
-    for name, default in _fields(type(message)):
+    for name, default in _fields(typing.cast(Hashable, type(message))):
         value = getattr(message, name)
         if name not in kept and value == default:
             continue
@@ -78,7 +78,7 @@ def decode(cls: type[M], data: Any, where: str = "") -> M:
     if not isinstance(data, dict):
         raise DecodeError(f"{where or 'the message'}: expected an object, got {_kind(data)}")
     found = {}
-    for name, required, decoder in _decoders(cls):
+    for name, required, decoder in _decoders(typing.cast(Hashable, cls)):
         path = f"{where}.{name}" if where else name
         if name in data:
             found[name] = decoder(data[name], path)
@@ -124,7 +124,7 @@ def _tuple_decoder(inner: list[Decoder]) -> Decoder:
     def read(value: Any, path: str) -> tuple[Any, ...]:
         if not isinstance(value, list) or len(value) != len(inner):
             raise DecodeError(f"{path}: expected a list of {len(inner)}, got {_kind(value)}")
-        return tuple(one(item, f"{path}[{i}]") for i, (one, item) in enumerate(zip(inner, value)))
+        return tuple(one(item, f"{path}[{i}]") for i, (one, item) in enumerate(zip(inner, value, strict=True)))
 
     return read
 

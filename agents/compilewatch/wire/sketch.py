@@ -116,7 +116,7 @@ class Sketch:
             return f"scale is {self.scale}, expected {SCALE}"
         if len(self.bins) > MAX_BINS:
             return f"bins has {len(self.bins)} entries, expected at most {MAX_BINS}"
-        if self.bins and not (MIN_INDEX <= self.offset and self.offset + len(self.bins) - 1 <= MAX_INDEX):
+        if self.bins and (self.offset < MIN_INDEX or self.offset + len(self.bins) - 1 > MAX_INDEX):
             return f"offset is {self.offset}: bins must lie between {MIN_INDEX} and {MAX_INDEX}"
         if self.zero < 0 or self.count < 0 or any(n < 0 for n in self.bins):
             return "count, zero and bins must not be negative"

@@ -1,0 +1,125 @@
+"""The agent of this process: joins sources, recorder and sender, and owns their start and stop."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from compilewatch.config import Config, load
+from compilewatch.errors import ConfigError, say
+from compilewatch.guard import Guard
+from compilewatch.recorder import RECORDER, Recorder
+from compilewatch.sources.installed import InstalledSources
+from compilewatch.worker import Worker
+
+EXIT_SECONDS = 1.0
+
+
+class Client:
+    """There once per process; a forked child has it too, and begins an instance of its own at its first watched call."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.sources = InstalledSources(recorder)
+        self.config: Config | None = None
+        self.worker: Worker | None = None
+        self._beginning = threading.Lock()
+        self._hooked = False
+
+    def start(self, config: Config) -> None:
+        """Begins to record and starts the thread."""
+        self.stop()
+        self._hook_process()
+        self.config = config
+        self.recorder.wake = self.begin
+        self.recorder.start()
+        self.sources.install()
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts the instance unless it runs; in a forked child this is where the new one begins."""
+        if self.worker is not None or self.config is None or not self._beginning.acquire(blocking=False):
+            return
+        try:
+            if self.worker is None:
+                self.worker = Worker(self.config, self.recorder, self.sources)
+                self.worker.start()
+                _finalize_in_child(self.stop)
+        finally:
+            self._beginning.release()
+
+    def stop(self) -> None:
+        """Closes the window and sends what waits, within one second; the job's exit is not held up longer."""
+        worker, self.config = self.worker, None
+        if worker is not None:
+            worker.stop(EXIT_SECONDS)
+        self.recorder.stop()
+        self.sources.uninstall()
+        self.worker = None
+
+    def _hook_process(self) -> None:
+        if self._hooked:
+            return
+        self._hooked = True
+        atexit.register(self.stop)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        """Assignments only: locks that another thread held at the fork stay held for ever in the child."""
+        self.worker = None
+        self._beginning = threading.Lock()
+        self.recorder.after_fork()
+
+
+def _finalize_in_child(stop: Callable[[], None]) -> None:
+    """A child of `multiprocessing` skips atexit; its own finalizers run."""
+    util, process = sys.modules.get("multiprocessing.util"), sys.modules.get("multiprocessing.process")
+    if util is not None and process is not None and process.parent_process() is not None:
+        util.Finalize(None, stop, exitpriority=10)
+
+
+CLIENT = Client(RECORDER)
+
+
+def init(model: str | None = None, version: str | None = None, **settings: Any) -> bool:
+    """Starts the agent and answers whether it is on. Settings that are not given come from COMPILEWATCH_* variables; a missing or
+    wrong one is said in one line on stderr, and the agent stays off. Never raises."""
+    try:
+        config = load({"model": model, "version": version, **settings})
+        RECORDER.off_for_good = False
+        CLIENT.start(config)
+    except ConfigError as error:
+        RECORDER.off_for_good = True
+        say(str(error))
+        return False
+    except Exception as error:  # noqa: BLE001 - the job starts in any case
+        RECORDER.stop()
+        say(f"off: it could not start ({type(error).__name__}: {error})")
+        return False
+    return True
+
+
+def shutdown() -> None:
+    """Sends what waits, within one second, and stops; happens by itself at exit."""
+    with Guard():
+        CLIENT.stop()
+
+
+def ready() -> None:
+    """Says that warm-up is over: a compilation inside a watched call stalls a request from now on."""
+    if RECORDER.lines is not None and RECORDER.ready_at is None:
+        RECORDER.ready_at = time.time()
+        RECORDER.fact("ready")
+
+
+def mark(name: str, **data: Any) -> None:
+    """Puts a mark on the timeline, for example the loading of new weights."""
+    with Guard():
+        if RECORDER.lines is not None:
+            RECORDER.fact("mark", {"name": str(name), **data})

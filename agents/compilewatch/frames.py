@@ -1,0 +1,36 @@
+"""Keeps torch from compiling our own frames: it runs them as they are and goes on with what they call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+
+OURS = ("hotpath", "lines", "recorder", "watching")
+"""The modules whose functions run inside a call of the job."""
+
+
+def frames_skip() -> None:
+    """Tells torch, if it is loaded and can be told; `torch.compile(watch(f))` then compiles f, and its calls are timed."""
+    skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
+    if skip is None:
+        return
+    for name in OURS:
+        module = sys.modules.get(f"compilewatch.{name}")
+        for code in _codes_of(module) if module is not None else ():
+            skip(code)
+
+
+def _codes_of(module: ModuleType) -> Iterator[CodeType]:
+    for value in vars(module).values():
+        members = vars(value).values() if isinstance(value, type) else [value]
+        for member in members:
+            if isinstance(member, FunctionType) and member.__module__ == module.__name__:
+                yield from _with_inner(member.__code__)
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_inner(constant)

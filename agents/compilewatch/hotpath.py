@@ -1,0 +1,287 @@
+"""The path of every watched call: no lock, no I/O, one append; how much it costs is measured by tests/bench/bench_watch.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any
+
+from compilewatch.lines import Line, Spec
+from compilewatch.recorder import NESTED, RECORDER
+from compilewatch.wire.report import Region
+
+LONG = 1 << 16
+"""Appended calls at which a line is binned by its caller, should the agent's thread not come by."""
+RARELY = 1023
+"""A call whose nanoseconds end in ten zero bits looks whether its line is long: one in about a thousand."""
+
+
+class Sizes(dict[type, Any]):
+    """By type of argument: how to count the elements of a tensor, or None for what is no tensor."""
+
+    def __missing__(self, kind: type) -> Any:
+        if len(self) > 1000:
+            self.clear()
+        size = getattr(kind, "numel", None)
+        if size is None and kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+            size = kind.size.__get__  # type: ignore[attr-defined]
+        self[kind] = size if callable(size) else None
+        return self[kind]
+
+
+sizes = Sizes()
+
+
+def bucket_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """1 + log2 of the element count of the first tensor argument; 0 if there is none."""
+    for arg in args:
+        size = sizes[type(arg)]
+        if size is not None:
+            return _log2(size, arg)
+    for arg in kwargs.values():
+        size = sizes[type(arg)]
+        if size is not None:
+            return _log2(size, arg)
+    return 0
+
+
+def _log2(size: Any, arg: Any) -> int:
+    try:
+        return int(size(arg)).bit_length()
+    except Exception as error:  # noqa: BLE001 - a tensor that cannot say its size has no bucket
+        RECORDER.internal_error(error)
+        return 0
+
+
+def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
+    """A plain callable; `skip` leaves out `self` where a tensor is looked for. Options that cost more go by the longer way."""
+    if spec.items is not None or spec.bucket is not None:
+        return _rich_wrapper(fn, spec, base, skip)
+    recorder, current, clock = RECORDER, RECORDER.current, time.perf_counter_ns
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        lines = recorder.lines
+        if lines is None:
+            return fn(*args, **kwargs)
+        try:
+            call = current.call
+        except AttributeError:
+            call = recorder.call()
+        outer = call.line
+        key = base if outer is None else base + NESTED
+        if kwargs or len(args) > skip:
+            key += bucket_of(args[skip:] if skip else args, kwargs)
+        call.line = line = lines[key]
+        probe = line.probe
+        pair = None if probe is None else probe.begin()
+        hits, misses, token, epoch = call.hits, call.misses, recorder.token, recorder.epoch
+        start = clock()
+        try:
+            result = fn(*args, **kwargs)
+        except BaseException:
+            call.line = outer
+            line.errors.append(1)
+            if probe is not None and pair is not None:
+                probe.drop(pair)
+            raise
+        took = clock() - start
+        call.line = outer
+        if epoch != recorder.epoch:
+            line.warmup.append(took)
+        elif not token or token != recorder.token:
+            line.plain.append(took)
+        elif hits == call.hits:
+            line.idle.append(took)
+        elif misses == call.misses:
+            line.compiled.append(took)
+        else:
+            line.partial.append(took)
+        if probe is not None and pair is not None:
+            probe.end(pair)
+        if not took & RARELY and len(line.plain) + len(line.compiled) + len(line.idle) > LONG:
+            recorder.relieve(line)
+        return result
+
+    return watched
+
+
+class Running:
+    """A call under way, for everything that is no plain call: blocks, custom buckets, items, coroutines, generators."""
+
+    __slots__ = ("_call", "_epoch", "_hits", "_misses", "_outer", "_pair", "_start", "_token", "line")
+
+    def __init__(self, base: int, bucket: object = 0, stays: bool = True) -> None:
+        """`stays`: the call begins and ends in one go on this thread, so that guard lookups and nested calls in between are its own."""
+        recorder = RECORDER
+        lines = recorder.lines
+        call = self._call = recorder.call()
+        outer = self._outer = call.line
+        nested = 0 if outer is None else NESTED
+        key: Any = base + nested + bucket if isinstance(bucket, int) else (base, nested, bucket)
+        self.line: Line = lines[key] if lines is not None else Line(Spec(""), Region("", 0))
+        self._pair = None if self.line.probe is None or not stays else self.line.probe.begin()
+        self._hits, self._misses = call.hits, call.misses
+        self._token = recorder.token if stays else 0
+        if stays:
+            call.line = self.line
+        self._epoch = recorder.epoch
+        self._start = time.perf_counter_ns()
+
+    def finish(self, failed: bool = False, items: float | None = None) -> None:
+        """The call is over."""
+        took = time.perf_counter_ns() - self._start
+        line, call, recorder = self.line, self._call, RECORDER
+        if call.line is line:
+            call.line = self._outer
+        if failed:
+            line.errors.append(1)
+            if self._pair is not None and line.probe is not None:
+                line.probe.drop(self._pair)
+            return
+        if self._epoch != recorder.epoch:
+            line.warmup.append(took)
+        elif not self._token or self._token != recorder.token:
+            line.plain.append(took)
+        elif self._hits == call.hits:
+            line.idle.append(took)
+        elif self._misses == call.misses:
+            line.compiled.append(took)
+        else:
+            line.partial.append(took)
+        if items is not None:
+            line.items.append(float(items))
+        if self._pair is not None and line.probe is not None:
+            line.probe.end(self._pair)
+
+
+def _rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int) -> Callable[..., Any]:
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        running = _begin(spec, base, args[skip:], kwargs)
+        if running is None:
+            return fn(*args, **kwargs)
+        try:
+            result = fn(*args, **kwargs)
+        except BaseException:
+            running.finish(failed=True)
+            raise
+        running.finish(items=_items(spec, args[skip:], kwargs))
+        return result
+
+    return watched
+
+
+def _begin(spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any], stays: bool = True) -> Running | None:
+    """The call as it begins; None while the agent is off, or when it fails here."""
+    if RECORDER.lines is None:
+        return None
+    try:
+        bucket: int | str = bucket_of(args, kwargs) if spec.bucket is None else str(spec.bucket(*args, **kwargs))[:64]
+        return Running(base, bucket, stays)
+    except Exception as error:  # noqa: BLE001 - a bucket callable of the job's, or our own fault: the call goes on
+        RECORDER.internal_error(error)
+        return None
+
+
+def _items(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
+    if spec.items is None:
+        return None
+    try:
+        return float(spec.items(*args, **kwargs))
+    except Exception as error:  # noqa: BLE001 - the job's own callable; its call is over and succeeded
+        RECORDER.internal_error(error)
+        return None
+
+
+def coroutine_wrapper(fn: Callable[..., Any], spec: Spec, base: int) -> Callable[..., Any]:
+    """An async function: wall time from its first step to its end."""
+
+    async def watched(*args: Any, **kwargs: Any) -> Any:
+        running = _begin(spec, base, args, kwargs, stays=False)
+        if running is None:
+            return await fn(*args, **kwargs)
+        try:
+            result = await fn(*args, **kwargs)
+        except BaseException:
+            running.finish(failed=True)
+            raise
+        running.finish(items=_items(spec, args, kwargs))
+        return result
+
+    return watched
+
+
+def _first_base(spec: Spec) -> int:
+    """The line keys of the region that holds the time to the first item."""
+    return RECORDER.register(Spec(f"{spec.name}/first item", spec.mode, spec.runtime))
+
+
+def generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int) -> Callable[..., Any]:
+    """A generator function: wall time to the first item, and in all."""
+    first_base = _first_base(spec)
+
+    def watched(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        running = _begin(spec, base, args, kwargs, stays=False)
+        if running is None:
+            return (yield from fn(*args, **kwargs))
+        first: Running | None = Running(first_base, stays=False)
+        inner = fn(*args, **kwargs)
+        step, sent = inner.send, None
+        try:
+            while True:
+                item = step(sent)
+                if first is not None:
+                    first.finish()
+                    first = None
+                try:
+                    step, sent = inner.send, (yield item)
+                except GeneratorExit:
+                    inner.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - thrown in by the consumer: it belongs to the generator inside
+                    step, sent = inner.throw, error
+        except StopIteration as end:
+            running.finish(items=_items(spec, args, kwargs))
+            return end.value
+        except GeneratorExit:
+            running.finish()
+            raise
+        except BaseException:
+            running.finish(failed=True)
+            raise
+
+    return watched
+
+
+def async_generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int) -> Callable[..., Any]:
+    """An async generator function: wall time to the first item, and in all."""
+    first_base = _first_base(spec)
+
+    async def watched(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        running = _begin(spec, base, args, kwargs, stays=False)
+        first = None if running is None else Running(first_base, stays=False)
+        inner = fn(*args, **kwargs)
+        step, sent = inner.asend, None
+        try:
+            while True:
+                item = await step(sent)
+                if first is not None:
+                    first.finish()
+                    first = None
+                try:
+                    step, sent = inner.asend, (yield item)
+                except GeneratorExit:
+                    await inner.aclose()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - thrown in by the consumer: it belongs to the generator inside
+                    step, sent = inner.athrow, error
+        except (StopAsyncIteration, GeneratorExit) as end:
+            if running is not None:
+                running.finish(items=_items(spec, args, kwargs) if isinstance(end, StopAsyncIteration) else None)
+            if isinstance(end, GeneratorExit):
+                raise
+        except BaseException:
+            if running is not None:
+                running.finish(failed=True)
+            raise
+
+    return watched

@@ -1,0 +1,105 @@
+"""Closed windows that wait for their acknowledgement: bounded in memory, and never dropped, only merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compilewatch.windows import reports_merge
+from compilewatch.wire.codec import dumps, loads
+from compilewatch.wire.report import MAX_REPORTS, Report, SeqRange
+
+MAX_BYTES = 2 << 20
+MAX_BATCH_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class Entry:
+    """A window as the bytes that are sent; once attempted it keeps its range and its bytes until it is acknowledged."""
+
+    seq: SeqRange
+    start: float
+    end: float
+    body: bytes
+    attempted: bool = False
+
+
+class Outbox:
+    """First in, first out; the agent's thread alone touches it."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self.merged_windows = 0
+        self.truncated_events = 0
+        self.rejected_windows = 0
+        self._max_bytes = max_bytes
+        self._entries: list[Entry] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def bytes_held(self) -> int:
+        """What the waiting windows take."""
+        return sum(len(entry.body) for entry in self._entries)
+
+    def add(self, report: Report) -> None:
+        """Takes a closed window in; where memory is full, older ones are merged to make room."""
+        body = dumps(report)
+        if len(body) > MAX_BATCH_BYTES:
+            body = self._slimmed(report)
+        self._entries.append(Entry(report.seq, *report.window, body))
+        while self.bytes_held > self._max_bytes and self._merge_one():
+            pass
+
+    def _slimmed(self, report: Report) -> bytes:
+        """A window too large for a request, without its samples; its calls and its counts stay."""
+        self.truncated_events += len(report.compiles) + len(report.findings) + len(report.facts)
+        report.compiles, report.findings, report.facts = [], [], []
+        return dumps(report)
+
+    def _merge_one(self) -> bool:
+        """Merges the two neighbours that span least, the oldest of equals, so that resolution coarsens evenly."""
+        best, least = -1, float("inf")
+        for i, (first, second) in enumerate(zip(self._entries, self._entries[1:], strict=False)):
+            span = second.end - first.start
+            if not first.attempted and not second.attempted and first.seq[1] + 1 == second.seq[0] and span < least:
+                best, least = i, span
+        if best < 0:
+            return False
+        first, second = self._entries[best : best + 2]
+        merged, lost = reports_merge(loads(Report, first.body), loads(Report, second.body))
+        self.truncated_events += lost
+        self.merged_windows += 1
+        self._entries[best : best + 2] = [Entry(merged.seq, *merged.window, dumps(merged))]
+        return True
+
+    def batch(self, limit: int = MAX_REPORTS) -> list[Entry]:
+        """What to send now: the windows that were attempted before, or else the oldest ones, frozen from here on."""
+        frozen = [entry for entry in self._entries if entry.attempted]
+        batch: list[Entry] = []
+        size = 0
+        for entry in (frozen or self._entries)[:limit]:
+            size += len(entry.body)
+            if batch and size > MAX_BATCH_BYTES:
+                break
+            entry.attempted = True
+            batch.append(entry)
+        return batch
+
+    def acknowledged(self, ranges: list[SeqRange]) -> int:
+        """Lets go of the windows that the server holds now and answers how many they were."""
+        return self._remove(ranges)
+
+    def rejected(self, ranges: list[SeqRange]) -> int:
+        """Lets go of the windows that the server refused for good, and counts them."""
+        removed = self._remove(ranges)
+        self.rejected_windows += removed
+        return removed
+
+    def _remove(self, ranges: list[SeqRange]) -> int:
+        before = len(self._entries)
+        self._entries = [
+            entry
+            for entry in self._entries
+            if not (entry.attempted and any(first <= entry.seq[0] and entry.seq[1] <= last for first, last in ranges))
+        ]
+        return before - len(self._entries)

@@ -1,0 +1,153 @@
+"""What people write in their code: `watch`, `compile` and `region`, and how a callable of each kind is wrapped."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from compilewatch import hotpath
+from compilewatch.errors import say
+from compilewatch.lines import Spec
+from compilewatch.modes import mode_of, runtime_of
+from compilewatch.recorder import RECORDER
+
+F = TypeVar("F")
+
+
+def watch(
+    target: Any = None,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    bucket: Callable[..., object] | None = None,
+    mode: str | None = None,
+    runtime: str | None = None,
+) -> Any:
+    """The target, timed at each call: a function, a method, a coroutine function, a generator function or an nn.Module.
+
+    `items` answers how many items a call worked on, `bucket` what calls are comparable; both get the call's arguments. Without a
+    target it is a decorator. While the agent is off because of its settings, the target itself comes back."""
+    if target is None:
+        return functools.partial(watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime)
+    spec = Spec("", mode or "", runtime or "", items, bucket)
+    return watch_spec(target, name, spec)
+
+
+def watch_spec(target: Any, name: str | None, spec: Spec) -> Any:
+    """`watch` with everything that is known about the target; whatever goes wrong, the target itself comes back."""
+    if RECORDER.off_for_good:
+        return target
+    try:
+        if not callable(target) or inspect.isclass(target):
+            say(f"watch() takes a function or a module, not {target!r:.80}; it stays as it is")
+            return target
+        spec.name = name or _name_of(target)
+        spec.mode = spec.mode or mode_of(target)
+        spec.runtime = spec.runtime or runtime_of(target)
+        return _wrapped(target, spec)
+    except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
+        RECORDER.internal_error(error)
+        return target
+
+
+def _wrapped(target: Any, spec: Spec) -> Any:
+    base = RECORDER.register(spec)
+    if inspect.iscoroutinefunction(target):
+        return _dressed(hotpath.coroutine_wrapper(target, spec, base), target)
+    if inspect.isasyncgenfunction(target):
+        return _dressed(hotpath.async_generator_wrapper(target, spec, base), target)
+    if inspect.isgeneratorfunction(target):
+        return _dressed(hotpath.generator_wrapper(target, spec, base), target)
+    if inspect.isroutine(target) or not hasattr(target, "__dict__") or isinstance(target, functools.partial):
+        return _dressed(hotpath.call_wrapper(target, spec, base), target)
+    return _stand_in(target, spec, base)
+
+
+def _dressed(wrapper: Any, target: Any) -> Any:
+    """The wrapper with the target's name, signature and attributes. What torch keeps on a compiled function stays there: on the
+    wrapper it would make torch reach through it. `_torchdynamo_inline` lets an outer compilation trace the target instead."""
+    functools.update_wrapper(wrapper, target, updated=())
+    for key, value in getattr(target, "__dict__", {}).items():
+        if not key.startswith("_torchdynamo") and key != "__wrapped__":
+            wrapper.__dict__[key] = value
+    wrapper._torchdynamo_inline = target
+    return wrapper
+
+
+def _stand_in(target: Any, spec: Spec, base: int) -> Any:
+    """An object of a subclass of the target's class that shares its attributes and is timed when called: attribute access,
+    `state_dict`, hooks and `isinstance` are the target's own, and the target itself stays as it was."""
+    kind = type(target)
+    wrapper = hotpath.call_wrapper(kind.__call__, spec, base, skip=1)
+    again = (target, spec.name, spec.mode, spec.runtime)
+    body = {
+        "__call__": _dressed(wrapper, kind.__call__),
+        "__reduce_ex__": lambda self, protocol: (_watch_again, again),
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+    }
+    stand_in: Any = object.__new__(type(kind.__name__, (kind,), body))
+    object.__setattr__(stand_in, "__dict__", target.__dict__)
+    return stand_in
+
+
+def _watch_again(target: Any, name: str, mode: str, runtime: str) -> Any:
+    """What a pickled or copied stand-in becomes: the target's copy, watched again."""
+    return watch(target, name=name, mode=mode, runtime=runtime)
+
+
+def _name_of(target: Any) -> str:
+    inner = getattr(target, "_orig_mod", None) or target
+    return getattr(inner, "__name__", None) or type(inner).__name__
+
+
+def compile(target: Any = None, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any) -> Any:
+    """`torch.compile` and `watch` in one; the mode, `dynamic` and `fullgraph` are reported with the region."""
+    if target is None:
+        return functools.partial(compile, name=name, items=items, **options)
+    torch = importlib.import_module("torch")
+    compiled = torch.compile(target, **options)
+    told = {key: str(options[key]) for key in ("mode", "dynamic", "fullgraph", "backend") if options.get(key) is not None}
+    spec = Spec("", str(options.get("mode") or ""), "torch.compile", items, options=told)
+    return watch_spec(compiled, name or _name_of(target), spec)
+
+
+class region:
+    """`with compilewatch.region("train_step", items=32): ...` times a block; blocks of one name are one region."""
+
+    __slots__ = ("_items", "_name", "_running")
+
+    def __init__(self, name: str, *, items: float | None = None) -> None:
+        self._name = name
+        self._items = items
+        self._running: hotpath.Running | None = None
+
+    def __enter__(self) -> region:
+        if RECORDER.lines is not None:
+            try:
+                self._running = hotpath.Running(_region_base(str(self._name)))
+            except Exception as error:  # noqa: BLE001 - the block runs in any case
+                RECORDER.internal_error(error)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self._running is not None:
+            self._running.finish(failed=kind is not None, items=self._items)
+            self._running = None
+
+
+_region_bases: dict[str, int] = {}
+
+
+def _region_base(name: str) -> int:
+    """The line keys of the block regions of this name; beyond 256 names the rest share one."""
+    base = _region_bases.get(name)
+    if base is None:
+        if len(_region_bases) >= 256:
+            name = "other"
+        base = _region_bases[name] = RECORDER.register(Spec(name))
+    return base
