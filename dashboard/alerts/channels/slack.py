@@ -1,0 +1,60 @@
+"""Slack's incoming webhooks: what happened, the strongest evidence, and links, as Block Kit."""
+
+from __future__ import annotations
+
+import json
+
+from django.conf import settings
+
+from dashboard.alerts.channels.base import DeliveryError, Message, Payload
+from dashboard.alerts.channels.slack_blocks import message_blocks
+from dashboard.alerts.models import Channel
+from dashboard.common.outbound import Answer, outbound_post
+from dashboard.common.outbound_target import target_of
+
+# What Slack answers when the address will never take a message again, and when only this message is at fault.
+GONE = {
+    "action_prohibited",
+    "channel_is_archived",
+    "channel_not_found",
+    "invalid_token",
+    "no_active_hooks",
+    "no_service",
+    "no_service_id",
+    "no_team",
+    "posting_to_general_channel_denied",
+    "team_disabled",
+    "user_not_found",
+}
+UNFIT = {"invalid_blocks", "invalid_blocks_format", "invalid_payload", "no_text", "too_many_attachments"}
+
+
+class Slack:
+    """One incoming webhook."""
+
+    kind = "slack"
+    label = "Slack"
+    pace = 1.0
+
+    def address_check(self, address: str) -> None:
+        """An incoming webhook's URL, or one that the operator of the server allows."""
+        target = target_of(address, settings.OUTBOUND_ALLOW)
+        if not target.allowed and target.host not in ("hooks.slack.com", "hooks.slack-gov.com"):
+            raise ValueError("The address of a Slack channel must start with https://hooks.slack.com/.")
+
+    def build(self, message: Message) -> Payload:
+        """Blocks, and the text for notifications and screen readers."""
+        text, blocks = message_blocks(message)
+        content = {"text": text, "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+        return Payload(message.id, json.dumps(content, separators=(",", ":")).encode())
+
+    def send(self, payload: Payload, channel: Channel) -> Answer:
+        """Slack answers 200 `ok`, or a word that says what is wrong."""
+        headers = {"Content-Type": "application/json; charset=utf-8"}
+        answer = outbound_post(url=channel.address, body=payload.body, headers=headers)
+        if 200 <= answer.status < 300:
+            return answer
+        word = answer.text.strip()
+        if answer.status == 410 or word in GONE:
+            raise DeliveryError(f"Slack answered {answer.status} {word}: this webhook takes no messages.", disables=True, answer=answer)
+        raise DeliveryError(f"Slack answered {answer.status} {word[:80]}".rstrip() + ".", permanent=word in UNFIT, answer=answer)

@@ -1,0 +1,141 @@
+"""What a message tells, as JSON: the one source for every channel, and the `data` of generic webhooks. Keys are only ever added."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+from urllib.parse import quote
+
+from dashboard.alerts import links
+from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
+from dashboard.alerts.models import Alert, Channel, RollbackGuide
+from dashboard.common.clock import at_minute
+from dashboard.regressions.models import Verdict
+
+
+class Named(TypedDict):
+    """Something with an id and a name."""
+
+    id: int
+    name: str
+
+
+class AlertFacts(TypedDict):
+    """Which alert, and where it stands. Times are ISO 8601 in UTC; `id` is the name people use: A-418."""
+
+    id: str
+    number: int
+    state: str
+    severity: str
+    cause: str
+    opened_at: str
+    resolved_at: str | None
+    outcome: str
+
+
+class Links(TypedDict):
+    """Pages to open; None where there is none."""
+
+    alert: str | None
+    evidence: str | None
+    roll_back_guide: str | None
+    project: str
+
+
+class Facts(TypedDict):
+    """Everything there is to tell. A test of a channel has no alert, and what hangs on it is None or empty.
+
+    `sentence` is what the alert stands for; `news`, when there is any, how it ended;
+    `covers` lists the ids of earlier messages that were not delivered and that this one stands for."""
+
+    project: Named
+    slug: str
+    alert: AlertFacts | None
+    model: Named | None
+    environment: str
+    version: Named | None
+    baseline: Named | None
+    simulated: bool
+    sentence: str
+    cause: str
+    since: str | None
+    evidence: list[EvidenceLine]
+    roll_back_guide: str
+    news: str
+    covers: list[str]
+    links: Links
+
+
+def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None) -> Facts:
+    """The alert as it is now, with the evidence of the verdict."""
+    deployment, project = alert.deployment, alert.project
+    baseline = verdict.baseline.version if verdict and verdict.baseline else None
+    guide = RollbackGuide.objects.filter(project=project, model_name=deployment.model.name).first()
+    version, before = deployment.version.name, baseline.name if baseline else ""
+    return Facts(
+        project=Named(id=project.pk, name=project.name),
+        slug=project.slug,
+        alert=_alert(alert),
+        model=Named(id=deployment.model.pk, name=deployment.model.name),
+        environment=deployment.environment,
+        version=Named(id=deployment.version.pk, name=version),
+        baseline=Named(id=baseline.pk, name=baseline.name) if baseline else None,
+        simulated=deployment.model.simulated,
+        sentence=alert.title,
+        cause=verdict.cause if verdict else "",
+        since=at_minute(verdict.since_minute).isoformat() if verdict and verdict.since_minute is not None else None,
+        evidence=strongest_evidence(verdict.evidence) if verdict else [],
+        roll_back_guide=_filled(guide.text, version, before) if guide else "",
+        news=news,
+        covers=covers or [],
+        links=Links(
+            alert=links.alert_url(project=project.slug, number=alert.number),
+            evidence=links.compare_url(
+                project=project.slug,
+                model_id=deployment.model.pk,
+                baseline_id=baseline.pk if baseline else None,
+                candidate_id=deployment.version.pk,
+            ),
+            roll_back_guide=(_filled(guide.url, quote(version, safe=""), quote(before, safe="")) or None) if guide else None,
+            project=links.project_url(project=project.slug),
+        ),
+    )
+
+
+def channel_test_facts(*, channel: Channel) -> Facts:
+    """What a test of a channel tells."""
+    project = channel.project
+    return Facts(
+        project=Named(id=project.pk, name=project.name),
+        slug=project.slug,
+        alert=None,
+        model=None,
+        environment="",
+        version=None,
+        baseline=None,
+        simulated=False,
+        sentence=f"This is a test of the channel {channel.name}: alerts of {project.name} will arrive here.",
+        cause="",
+        since=None,
+        evidence=[],
+        roll_back_guide="",
+        news="",
+        covers=[],
+        links=Links(alert=None, evidence=None, roll_back_guide=None, project=links.project_url(project=project.slug)),
+    )
+
+
+def _alert(alert: Alert) -> AlertFacts:
+    return AlertFacts(
+        id=f"A-{alert.number}",
+        number=alert.number,
+        state=alert.state,
+        severity=alert.severity,
+        cause=alert.cause,
+        opened_at=alert.opened_at.isoformat(),
+        resolved_at=alert.resolved_at.isoformat() if alert.resolved_at else None,
+        outcome=alert.outcome,
+    )
+
+
+def _filled(template: str, version: str, baseline: str) -> str:
+    return template.replace("{version}", version).replace("{baseline}", baseline)

@@ -1,0 +1,23 @@
+"""Writes alerts, channels and deliveries; each file beside this one holds one part of it."""
+
+from dashboard.alerts.services.actions import AlertActionError, alert_acknowledge, alert_dismiss, alert_resolve, alert_snooze
+from dashboard.alerts.services.channels import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test
+from dashboard.alerts.services.outbox import deliveries_send
+from dashboard.alerts.services.replay import delivery_replay
+from dashboard.alerts.services.sweep import alerts_sweep
+
+__all__ = [
+    "AlertActionError",
+    "alert_acknowledge",
+    "alert_dismiss",
+    "alert_resolve",
+    "alert_snooze",
+    "alerts_sweep",
+    "channel_create",
+    "channel_disable",
+    "channel_enable",
+    "channel_rotate_secret",
+    "channel_test",
+    "deliveries_send",
+    "delivery_replay",
+]

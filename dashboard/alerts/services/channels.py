@@ -1,0 +1,105 @@
+"""Writes channels: where messages go, whether they may, and the secrets that sign them."""
+
+from __future__ import annotations
+
+import secrets
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.alerts.channels import CHANNELS
+from dashboard.alerts.channels.webhook import secret_make
+from dashboard.alerts.facts import channel_test_facts
+from dashboard.alerts.models import Channel, Delivery, DeliveryKind, DeliveryState
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.projects.models import Project
+
+
+def channel_create(
+    *, project: Project, kind: str, name: str, address: str, user: User | None = None, actor_name: str = "", client: str | None = None
+) -> Channel:
+    """A channel that is on from now; raises ValueError with a sentence that names the field. A webhook gets a signing secret."""
+    if kind not in CHANNELS:
+        raise ValueError(f"kind: choose one of {', '.join(sorted(CHANNELS))}.")
+    if not name.strip() or len(name) > 100:
+        raise ValueError("name: give it a name of at most 100 characters.")
+    try:
+        CHANNELS[kind].address_check(address)
+    except ValueError as error:
+        raise ValueError(f"address: {error}") from error
+    with write_transaction():
+        channel = Channel.objects.create(
+            project=project,
+            kind=kind,
+            name=name.strip(),
+            address=address,
+            secret=secret_make() if kind == "webhook" else "",
+            created_at=clock.now(),
+        )
+        _audit("channel.create", channel, user, actor_name, client, after={"kind": kind, "name": channel.name})
+    return channel
+
+
+def channel_enable(*, channel: Channel, user: User, client: str | None = None) -> None:
+    """On again; what was given up while it was off can be replayed."""
+    with write_transaction():
+        Channel.objects.filter(pk=channel.pk).update(enabled=True, disabled_reason="", not_before=None)
+        _audit("channel.enable", channel, user, "", client, before={"reason": channel.disabled_reason})
+
+
+def channel_disable(*, channel: Channel, user: User, reason: str = "Switched off by hand.", client: str | None = None) -> None:
+    """Off, and the messages that wait for it are given up, visibly."""
+    with write_transaction():
+        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        channel_give_up(channel=channel, reason=reason)
+        _audit("channel.disable", channel, user, "", client, after={"reason": reason})
+
+
+def channel_give_up(*, channel: Channel, reason: str) -> None:
+    """Switches a channel off and gives up what waits for it; the caller holds the channel's row."""
+    Channel.objects.filter(pk=channel.pk).update(enabled=False, disabled_reason=reason)
+    Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING).update(
+        state=DeliveryState.DEAD, leased_until=None, last_answer=f"Given up: the channel is off. {reason}"
+    )
+
+
+def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = None) -> str:
+    """A new signing secret, returned once; messages carry signatures of both until the next rotation."""
+    if channel.kind != "webhook":
+        raise ValueError("Only webhooks have a signing secret.")
+    with write_transaction():
+        held = Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        held.secret, held.secret_previous = secret_make(), held.secret
+        held.save(update_fields=["secret", "secret_previous"])
+        _audit("channel.rotate_secret", channel, user, "", client)
+    return held.secret
+
+
+def channel_test(*, channel: Channel) -> Delivery:
+    """Owes a test message, which takes the same way as every other; watch the delivery to see what came of it."""
+    now = clock.now()
+    with write_transaction():
+        return Delivery.objects.create(
+            project_id=channel.project_id,
+            channel=channel,
+            kind=DeliveryKind.TEST,
+            message_id=f"msg_{secrets.token_hex(16)}",
+            facts=channel_test_facts(channel=channel),
+            next_attempt_at=now,
+            created_at=now,
+        )
+
+
+def _audit(
+    action: str, channel: Channel, user: User | None, actor_name: str, client: str | None, *, before: object = None, after: object = None
+) -> None:
+    audit_write(
+        action=action,
+        subject=f"channel {channel.name}",
+        project_id=channel.project_id,
+        actor=user,
+        actor_name=actor_name,
+        before=before,
+        after=after,
+        address=client,
+    )

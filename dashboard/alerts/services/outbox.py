@@ -1,0 +1,160 @@
+"""Sends what is owed: claim by lease, send outside any transaction, mark. A crash in between sends once more, under the same id."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from dashboard.alerts.channels import CHANNELS, DeliveryError, Message
+from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryState, EventKind
+from dashboard.alerts.services.channels import channel_give_up
+from dashboard.alerts.services.retry_after import retry_after_seconds
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.common.outbound import Answer, OutboundError
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=60)
+SCHEDULE = (0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
+SPREAD = 0.2
+KEPT_ANSWER = 500
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A delivery that is ours to try until the lease ends."""
+
+    delivery: Delivery
+    channel: Channel
+    attempt: DeliveryAttempt
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a try."""
+
+    delivered: bool
+    text: str
+    status: int | None = None
+    permanent: bool = False
+    disables: bool = False
+    wait: float = 0.0
+
+
+def deliveries_send(*, seconds: float = 60.0) -> int:
+    """Tries everything that is due, one after the other, for about so long; returns how many were delivered."""
+    count, stop = 0, time.monotonic() + seconds
+    while time.monotonic() < stop and (claim := delivery_claim()):
+        result = delivery_try(claim)
+        delivery_mark(claim, result)
+        count += result.delivered
+    return count
+
+
+def delivery_claim() -> Claim | None:
+    """The next delivery that is due and nobody else's; per channel only the oldest one may go."""
+    for channel_id in _due().order_by("next_attempt_at", "pk").values_list("channel_id", flat=True):
+        with write_transaction():
+            # Whoever holds the channel's row is choosing its next delivery just now: it is not ours.
+            channel = Channel.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=channel_id).first()
+            delivery = _due().filter(channel=channel).first() if channel else None
+            if channel and delivery:
+                delivery.leased_until = clock.now() + LEASE
+                delivery.attempts += 1
+                delivery.save(update_fields=["leased_until", "attempts"])
+                return Claim(delivery, channel, DeliveryAttempt.objects.create(delivery=delivery, started_at=clock.now()))
+    return None
+
+
+def delivery_try(claim: Claim) -> Result:
+    """Sends once; whatever goes wrong is a result, never an exception."""
+    delivery, channel = claim.delivery, claim.channel
+    try:
+        kind = CHANNELS[channel.kind]
+        payload = kind.build(Message(delivery.message_id, delivery.kind, delivery.created_at, delivery.facts))
+        answer = kind.send(payload, channel)
+    except DeliveryError as error:
+        wait = retry_after_seconds(error.answer.retry_after, now=clock.unix()) if error.answer else 0.0
+        return Result(False, _kept(channel, str(error), error.answer), _status(error.answer), error.permanent, error.disables, wait)
+    except OutboundError as error:
+        return Result(False, _kept(channel, str(error), None))
+    except Exception as error:
+        logger.exception("delivery %s could not be built or sent", delivery.message_id)
+        return Result(False, f"compilewatch failed ({type(error).__name__}); its log says more.")
+    return Result(True, _kept(channel, "", answer), answer.status)
+
+
+def delivery_mark(claim: Claim, result: Result) -> None:
+    """Writes down what came of a try, and what happens next."""
+    now = clock.now()
+    with write_transaction():
+        channel = Channel.objects.select_for_update(no_key=True).get(pk=claim.channel.pk)
+        DeliveryAttempt.objects.filter(pk=claim.attempt.pk).update(ended_at=now, status=result.status, answer=result.text)
+        pace = CHANNELS[channel.kind].pace
+        if pace or result.wait:
+            channel.not_before = now + timedelta(seconds=max(pace, result.wait))
+            channel.save(update_fields=["not_before"])
+        delivery = Delivery.objects.get(pk=claim.delivery.pk)
+        delivery.last_status, delivery.last_answer = result.status, result.text
+        if result.delivered:
+            delivery.state, delivery.delivered_at, delivery.leased_until = DeliveryState.DELIVERED, now, None
+        elif delivery.state == DeliveryState.WAITING and delivery.attempts == claim.delivery.attempts:
+            _retry_or_give_up(delivery, result)
+        delivery.save()
+        _event(delivery, channel, result)
+        if result.disables:
+            channel_give_up(channel=channel, reason=result.text)
+
+
+def retry_delay(*, message_id: str, attempts: int) -> float:
+    """Seconds until the next try after so many; spread by the message's id, so that a storm does not come back as one."""
+    spread = random.Random(f"{message_id} {attempts}").uniform(1 - SPREAD, 1 + SPREAD)
+    return SCHEDULE[attempts] * spread
+
+
+def _due() -> QuerySet[Delivery]:
+    now = clock.now()
+    waiting = Delivery.objects.filter(state=DeliveryState.WAITING)
+    return waiting.filter(
+        ~Exists(waiting.filter(channel=OuterRef("channel"), pk__lt=OuterRef("pk"))),
+        Q(channel__not_before=None) | Q(channel__not_before__lte=now),
+        Q(leased_until=None) | Q(leased_until__lte=now),
+        channel__enabled=True,
+        next_attempt_at__lte=now,
+    )
+
+
+def _retry_or_give_up(delivery: Delivery, result: Result) -> None:
+    delivery.leased_until = None
+    if result.permanent or delivery.attempts >= len(SCHEDULE):
+        delivery.state = DeliveryState.DEAD
+        return
+    delay = max(retry_delay(message_id=delivery.message_id, attempts=delivery.attempts), result.wait)
+    delivery.next_attempt_at = clock.now() + timedelta(seconds=delay)
+
+
+def _event(delivery: Delivery, channel: Channel, result: Result) -> None:
+    kind = EventKind.DELIVERED if result.delivered else EventKind.FAILED if delivery.state == DeliveryState.DEAD else None
+    if kind and delivery.alert_id is not None:
+        text = f"{CHANNELS[channel.kind].label} {channel.name}" + ("" if result.delivered else f": {result.text}")
+        AlertEvent.objects.create(alert_id=delivery.alert_id, at=clock.now(), kind=kind, text=text)
+
+
+def _status(answer: Answer | None) -> int | None:
+    return answer.status if answer else None
+
+
+def _kept(channel: Channel, said: str, answer: Answer | None) -> str:
+    """Our sentence and their answer, cut, with every secret of the channel masked."""
+    text = " ".join(part for part in (said, answer.text.strip() if answer else "") if part)
+    path = channel.address.split("//", 1)[-1].partition("/")[2]
+    for secret in (channel.address, path, channel.secret, channel.secret_previous):
+        if len(secret) >= 6:
+            text = text.replace(secret, "\u2022\u2022\u2022")
+    return text[:KEPT_ANSWER]

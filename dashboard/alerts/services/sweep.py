@@ -1,0 +1,133 @@
+"""Reads the verdicts and lets alerts follow them: run it as often as you like, by as many workers as you like."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from django.db.models import Exists, OuterRef, Q
+
+from dashboard.alerts.evidence import driving_metrics
+from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
+from dashboard.alerts.services.transition import RANK, alert_close, alert_open, alert_worsen, event_add, project_hold, rank
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.models import Deployment
+from dashboard.regressions.models import Verdict, VerdictKind
+
+logger = logging.getLogger(__name__)
+
+
+def alerts_sweep() -> int:
+    """Brings every alert up to what the verdicts say now; returns how many deployments had news. One that fails holds up no other."""
+    count, errors = 0, []
+    for deployment_id, project_id in sorted(set(_deployments_with_news())):
+        try:
+            with write_transaction():
+                project_hold(project_id)
+                count += _deployment_follow(deployment_id)
+        except Exception as error:
+            logger.exception("the alert of deployment %s could not follow its verdict", deployment_id)
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("alerts that could not follow their verdicts", errors)
+    return count
+
+
+def _deployments_with_news() -> Iterator[tuple[int, int]]:
+    unresolved = Alert.objects.exclude(state=AlertState.RESOLVED)
+    bad = Verdict.objects.filter(current=True, kind__in=RANK, deployment__ended_minute=None)
+    for verdict in bad.exclude(Exists(unresolved.filter(deployment=OuterRef("deployment")))):
+        if _opens(verdict):
+            yield verdict.deployment_id, verdict.project_id
+    newer = Verdict.objects.filter(deployment=OuterRef("deployment"), current=True).exclude(pk=OuterRef("verdict"))
+    stale = unresolved.filter(
+        Exists(newer)
+        | Q(verdict=None)
+        | Q(deployment__ended_minute__isnull=False)
+        | Q(state=AlertState.SNOOZED, snoozed_until__lte=clock.now())
+    )
+    yield from stale.values_list("deployment_id", "project_id")
+
+
+def _opens(verdict: Verdict) -> bool:
+    """Whether a bad verdict is news: not while it goes on from an alert that a person closed, unless it got worse."""
+    last = Alert.objects.filter(deployment_id=verdict.deployment_id).order_by("-number").first()
+    if last is None:
+        return True
+    if rank(verdict.kind) > rank(last.worst):
+        return True
+    if last.outcome == AlertOutcome.DISMISSED:
+        return False
+    since = Verdict.objects.filter(deployment_id=verdict.deployment_id, pk__gt=last.verdict_id or 0, pk__lt=verdict.pk)
+    calm_between = any(rank(kind) == 0 for kind in since.values_list("kind", flat=True))
+    calm_before = last.verdict is not None and rank(last.verdict.kind) == 0
+    return calm_between or calm_before
+
+
+def _deployment_follow(deployment_id: int) -> bool:
+    """Everything again from the tables, now that nobody else can change this project's alerts."""
+    deployment = Deployment.objects.select_related("model", "version").get(pk=deployment_id)
+    current = Verdict.objects.filter(deployment=deployment, current=True).first()
+    alert = Alert.objects.filter(deployment=deployment).exclude(state=AlertState.RESOLVED).first()
+    if alert is None:
+        if current is None or not rank(current.kind) or deployment.ended_minute is not None or not _opens(current):
+            return False
+        alert_open(verdict=current)
+        return True
+    before = (alert.state, alert.verdict_id)
+    for verdict in _unread(alert, current):
+        _verdict_follow(alert, verdict)
+        if alert.state == AlertState.RESOLVED:
+            return True
+    if deployment.ended_minute is not None:
+        _deployment_ended(alert, deployment)
+    elif alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
+        alert.state, alert.snoozed_until = AlertState.OPEN, None
+        alert.save()
+        event_add(alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over.")
+    return (alert.state, alert.verdict_id) != before
+
+
+def _unread(alert: Alert, current: Verdict | None) -> list[Verdict]:
+    """What was said since the newest verdict in the time line; only the current one when that is not known."""
+    if alert.verdict_id is None:
+        return [current] if current else []
+    return list(Verdict.objects.filter(deployment_id=alert.deployment_id, pk__gt=alert.verdict_id).order_by("pk"))
+
+
+def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
+    last = alert.verdict
+    alert.verdict = verdict
+    if verdict.kind == VerdictKind.HEALTHY:
+        alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text=verdict.sentence, verdict=verdict)
+        return
+    if rank(verdict.kind) > rank(alert.severity):
+        alert_worsen(alert=alert, verdict=verdict)
+        return
+    if rank(verdict.kind):
+        alert.severity, alert.title = verdict.kind, verdict.sentence
+    alert.save()
+    if last is None or verdict.kind != last.kind:
+        event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
+    elif driving_metrics(verdict.evidence) - driving_metrics(last.evidence):
+        event_add(alert=alert, kind=EventKind.EVIDENCE, text=verdict.sentence, verdict=verdict)
+
+
+def _deployment_ended(alert: Alert, deployment: Deployment) -> None:
+    """The version is off: says where its traffic went, and ends the alert."""
+    version = deployment.version
+    live = Deployment.objects.filter(model=deployment.model, environment=deployment.environment, ended_minute=None).exclude(version=version)
+    others = live.select_related("version").order_by("-version__first_seen_at", "-version_id")
+    earlier = others.filter(
+        Q(version__first_seen_at__lt=version.first_seen_at) | Q(version__first_seen_at=version.first_seen_at, version_id__lt=version.pk)
+    ).first()
+    later = others.first()
+    if earlier is not None:
+        text = f"Traffic returned to {earlier.version.name}."
+        event_add(alert=alert, kind=EventKind.ROLLBACK_SEEN, text=f"{version.name} was rolled back. {text}")
+        alert_close(alert=alert, outcome=AlertOutcome.ROLLED_BACK, text=text)
+    elif later is not None:
+        alert_close(alert=alert, outcome=AlertOutcome.REPLACED, text=f"{later.version.name} replaced {version.name}.")
+    else:
+        alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=f"{version.name} has no traffic any more.")

@@ -1,0 +1,80 @@
+"""The changes an alert goes through, each with its line in the time line; the caller holds the project's row."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Max
+
+from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.services.owe import messages_owe
+from dashboard.common import clock
+from dashboard.projects.models import Project
+from dashboard.regressions.models import Verdict, VerdictKind
+
+RANK = {VerdictKind.WATCH: 1, VerdictKind.ROLL_BACK: 2}
+
+
+def rank(kind: str) -> int:
+    """How bad a verdict is; 0 when it is not."""
+    return RANK.get(VerdictKind(kind), 0) if kind in VerdictKind.values else 0
+
+
+def project_hold(project_id: int) -> None:
+    """Makes the other workers that change alerts of this project wait until the transaction ends."""
+    Project.objects.select_for_update(no_key=True).get(pk=project_id)
+
+
+def event_add(
+    *, alert: Alert, kind: EventKind, text: str, at: datetime | None = None, verdict: Verdict | None = None, actor_name: str = ""
+) -> AlertEvent:
+    """One more line of the time line."""
+    return AlertEvent.objects.create(alert=alert, at=at or clock.now(), kind=kind, text=text, verdict=verdict, actor_name=actor_name)
+
+
+def alert_open(*, verdict: Verdict) -> Alert:
+    """Opens the one alert of a deployment, and owes its messages."""
+    now = clock.now()
+    highest = Alert.objects.filter(project_id=verdict.project_id).aggregate(highest=Max("number"))["highest"]
+    alert = Alert.objects.create(
+        project_id=verdict.project_id,
+        deployment_id=verdict.deployment_id,
+        number=(highest or 0) + 1,
+        verdict=verdict,
+        severity=verdict.kind,
+        worst=verdict.kind,
+        title=verdict.sentence,
+        opened_at=now,
+    )
+    event = event_add(alert=alert, kind=EventKind.OPENED, text=verdict.sentence, at=now, verdict=verdict)
+    messages_owe(alert=alert, event=event, kind=DeliveryKind.OPENED, verdict=verdict)
+    return alert
+
+
+def alert_worsen(*, alert: Alert, verdict: Verdict) -> None:
+    """The verdict got worse: whoever had put the alert aside sees it again, and messages are owed."""
+    alert.severity = verdict.kind
+    if rank(verdict.kind) > rank(alert.worst):
+        alert.worst = verdict.kind
+        alert.state, alert.snoozed_until = AlertState.OPEN, None
+    alert.title = verdict.sentence
+    alert.save()
+    event = event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
+    if alert.state != AlertState.SNOOZED:
+        messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=verdict)
+
+
+def alert_close(
+    *,
+    alert: Alert,
+    outcome: AlertOutcome,
+    text: str,
+    kind: EventKind = EventKind.RESOLVED,
+    verdict: Verdict | None = None,
+    actor_name: str = "",
+) -> None:
+    """Ends an alert, and tells everyone who was told that it began."""
+    alert.state, alert.outcome, alert.snoozed_until, alert.resolved_at = AlertState.RESOLVED, outcome, None, clock.now()
+    alert.save()
+    event = event_add(alert=alert, kind=kind, text=text, at=alert.resolved_at, verdict=verdict, actor_name=actor_name)
+    messages_owe(alert=alert, event=event, kind=DeliveryKind.RESOLVED, verdict=verdict or alert.verdict, news=text)
