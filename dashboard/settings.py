@@ -44,7 +44,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "dashboard.common.http.ApiErrors",
     "django.middleware.security.SecurityMiddleware",
+    "dashboard.ingest.door.ReportsDoor",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -62,6 +64,7 @@ WSGI_APPLICATION = "dashboard.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "ui" / "templates"],  # before allauth's own
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

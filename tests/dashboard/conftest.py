@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
 from dashboard.common import clock
 from dashboard.ingest.batch import batch_read
+from dashboard.ingest.committer import COMMITTER
 from dashboard.ingest.services import reports_store
 from dashboard.projects.keycheck import key_checks_forget
 from dashboard.projects.models import Project, Role
@@ -33,6 +34,13 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
         database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """The committer lets go of the database before it is dropped."""
+    yield
+    COMMITTER.stop()
 
 
 @pytest.fixture(autouse=True)

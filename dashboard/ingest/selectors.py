@@ -1,0 +1,96 @@
+"""Reads what ingest owns: how long the inbox is, what is durable of a sender, which commands are live."""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Min, QuerySet, Sum
+
+from dashboard.common import clock
+from dashboard.ingest.models import Command, InboxRow, PoisonReport, Refusal, Sender
+from dashboard.ingest.ranges import Coverage
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+
+COMMANDS_TRUSTED_FOR = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SenderState:
+    """What is durable of one instance, and what is not."""
+
+    instance_id: str
+    ranges: list[tuple[int, int]]
+    missing: int
+    awaited: int
+    clock_offset: float
+
+    @classmethod
+    def of(cls, sender: Sender) -> SenderState:
+        """The state in a row: `missing` was given up for good, `awaited` may still come."""
+        coverage = Coverage.of(sender.ranges, sender.closed, sender.missing)
+        return cls(sender.instance_id, coverage.ranges, coverage.missing, coverage.open_gaps, sender.clock_offset)
+
+
+def inbox_size(project: Project | None = None) -> int:
+    """How many reports wait to be folded, of one project or of all."""
+    return _inbox(project).count()
+
+
+def inbox_age(project: Project | None = None) -> float:
+    """Seconds that the oldest waiting report has waited; 0 if none waits."""
+    oldest = _inbox(project).aggregate(oldest=Min("received_at"))["oldest"]
+    return max(0.0, (clock.now() - oldest).total_seconds()) if oldest else 0.0
+
+
+def sender_state(*, project: Project, instance_id: str) -> SenderState | None:
+    """What is durable of the instance, or None if it never sent anything."""
+    sender = for_project(Sender, project).filter(instance_id=instance_id).first()
+    return SenderState.of(sender) if sender else None
+
+
+def sender_states(*, project: Project, instance_ids: list[str]) -> dict[str, SenderState]:
+    """The same for many instances."""
+    return {sender.instance_id: SenderState.of(sender) for sender in for_project(Sender, project).filter(instance_id__in=instance_ids)}
+
+
+def first_report_came(project: Project) -> bool:
+    """Whether anything was ever acknowledged for the project."""
+    return for_project(Sender, project).exists()
+
+
+def refusals_by_code(*, project: Project, hours: int = 24) -> dict[str, int]:
+    """How many requests and reports were refused in the last hours, by code."""
+    since = int(clock.unix() // 3600) - hours + 1
+    rows = for_project(Refusal, project).filter(hour__gte=since).values_list("code").annotate(total=Sum("count")).order_by("code")
+    return dict(rows)
+
+
+def poison_count(project: Project) -> int:
+    """How many reports were set aside because folding them failed."""
+    return for_project(PoisonReport, project).count()
+
+
+_commands: dict[int, tuple[float, list[tuple[str, str, dict[str, Any]]]]] = {}
+
+
+def commands_live(*, project_id: int, model: str, version: str) -> list[dict[str, Any]]:
+    """The live commands for a version, as the answer carries them; up to a second old."""
+    asked, commands = _commands.get(project_id, (0.0, []))
+    if project_id not in _commands or time.monotonic() - asked > COMMANDS_TRUSTED_FOR:
+        asked, commands = time.monotonic(), _read_commands(project_id)
+        _commands[project_id] = (asked, commands)
+    return [command for of_model, of_version, command in commands if (of_model, of_version) == (model, version)]
+
+
+def _read_commands(project_id: int) -> list[tuple[str, str, dict[str, Any]]]:
+    now = clock.now()
+    live = for_project(Command, project_id).filter(withdrawn_at=None, not_before__lte=now, expires_at__gt=now).order_by("counter")
+    return [(c.model_name, c.version_name, {"signed": base64.b64encode(bytes(c.signed)).decode()}) for c in live]
+
+
+def _inbox(project: Project | None) -> QuerySet[InboxRow]:
+    return InboxRow.objects.all() if project is None else for_project(InboxRow, project)
