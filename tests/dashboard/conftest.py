@@ -18,6 +18,7 @@ from dashboard.accounts.services import user_create
 from dashboard.common import clock
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.refusals import refusals_take
 from dashboard.ingest.services import reports_store
 from dashboard.projects.keycheck import key_checks_forget
 from dashboard.projects.models import Project, Role
@@ -36,16 +37,17 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
         database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
 
 
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
-    """The committer lets go of the database before it is dropped."""
+@pytest.fixture(autouse=True)
+def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing that a process remembers outlives a test. A test that posts reports is marked `django_db(transaction=True)`:
+    another thread commits them, which must see what the test has made, and end before the database is emptied."""
+    marker = request.node.get_closest_marker("django_db")
+    if marker is not None:
+        request.getfixturevalue("transactional_db" if marker.kwargs.get("transaction") else "db")
+    key_checks_forget()
     yield
     COMMITTER.stop()
-
-
-@pytest.fixture(autouse=True)
-def _keys_are_asked_again() -> None:
-    key_checks_forget()
+    refusals_take()
 
 
 @pytest.fixture
