@@ -28,7 +28,6 @@ STAGES = (
     Stage("alert", "dashboard.alerts.tasks.sweep", 5),
     Stage("deliver", "dashboard.alerts.tasks.deliver", 2),
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
-    Stage("slots", "dashboard.common.tasks.slots", 3600),
 )
 
 BEAT_SCHEDULE = {

@@ -14,7 +14,7 @@ from .settings import Affected, Settings
 class Window:
     """Calls and events of one instance: over the last minutes, and since the deployment."""
 
-    __slots__ = ("minutes", "calls", "events", "all_calls", "all_events", "causes")
+    __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "minutes")
 
     def __init__(self) -> None:
         self.minutes: deque[list[int]] = deque()
@@ -61,6 +61,7 @@ class AffectedSeries:
         self.baseline_judged: Instances = []
         self.baseline_affected: Instances = []
         self._calm_minutes = 0
+        self._recent_minutes = settings.recent_minutes
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
         """Takes a minute; answers 1 when instances of both arms could be judged, else 0."""
@@ -107,7 +108,7 @@ class AffectedSeries:
             known=not undecided,
             regressed=regressed,
             leaning=regressed,
-            recovered=self._calm_minutes >= self.metric.window_minutes,
+            recovered=self._calm_minutes > 0 and self._calm_minutes + self.metric.window_minutes > self._recent_minutes,
             relapsed=regressed,
             tolerable=not regressed and not undecided,
         )

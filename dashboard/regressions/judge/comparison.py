@@ -13,7 +13,7 @@ from .settings import PRODUCTION, Settings
 class Life:
     """When one arm was seen, warm-up apart from steady calls."""
 
-    __slots__ = ("first", "last", "first_steady", "last_steady")
+    __slots__ = ("first", "first_steady", "last", "last_steady")
 
     def __init__(self) -> None:
         self.first: int | None = None

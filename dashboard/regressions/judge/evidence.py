@@ -88,7 +88,7 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     """The label at the level of certainty that ROLL BACK asks for, and why there is none."""
     estimate = series.estimate
     if estimate is None:
-        return "NOT ENOUGH DATA", "too_short" if series.matched_minutes else "too_few_calls"
+        return "NOT ENOUGH DATA", "too_short" if series.matched_minutes else "one_sided" if series.one_sided else "too_few_calls"
     effect = math.log1p(series.metric.smallest_effect)
     low, high = estimate.delta - margin, estimate.delta + margin
     if low > 0 and estimate.delta >= effect:

@@ -8,7 +8,7 @@ from .comparison import Comparison
 from .estimate import t_quantile
 from .evidence import series_of
 from .minutes import CellKey, Stratum, Traffic, stratum_name
-from .outcome import BucketShare, MixShift, NextStep, NotCompared, Reason
+from .outcome import BucketShare, MixShift, NextStep, NotCompared, Reason, WhyNot
 from .ratio import RatioSeries
 from .region import Region
 from .settings import Settings
@@ -41,10 +41,11 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
         for key, traffic in region.traffic.items():
             what = " · ".join(part for part in (region.name, stratum_name(key[0]), key[1]) if part)
             if traffic.alone:
-                why = NotCompared(what, "no_baseline_in_bucket" if key[0] in known else "no_baseline_in_stratum", traffic.alone / total)
-                found.append(why)
+                why: WhyNot = "no_baseline_in_bucket" if key[0] in known else "no_baseline_in_stratum"
+                found.append(NotCompared(what, why, traffic.alone / total))
             elif unmatched(series, key, traffic):
-                found.append(NotCompared(what, "too_few_calls", traffic.candidate / total))
+                one_sided = series is not None and key in series.cells and series.cells[key].one_sided
+                found.append(NotCompared(what, "one_sided" if one_sided else "too_few_calls", traffic.candidate / total))
     return tuple(sorted(found, key=lambda item: (-item.share, item.what)))
 
 
@@ -107,7 +108,7 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
         return "no_common_stratum"
     levels = [series for _, series in judged_levels(comparison)]
     if not any(series.matched_minutes for series in levels):
-        return "too_few_calls"
+        return "one_sided" if any(series.one_sided for series in levels) else "too_few_calls"
     if all(series.estimate is None for series in levels):
         return "too_short"
     return "not_within_bound" if comparison.policy.looks_taken else "before_look"

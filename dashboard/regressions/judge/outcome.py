@@ -17,12 +17,15 @@ Reason = Literal[
     "one_after_the_other",
     "no_common_stratum",
     "too_few_calls",
+    "one_sided",
     "too_short",
     "too_wide",
     "baseline_affected",
     "before_look",
     "not_within_bound",
 ]
+
+WhyNot = Literal["no_baseline_in_stratum", "no_baseline_in_bucket", "too_few_calls", "one_sided", "after_the_baseline_ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class NotCompared:
     """Calls of the candidate that had nothing to stand beside, as a share of all its calls after warm-up."""
 
     what: str
-    why: Literal["no_baseline_in_stratum", "no_baseline_in_bucket", "too_few_calls", "after_the_baseline_ended"]
+    why: WhyNot
     share: float
 
 

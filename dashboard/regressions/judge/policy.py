@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from .reading import Reading
@@ -17,7 +17,7 @@ class Track:
     """How long one series has said what it says, in minutes of data."""
 
     metric: AnyMetric
-    reading: Reading = Reading()
+    reading: Reading = field(default_factory=Reading)
     regressed: int = 0
     leaning: int = 0
     calm: int = 0
@@ -43,12 +43,12 @@ class Track:
             self.calm += credit
         self.regressed = self.regressed + credit if reading.regressed and not self.released else 0
         self.watching = self.leaning >= settings.watch_minutes or (self.watching and self.calm < settings.watch_minutes)
-        if self.metric.hard and self.regressed >= self.metric.hold_minutes and matched >= settings.matched_minutes:
-            self.driving = True
-        elif self.driving and reading.recovered:
+        if reading.recovered:
+            # The running mean stays high long after the fault is gone: it must not ask for a roll back then.
+            self.released = self.released or self.driving
             self.driving = False
-            self.released = True
-            self.regressed = 0
+        elif self.metric.hard and self.regressed >= self.metric.hold_minutes and matched >= settings.matched_minutes:
+            self.driving = True
         if not reading.leaning and not self.driving and not self.watching:
             self.since = None
 

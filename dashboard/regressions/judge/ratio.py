@@ -15,7 +15,7 @@ from .settings import Ratio, Settings
 class Total:
     """What one instance has added up in one cell."""
 
-    __slots__ = ("difference", "minutes", "level")
+    __slots__ = ("difference", "level", "minutes")
 
     def __init__(self) -> None:
         self.difference = 0.0
@@ -29,10 +29,11 @@ Pending = dict[Unit, tuple[list[float], list[int]]]
 class Cell:
     """Sums per instance of one stratum and bucket, and the bin that is being filled."""
 
-    __slots__ = ("traffic", "baseline", "candidate", "_base", "_cand", "_opened", "_span", "_step")
+    __slots__ = ("_base", "_cand", "_opened", "_span", "_step", "baseline", "candidate", "one_sided", "traffic")
 
     def __init__(self, traffic: Traffic) -> None:
         self.traffic = traffic
+        self.one_sided = False
         self.baseline: dict[Unit, Total] = {}
         self.candidate: dict[Unit, Total] = {}
         self._base: Pending = {}
@@ -61,6 +62,7 @@ class Cell:
         fill(self._base, rows.baseline, metric)
         fill(self._cand, rows.candidate, metric)
         if not self._base or not self._cand:
+            self.one_sided = bool(rows.baseline and rows.candidate)
             self._discard()
             return None
         width = settings.bin_minutes[self._step]
@@ -171,6 +173,11 @@ class RatioSeries:
             self._remember(longest, math.fsum(changes) / math.fsum(weights))
             self.estimate = self._estimate()
         return longest
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a version, or both, called without reporting this metric."""
+        return any(cell.one_sided for cell in self.cells.values())
 
     def _remember(self, minutes: int, change: float) -> None:
         self.matched_minutes += minutes

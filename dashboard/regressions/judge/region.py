@@ -100,10 +100,11 @@ class Region:
             return None
         matched = {series.metric.name: series.matched_minutes for series, _ in self.entries}
         for series, _ in self.entries:
-            metric = series.metric
-            if isinstance(metric, Ratio) and metric.instead_of is not None:
-                if series.matched_minutes and 2 * series.matched_minutes >= matched.get(metric.instead_of, 0):
-                    return metric
+            metric, minutes = series.metric, series.matched_minutes
+            if not isinstance(metric, Ratio) or metric.instead_of is None:
+                continue
+            if minutes and 2 * minutes >= matched.get(metric.instead_of, 0):
+                return metric
         return None
 
     def judged(self, minor: bool) -> list[Judged]:

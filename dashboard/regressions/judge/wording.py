@@ -27,6 +27,7 @@ WHY_NOT_COMPARED = {
     "no_baseline_in_stratum": "no baseline instance in this stratum",
     "no_baseline_in_bucket": "the baseline has no calls in this shape bucket",
     "too_few_calls": "fewer than 20 calls of an instance within an hour",
+    "one_sided": "the metric is not reported by both versions",
     "after_the_baseline_ended": "the baseline no longer ran",
 }
 
@@ -102,7 +103,7 @@ def cause_of(row: Evidence) -> str | None:
 def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
     """What changed, short of what a roll back asks for; or how little can be compared."""
     if any(row.drives for row in outcome.evidence):
-        return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; watched until it is sure enough to say roll back or not."
+        return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; not yet sure enough to roll back."
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
@@ -124,6 +125,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         "one_after_the_other": f"{candidate} started after {baseline} had ended: versions are compared side by side.",
         "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
         "too_few_calls": f"No instance of {candidate} and {baseline} made 20 calls of one shape within an hour.",
+        "one_sided": f"{candidate} and {baseline} do not both report how long their calls take.",
         "too_short": f"Only {duration(outcome.compared_minutes)} compared with {baseline} so far.",
     }.get(outcome.reason)
     if missing is None:

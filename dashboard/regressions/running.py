@@ -1,0 +1,60 @@
+"""Comparisons kept between sweeps in this process; a worker that has none yet builds it from the rows, with the same result."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.judging import instance_minutes
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.minutes import InstanceMinute
+from dashboard.regressions.judge.settings import PRODUCTION
+
+KEPT = 200
+
+
+@dataclass
+class Running:
+    """A comparison, the first minute that is not in it yet, and which late data it has seen."""
+
+    comparison: Comparison
+    next_minute: int
+    late_folds: tuple[int, int]
+
+
+_running: OrderedDict[tuple[int, int], Running] = OrderedDict()
+_guard = Lock()
+
+
+def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> Comparison:
+    """The comparison with every minute before `now_minute` in it; late data since the last look means building it anew."""
+    key = (deployment.pk, baseline.pk)
+    late = (deployment.version.late_folds, baseline.version.late_folds)
+    with _guard:
+        found = _running.pop(key, None)
+    if found is None or found.late_folds != late or found.next_minute > now_minute:
+        found = Running(Comparison(deployment.started_minute, PRODUCTION), deployment.started_minute, late)
+    for minute, rows in _by_minute(deployment, baseline, found.next_minute, now_minute):
+        found.comparison.add_minute(minute, rows)
+    found.next_minute = now_minute
+    with _guard:
+        _running[key] = found
+        while len(_running) > KEPT:
+            _running.popitem(last=False)
+    return found.comparison
+
+
+def comparisons_forget() -> None:
+    """Drops everything that is kept, as a restart does."""
+    with _guard:
+        _running.clear()
+
+
+def _by_minute(deployment: Deployment, baseline: Deployment, start: int, end: int) -> Iterable[tuple[int, list[InstanceMinute]]]:
+    minutes: dict[int, list[InstanceMinute]] = {}
+    for row in instance_minutes(deployment=deployment, baseline=baseline, from_minute=start, to_minute=end):
+        minutes.setdefault(row.minute, []).append(row)
+    return sorted(minutes.items())

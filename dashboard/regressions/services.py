@@ -1,0 +1,160 @@
+"""Judges deployments and writes their verdicts: on change, once an hour, and in between in place."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.models import Deployment, Instance
+from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.regressions.baselines import baseline_of
+from dashboard.regressions.judge.judge import outcome_of
+from dashboard.regressions.judge.outcome import Outcome
+from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.models import Comparison, Verdict, VerdictKind
+from dashboard.regressions.running import comparison_at
+
+logger = logging.getLogger(__name__)
+
+KEPT_EVERY = timedelta(hours=1)
+JUDGED_AFTER_END = 60
+"""Minutes after its end during which a deployment is still judged, so that it can be said to be off."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be written about a deployment."""
+
+    kind: str
+    sentence: str
+    cause: str
+    evidence: dict[str, Any]
+    since_minute: int | None
+
+
+def deployments_judge() -> int:
+    """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written."""
+    now_minute = closed_minute(clock.unix()) + 1
+    written = 0
+    for deployment, earlier in deployments_due(now_minute=now_minute):
+        try:
+            written += deployment_judge(deployment=deployment, earlier=earlier, now_minute=now_minute)
+        except Exception:
+            # One deployment that cannot be judged must not keep the others from being judged; it stays due and is tried again.
+            logger.exception("deployment %s of %s could not be judged", deployment.pk, deployment.model)
+    return written
+
+
+def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
+    """Deployments to judge, each with the earlier ones of its model and environment, oldest first."""
+    live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
+    groups = set(live.values_list("model_id", "environment"))
+    for model_id, environment in sorted(groups):
+        rows = Deployment.objects.filter(model_id=model_id, environment=environment).select_related("version", "model", "project")
+        ordered = list(rows.order_by("started_minute", "pk"))
+        judged = {row.deployment_id: row for row in Comparison.objects.filter(deployment__in=ordered)}
+        for number, deployment in enumerate(ordered):
+            ended = deployment.ended_minute is not None and deployment.ended_minute < now_minute - JUDGED_AFTER_END
+            if not ended and _is_due(judged.get(deployment.pk), deployment, now_minute):
+                yield deployment, ordered[:number]
+
+
+def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int) -> bool:
+    """Judges one deployment and writes what changed; returns whether a verdict row was added."""
+    revision = deployment.version.revision
+    baseline = baseline_of(deployment=deployment, earlier=earlier)
+    judgement = _judged(deployment, baseline, now_minute) if baseline else _alone(deployment)
+    with write_transaction():
+        Comparison.objects.update_or_create(
+            deployment=deployment,
+            defaults={"project_id": deployment.project_id, "baseline": baseline, "judged_minute": now_minute, "judged_revision": revision},
+        )
+        return verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1)
+
+
+def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int) -> bool:
+    """Adds a row when the verdict changed or an hour passed; the row of a change is never touched again."""
+    now = clock.now()
+    current = Verdict.objects.select_for_update().filter(deployment=deployment, current=True).first()
+    fields = {
+        "baseline": baseline,
+        "sentence": judgement.sentence,
+        "cause": judgement.cause,
+        "evidence": judgement.evidence,
+        "minute": minute,
+        "since_minute": judgement.since_minute,
+    }
+    if current is not None and current.kind == current.previous_kind == judgement.kind and now - current.created_at < KEPT_EVERY:
+        Verdict.objects.filter(pk=current.pk).update(**fields)
+        return False
+    Verdict.objects.filter(deployment=deployment, current=True).update(current=False)
+    previous = current.kind if current is not None else ""
+    project_id = deployment.project_id
+    Verdict.objects.create(
+        project_id=project_id, deployment=deployment, kind=judgement.kind, previous_kind=previous, created_at=now, **fields
+    )
+    return True
+
+
+def latched_cause(*, deployment: Deployment, baseline: Deployment) -> str:
+    """The frame that latched to eager on this version and not on its baseline, with the guard that used up its recompiles."""
+    versions = {deployment.version_id: "candidate", baseline.version_id: "baseline"}
+    frames: dict[str, dict[str, dict[str, Any]]] = {"candidate": {}, "baseline": {}}
+    rows = Instance.objects.filter(version_id__in=versions, environment=deployment.environment).exclude(latched_eager=[])
+    for version_id, latched in rows.values_list("version_id", "latched_eager"):
+        for item in latched:
+            frames[versions[version_id]].setdefault(str(item.get("frame", "")), item)
+    new = [item for frame, item in frames["candidate"].items() if frame and frame not in frames["baseline"]]
+    if not new:
+        return ""
+    first = new[0]
+    why = "reached its recompile limit" if first.get("cause", "limit") == "limit" else f"runs eager ({first['cause']})"
+    guard = str(first.get("reason") or "")
+    return f"`{first['frame']}` {why}" + (f" (guard: {guard[:120]})" if guard else "")
+
+
+def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
+    return judged is None or judged.judged_minute < now_minute or judged.judged_revision != deployment.version.revision
+
+
+def _judged(deployment: Deployment, baseline: Deployment, now_minute: int) -> Judgement:
+    outcome = outcome_of(comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute), now_minute=now_minute)
+    eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
+    cause = latched_cause(deployment=deployment, baseline=baseline) if eager else ""
+    sentence = verdict_sentence(
+        outcome,
+        candidate=deployment.version.name,
+        baseline=baseline.version.name,
+        say_minute=minute_sayer(deployment, now_minute=now_minute),
+        cause=cause or None,
+    )
+    evidence = json.loads(json.dumps(outcome.as_dict()))
+    return Judgement(outcome.verdict, sentence, cause, evidence, _since(outcome))
+
+
+def _alone(deployment: Deployment) -> Judgement:
+    sentence = f"{deployment.version.name} is the first version seen here: there is nothing to compare it with yet."
+    return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", {"reason": "first_version", "evidence": []}, deployment.started_minute)
+
+
+def _since(outcome: Outcome) -> int | None:
+    driving = [row.since for row in outcome.evidence if row.drives and row.since is not None]
+    return min(driving) if driving else outcome.since
+
+
+def minute_sayer(deployment: Deployment, *, now_minute: int) -> Callable[[int], str]:
+    """Says a minute as a time in the project's zone, with the date when it is not today."""
+    zone = ZoneInfo(deployment.project.time_zone)
+    today = clock.at_minute(now_minute).astimezone(zone).date()
+
+    def say(minute: int) -> str:
+        at = clock.at_minute(minute).astimezone(zone)
+        name = f"{at:%H:%M} {at.tzname()}"
+        return name if at.date() == today else f"{at.day} {at:%b} {name}"
+
+    return say
