@@ -84,7 +84,7 @@ def _evidence(facts: Facts) -> list[Block]:
         for line in facts["evidence"][:3]
     ]
     blocks: list[Block] = [{"type": "section", "fields": fields}] if fields else []
-    if facts["cause"]:
+    if facts["cause"] and facts["cause"] not in facts["sentence"]:
         blocks.append({"type": "section", "text": plain(cut(f"Cause: {facts['cause']}", CAUSE))})
     return blocks
 
