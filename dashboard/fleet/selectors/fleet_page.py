@@ -1,0 +1,249 @@
+"""The facts behind the Fleet page: what is live, how fast, how compiled, how it starts; a fixed number of queries for any fleet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from compilewatch.wire.sketch import Sketch
+from django.db.models import F, FloatField, Max, Q, QuerySet, Sum
+
+from dashboard.common import clock
+from dashboard.fleet.models import (
+    Deployment,
+    Instance,
+    Series,
+    VersionHour,
+    VersionMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+    WatchedModel,
+)
+
+Row = TypeVar("Row", Deployment, Instance)
+RECENT_MINUTES = 15
+GONE_AFTER = 30 * 60
+_EAGER = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
+
+
+@dataclass(frozen=True)
+class Window:
+    """The range a page shows, cut into bins for its sparklines."""
+
+    start: int
+    end: int
+    bin: int
+
+    @property
+    def hourly(self) -> bool:
+        """Ranges over a day read the hours."""
+        return self.bin % 60 == 0
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are, the unfinished one included."""
+        return (self.end - self.start) // self.bin + 1
+
+
+@dataclass
+class Point:
+    """One bin of one version: calls, and the call-weighted mean of its minutes' quantiles, in seconds."""
+
+    calls: int = 0
+    weight: float = 0.0
+    p50: float = 0.0
+    p99: float = 0.0
+
+    def add(self, calls: int, weight: float, p50: float, p99: float) -> None:
+        self.calls += calls
+        self.weight += weight
+        self.p50 += p50
+        self.p99 += p99
+
+
+@dataclass
+class VersionFacts:
+    """What a version did inside the window, all its instances together."""
+
+    calls: int = 0
+    recent_calls: int = 0
+    compiled: int = 0
+    eager: int = 0
+    partial: int = 0
+    points: dict[int, Point] = field(default_factory=dict)
+    recent: Sketch = field(default_factory=Sketch)
+    hit_seconds: float = 0.0
+    miss_seconds: float = 0.0
+    gpu_peak: int | None = None
+    host_rss: int | None = None
+    cold_starts: list[float] = field(default_factory=list)
+
+    @property
+    def compiled_share(self) -> float | None:
+        """Compiled calls among those whose kind is known."""
+        known = self.compiled + self.partial + self.eager
+        return self.compiled / known if known else None
+
+    @property
+    def cache_hit(self) -> float | None:
+        """Share of compile seconds that a cache served."""
+        total = self.hit_seconds + self.miss_seconds
+        return self.hit_seconds / total if total else None
+
+    @property
+    def peak(self) -> int | None:
+        """Highest GPU memory seen; without a GPU the highest host memory."""
+        return self.gpu_peak if self.gpu_peak is not None else self.host_rss
+
+    @property
+    def cold_start(self) -> float | None:
+        """The median start of its instances, in seconds."""
+        ordered = sorted(self.cold_starts)
+        return ordered[len(ordered) // 2] if ordered else None
+
+
+@dataclass
+class FleetFacts:
+    """Everything the page needs of this stage."""
+
+    models: list[WatchedModel]
+    deployments: list[Deployment]
+    versions: dict[int, VersionFacts]
+    instances: list[Instance]
+
+
+def fleet_facts(*, project_id: int, window: Window, environment: str = "") -> FleetFacts:
+    """Reads the fleet of one project in seven queries."""
+    models = list(WatchedModel.objects.filter(project_id=project_id).order_by("name"))
+    deployments = list(_in_environment(_deployments(project_id, window), environment))
+    versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
+    series = {row.pk: row for row in _series(project_id, window, environment)}
+    shown = _add_calls(versions, series, project_id, window)
+    _add_recent(versions, shown, project_id, window.end)
+    _add_processes(versions, project_id, window, environment)
+    instances = list(_in_environment(_instances(project_id), environment))
+    for instance in instances:
+        start = getattr(instance, "cold_start", None)
+        if start is not None and start.total is not None:
+            versions[instance.version_id].cold_starts.append(start.total)
+    return FleetFacts(models, deployments, versions, instances)
+
+
+def version_points(*, project_id: int, version_ids: Iterable[int], environment: str, window: Window) -> dict[int, VersionFacts]:
+    """The bins of some versions, for a chart of their own; two queries."""
+    rows = _series(project_id, window, environment).filter(version_id__in=list(version_ids))
+    versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
+    _add_calls(versions, {row.pk: row for row in rows}, project_id, window)
+    return versions
+
+
+def environments_of(*, project_id: int) -> list[str]:
+    """Every environment a version was ever deployed to."""
+    return list(Deployment.objects.filter(project_id=project_id).order_by("environment").values_list("environment", flat=True).distinct())
+
+
+def last_report_at(*, project_id: int) -> datetime | None:
+    """When the newest report of any instance was folded."""
+    newest: datetime | None = Instance.objects.filter(project_id=project_id).aggregate(at=Max("last_seen_at"))["at"]
+    return newest
+
+
+def _deployments(project_id: int, window: Window) -> QuerySet[Deployment]:
+    in_window = Q(ended_minute=None) | Q(last_minute__gte=window.start)
+    return Deployment.objects.filter(in_window, project_id=project_id).select_related("version").order_by("started_minute")
+
+
+def _instances(project_id: int) -> QuerySet[Instance]:
+    since = clock.now() - timedelta(seconds=GONE_AFTER)
+    return (
+        Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).select_related("cold_start").defer("identity", "components")
+    )
+
+
+def _in_environment(rows: QuerySet[Row], environment: str) -> QuerySet[Row]:
+    return rows.filter(environment=environment) if environment else rows
+
+
+def _series(project_id: int, window: Window, environment: str) -> QuerySet[Series]:
+    rows = Series.objects.filter(project_id=project_id, outermost=True, last_minute__gte=window.start)
+    return rows.filter(environment=environment) if environment else rows
+
+
+def _add_calls(versions: dict[int, VersionFacts], series: dict[int, Series], project_id: int, window: Window) -> dict[int, Series]:
+    """Adds the bins of each version's busiest region; returns the series that were taken."""
+    rows = list(_call_bins(series, project_id, window))
+    busy: dict[tuple[int, str], float] = defaultdict(float)
+    for row in rows:
+        one = series[row["series_id"]]
+        busy[one.version_id, one.region] += row["seconds"]
+    top: dict[int, str] = {}
+    for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1])):
+        top[version] = region
+    shown = {key: one for key, one in series.items() if top.get(one.version_id) == one.region}
+    for row in rows:
+        if row["series_id"] in shown:
+            _add_bin(versions[shown[row["series_id"]].version_id], row)
+    return shown
+
+
+def _call_bins(series: Iterable[int], project_id: int, window: Window) -> Iterable[dict[str, Any]]:
+    table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
+    unit, step = ("hour", 60) if window.hourly else ("minute", 1)
+    slot = (F(unit) - window.start // step) / (window.bin // step)
+    return (
+        _between(table.objects.filter(project_id=project_id, series_id__in=list(series)), unit, step, window)
+        .values("series_id", slot=slot)
+        .annotate(
+            n=Sum("calls"),
+            seconds=Sum("latency_sum"),
+            n_compiled=Sum("compiled"),
+            n_partial=Sum("partial"),
+            n_eager=sum((Sum(column) for column in _EAGER[1:]), Sum(_EAGER[0])),
+            weight=Sum("latency_count"),
+            p50_weighted=Sum(F("p50") * F("latency_count"), output_field=FloatField()),
+            p99_weighted=Sum(F("p99") * F("latency_count"), output_field=FloatField()),
+        )
+    )
+
+
+def _add_bin(facts: VersionFacts, row: dict[str, Any]) -> None:
+    facts.calls += row["n"]
+    facts.compiled += row["n_compiled"]
+    facts.partial += row["n_partial"]
+    facts.eager += row["n_eager"]
+    if row["weight"]:
+        facts.points.setdefault(row["slot"], Point()).add(row["n"], row["weight"], row["p50_weighted"] or 0.0, row["p99_weighted"] or 0.0)
+
+
+def _add_recent(versions: dict[int, VersionFacts], series: dict[int, Series], project_id: int, end: int) -> None:
+    """The last minutes from their sketches, so that the figures beside the sparkline are exact."""
+    since = end - RECENT_MINUTES
+    rows = VersionMinute.objects.filter(
+        project_id=project_id, day__gte=since // 1440, day__lte=end // 1440, minute__gt=since, minute__lte=end, series_id__in=list(series)
+    )
+    for series_id, calls, packed in rows.values_list("series_id", "calls", "latency"):
+        facts = versions[series[series_id].version_id]
+        facts.recent_calls += calls
+        if packed is not None:
+            facts.recent.merge(Sketch.unpack(bytes(packed)))
+
+
+def _add_processes(versions: dict[int, VersionFacts], project_id: int, window: Window, environment: str) -> None:
+    table: type[VersionProcessMinute] | type[VersionProcessHour] = VersionProcessHour if window.hourly else VersionProcessMinute
+    unit, step = ("hour", 60) if window.hourly else ("minute", 1)
+    rows = _between(table.objects.filter(project_id=project_id), unit, step, window)
+    if environment:
+        rows = rows.filter(environment=environment)
+    sums = rows.values("version_id").annotate(hit=Sum("hit_seconds"), miss=Sum("miss_seconds"), gpu=Max("gpu_peak"), host=Max("host_rss"))
+    for row in sums:
+        facts = versions[row["version_id"]]
+        facts.hit_seconds, facts.miss_seconds = row["hit"], row["miss"]
+        facts.gpu_peak, facts.host_rss = row["gpu"], row["host"]
+
+
+def _between(rows: QuerySet[Any], unit: str, step: int, window: Window) -> QuerySet[Any]:
+    first, last = window.start // step, window.end // step
+    return rows.filter(**{"day__gte": window.start // 1440, "day__lte": window.end // 1440, f"{unit}__gte": first, f"{unit}__lte": last})

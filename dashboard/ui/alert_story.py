@@ -1,0 +1,190 @@
+"""An alert's story in the order and words of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.alerts.models import Alert, AlertEvent, Delivery, DeliveryState, EventKind
+from dashboard.common import clock
+from dashboard.fleet.selectors.fleet_page import VersionFacts, Window, version_points
+from dashboard.regressions.models import VerdictKind
+from dashboard.ui import words
+from dashboard.ui.evidence import EvidenceRow, evidence_rows
+from dashboard.ui.recovery import Recovery, recovery_draw, span_of
+from dashboard.ui.selectors.alerts import AlertPage
+
+_PINS = {
+    VerdictKind.ROLL_BACK: "rb",
+    VerdictKind.WATCH: "wt",
+    VerdictKind.HEALTHY: "ok",
+}
+_MARKS = {
+    EventKind.EVIDENCE: ("worse", ""),
+    EventKind.ACKNOWLEDGED: ("done", ""),
+    EventKind.SNOOZED: ("snoozed", ""),
+    EventKind.REOPENED: ("watch", "wt"),
+    EventKind.RESOLVED: ("healthy", "ok"),
+    EventKind.DISMISSED: ("failed", ""),
+    EventKind.DELIVERED: ("mail", ""),
+    EventKind.FAILED: ("failed", ""),
+    EventKind.ROLLBACK_SEEN: ("deployment", ""),
+}
+_HEADS = {
+    EventKind.EVIDENCE: "More evidence.",
+    EventKind.REOPENED: "Open again.",
+    EventKind.RESOLVED: "Resolved.",
+    EventKind.DISMISSED: "False alarm.",
+    EventKind.DELIVERED: "Message delivered.",
+    EventKind.FAILED: "Message not delivered.",
+    EventKind.ROLLBACK_SEEN: "Roll back seen.",
+}
+_WITH_EVIDENCE = {EventKind.OPENED, EventKind.VERDICT, EventKind.EVIDENCE}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of the time line."""
+
+    at: datetime
+    mark: str
+    pin: str
+    head: str
+    text: str
+    quoted: bool
+    evidence: list[EvidenceRow]
+    after: str
+
+    @property
+    def pinned(self) -> str:
+        """The classes of its mark."""
+        return f"pin {self.pin}"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One message and how far it got."""
+
+    channel: str
+    what: str
+    mark: str
+    answer: str
+    at: datetime
+    again_at: datetime | None
+
+
+def moments(page: AlertPage) -> list[Moment]:
+    """Newest first, with the deployment itself as the first thing that happened."""
+    deployed = clock.at_minute(page.alert.deployment.started_minute)
+    lines = [_moment(event, deployed) for event in page.events]
+    version = page.alert.deployment.version.name
+    first = Moment(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
+    return sorted([*lines, first], key=lambda moment: moment.at, reverse=True)
+
+
+def sent(page: AlertPage) -> list[Sent]:
+    """Newest first."""
+    return [_sent(delivery) for delivery in page.deliveries]
+
+
+def recovery(page: AlertPage) -> Recovery | None:
+    """p50 of both versions from before the deployment until half an hour after the end."""
+    alert, deployment = page.alert, page.alert.deployment
+    baseline = _baseline(page)
+    until = clock.minute_of(clock.unix())
+    if alert.resolved_at is not None:
+        until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
+    span = span_of(deployment.started_minute, until)
+    ids = [one for one in (baseline, deployment.version_id) if one is not None]
+    window = Window(start=span.start, end=span.end, bin=span.bin)
+    facts = version_points(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)
+    roles = [(1 if one == baseline else 2, _line(facts, one)) for one in ids]
+    marks = [(deployment.started_minute, "deployment"), (clock.minute_of(alert.opened_at.timestamp()), "alert")]
+    marks += [(clock.minute_of(event.at.timestamp()), "deployment") for event in page.events if event.kind == EventKind.ROLLBACK_SEEN]
+    return recovery_draw(span, roles, marks, _level(facts, baseline, window, deployment.started_minute))
+
+
+def rolled_back_at(page: AlertPage) -> datetime | None:
+    """When traffic was seen to have gone back."""
+    return next((event.at for event in page.events if event.kind == EventKind.ROLLBACK_SEEN), None)
+
+
+def baseline_name(page: AlertPage) -> str:
+    """The version to go back to, as the newest verdict knows it."""
+    for verdict in (page.alert.verdict, page.verdict):
+        if verdict is not None and verdict.baseline is not None:
+            return verdict.baseline.version.name
+    return ""
+
+
+def compare_query(page: AlertPage) -> str:
+    """Which two versions the evidence is about."""
+    baseline = _baseline(page)
+    return (f"a={baseline}&" if baseline else "") + f"b={page.alert.deployment.version_id}"
+
+
+def after(alert: Alert, at: datetime | None) -> str:
+    """How long after the deployment something happened."""
+    if at is None:
+        return ""
+    seconds = (at - clock.at_minute(alert.deployment.started_minute)).total_seconds()
+    return words.duration(max(0.0, seconds // 60 * 60)) if seconds >= 60 else words.duration(max(0.0, round(seconds)))
+
+
+def guide_filled(text: str, page: AlertPage) -> str:
+    """The owners' text with both versions in place."""
+    return text.replace("{version}", page.alert.deployment.version.name).replace("{baseline}", baseline_name(page))
+
+
+def _baseline(page: AlertPage) -> int | None:
+    for verdict in (page.alert.verdict, page.verdict):
+        if verdict is not None and verdict.baseline is not None:
+            return verdict.baseline.version_id
+    return None
+
+
+def _moment(event: AlertEvent, deployed: datetime) -> Moment:
+    kind = EventKind(event.kind) if event.kind in EventKind.values else EventKind.EVIDENCE
+    mark, pin = _MARKS.get(kind, ("not_enough_data", ""))
+    head, quoted = _HEADS.get(kind, ""), False
+    if event.verdict is not None and kind in (EventKind.OPENED, EventKind.VERDICT):
+        mark, pin = event.verdict.kind, _PINS.get(VerdictKind(event.verdict.kind), "")
+        head = VerdictKind(event.verdict.kind).label + (", alert opened." if kind == EventKind.OPENED else ".")
+    if kind == EventKind.ACKNOWLEDGED:
+        head, quoted = f"{event.actor_name} acknowledged" + (":" if event.text else "."), bool(event.text)
+    if kind == EventKind.SNOOZED:
+        head = f"{event.actor_name} put it aside."
+    shown = evidence_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
+    delay = (event.at - deployed).total_seconds()
+    later = f"after {words.coarse(delay)}" if kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN) and delay >= 0 else ""
+    return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later)
+
+
+def _sent(delivery: Delivery) -> Sent:
+    channel = f"{delivery.channel.get_kind_display()} {delivery.channel.name}"
+    status = f"{delivery.last_status} " if delivery.last_status else ""
+    answer = f"{status}{delivery.last_answer}".strip()
+    tries = f", after {words.plural(delivery.attempts, 'try', 'tries')}" if delivery.attempts > 1 else ""
+    state = DeliveryState(delivery.state)
+    if state == DeliveryState.DELIVERED:
+        return Sent(channel, delivery.get_kind_display(), "state-healthy", (answer or "delivered") + tries, delivery.created_at, None)
+    if state == DeliveryState.WAITING:
+        said = f"{answer}, again" if answer else "waiting"
+        return Sent(channel, delivery.get_kind_display(), "state-warming", said, delivery.created_at, delivery.next_attempt_at)
+    if state == DeliveryState.MERGED:
+        return Sent(channel, delivery.get_kind_display(), "same", "told by a later message", delivery.created_at, None)
+    said = f"given up{tries}: {answer}" if answer else f"given up{tries}"
+    return Sent(channel, delivery.get_kind_display(), "state-hung", said, delivery.created_at, None)
+
+
+def _line(facts: Mapping[int, VersionFacts], version: int) -> dict[int, float]:
+    return {slot: point.p50 / point.weight for slot, point in facts[version].points.items()} if version in facts else {}
+
+
+def _level(facts: Mapping[int, VersionFacts], baseline: int | None, window: Window, deployed: int) -> float | None:
+    """The baseline's level before the deployment, or, if it started with it, over all of its bins."""
+    line = _line(facts, baseline) if baseline is not None else {}
+    before = [value for slot, value in line.items() if window.start + slot * window.bin < deployed]
+    chosen = sorted(before or line.values())
+    return chosen[len(chosen) // 2] if chosen else None

@@ -1,0 +1,109 @@
+"""The two lists below the Fleet table: what changed, and what cannot be seen now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, Instance, InstanceState
+from dashboard.fleet.selectors.fleet_page import FleetFacts, Window
+from dashboard.fleet.selectors.instance_states import blind_to, instance_state
+from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.ui import words
+from dashboard.ui.evidence import not_compared
+from dashboard.ui.fleet_rows import FleetRow
+
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of what happened."""
+
+    at: datetime
+    mark: str
+    subject: str
+    text: str
+    model_id: int
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Something the page cannot know, and why."""
+
+    mark: str
+    what: str
+    why: str
+    since: datetime | None = None
+
+
+def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -> list[Change]:
+    """Deployments and changes of verdict inside the range, newest first."""
+    names = {model.pk: model.name for model in facts.models}
+    found = [_verdict_change(verdict) for verdict in verdicts]
+    found += [_deployed(one, names) for one in facts.deployments if one.started_minute > window.start and one.model_id in names]
+    found += [
+        _ended(one, names)
+        for one in facts.deployments
+        if one.ended_minute is not None and one.ended_minute > window.start and one.model_id in names
+    ]
+    return sorted(found, key=lambda change: change.at, reverse=True)[:SHOWN]
+
+
+def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Instance], now: datetime) -> list[Unseen]:
+    """Silent and blind instances by model, then calls that stand beside nothing."""
+    names = {row.model.pk: row.model.name for row in rows}
+    silent: dict[int, list[Instance]] = defaultdict(list)
+    blind: dict[int, list[Instance]] = defaultdict(list)
+    for instance in instances:
+        if instance.model_id not in names:
+            continue
+        if instance_state(instance, now) == InstanceState.SILENT:
+            silent[instance.model_id].append(instance)
+        elif blind_to(instance):
+            blind[instance.model_id].append(instance)
+    found = [_silent(names[model], group) for model, group in silent.items()]
+    found += [_blind(names[model], group) for model, group in blind.items()]
+    for row in rows:
+        for share, why in not_compared(row.verdict.evidence)[:1] if row.verdict else []:
+            found.append(Unseen("not_enough_data", f"{share} of {row.model.name}'s calls", why))
+    return found
+
+
+def _verdict_change(verdict: Verdict) -> Change:
+    model = verdict.deployment.model
+    kind = VerdictKind(verdict.kind).label if verdict.kind in VerdictKind.values else verdict.kind
+    text = f"became {kind}: {verdict.sentence}"
+    return Change(verdict.created_at, verdict.kind, f"{model.name} {verdict.deployment.version.name}", text, model.pk)
+
+
+def _deployed(one: Deployment, names: dict[int, str]) -> Change:
+    text = f"deployed to {one.environment}" + (", as CI said" if one.source == "posted" else ", seen in traffic")
+    return Change(clock.at_minute(one.started_minute), "deployment", f"{names[one.model_id]} {one.version.name}", text, one.model_id)
+
+
+def _ended(one: Deployment, names: dict[int, str]) -> Change:
+    at = clock.at_minute(one.ended_minute or one.last_minute)
+    return Change(
+        at, "state-silent", f"{names[one.model_id]} {one.version.name}", f"takes no more calls in {one.environment}", one.model_id
+    )
+
+
+def _silent(name: str, group: Sequence[Instance]) -> Unseen:
+    oldest = min(group, key=lambda instance: instance.last_seen_at)
+    place = f"{name}, {oldest.host}" if len(group) == 1 and oldest.host else name
+    doing = ", then compiling" if oldest.compiling_for > 0 else ""
+    return Unseen("state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}", oldest.last_seen_at)
+
+
+def _blind(name: str, group: Sequence[Instance]) -> Unseen:
+    missing = " and ".join(sorted({fact.replace("_", " ") for instance in group for fact in blind_to(instance)}))
+    torch = group[0].torch
+    return Unseen(
+        "state-blind",
+        words.plural(len(group), "blind instance"),
+        f"{name}: {f'torch {torch} gives' if torch else 'there are'} no {missing}",
+    )

@@ -1,0 +1,115 @@
+"""The chart beside an alert: p50 of the version before and of the judged one, with the level before as a band, drawn on the server."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.common import clock
+
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 414.0, 18.0, 130.0
+BAND = 0.05
+_UNITS = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "µs"))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A label or a mark at a place; `at` lets the page's script write the viewer's time."""
+
+    x: str
+    text: str
+    at: datetime | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What the template draws."""
+
+    unit: str
+    lines: list[tuple[int, str]]
+    grid: list[tuple[str, str]]
+    times: list[Place]
+    marks: list[Place]
+    band: tuple[str, str] | None
+    ends: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where in time the chart lies, in minutes, and how long a bin is."""
+
+    start: int
+    end: int
+    bin: int
+
+    def x(self, minute: float) -> float:
+        """The place of a minute."""
+        share = (minute - self.start) / max(self.end - self.start, 1)
+        return LEFT + min(max(share, 0.0), 1.0) * (RIGHT - LEFT)
+
+
+def recovery_draw(
+    span: Span, series: Sequence[tuple[int, Mapping[int, float]]], marks: Sequence[tuple[int, str]], level: float | None
+) -> Recovery | None:
+    """Draws (role, {bin: seconds}); None when there is nothing to draw."""
+    values = [value for _, points in series for value in points.values()]
+    if not values:
+        return None
+    _, factor, unit = next(one for one in _UNITS if max(values) >= one[0])
+    ticks = _ticks(min([*values, *([level * (1 - BAND)] if level else [])]) * factor, max(values) * factor)
+    low, high = ticks[0], ticks[-1]
+
+    def y(value: float) -> str:
+        return f"{BOTTOM - (value * factor - low) / (high - low) * (BOTTOM - TOP):.1f}"
+
+    lines = [(role, _path(points, span, y)) for role, points in series if points]
+    top = y(level * (1 + BAND)) if level else ""
+    return Recovery(
+        unit=unit,
+        lines=lines,
+        grid=[(y(tick / factor), f"{tick:g}") for tick in ticks],
+        times=_times(span),
+        marks=[Place(f"{span.x(minute):.1f}", "", kind=kind) for minute, kind in marks if span.start <= minute <= span.end],
+        band=(top, f"{float(y(level * (1 - BAND))) - float(top):.1f}") if level else None,
+        ends=f"{RIGHT:.0f}",
+    )
+
+
+def span_of(deployed: int, until: int) -> Span:
+    """From half an hour before the deployment to `until`, in at most 120 bins; more than a day and a half is read by the hour."""
+    start = deployed - 30
+    length = max(until - start, 30)
+    bin = math.ceil(length / 120)
+    if length > 36 * 60:
+        bin = math.ceil(bin / 60) * 60
+    return Span(start // bin * bin, until, bin)
+
+
+def _path(points: Mapping[int, float], span: Span, y: object) -> str:
+    assert callable(y)
+    parts, previous = [], None
+    for place in sorted(points):
+        step = "L" if previous is not None and place == previous + 1 else "M"
+        parts.append(f"{step}{span.x(span.start + (place + 0.5) * span.bin):.1f} {y(points[place])}")
+        previous = place
+    return "".join(parts)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Three to five round numbers around the values."""
+    room = max((high - low) * 0.15, high * 0.1, 1e-9)
+    low, high = max(0.0, low - room), high + room
+    rough = (high - low) / 3
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [round(number * step, 10) for number in range(first, last + 1)]
+
+
+def _times(span: Span) -> list[Place]:
+    """Three times, inside the chart."""
+    minutes = [span.start + (span.end - span.start) * share // 6 for share in (1, 3, 5)]
+    return [Place(f"{span.x(minute):.1f}", f"{clock.at_minute(minute):%H:%M}", clock.at_minute(minute)) for minute in minutes]

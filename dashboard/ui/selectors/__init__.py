@@ -1,0 +1,1 @@
+"""What the pages read across the stages, a file for each page."""

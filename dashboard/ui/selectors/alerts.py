@@ -1,0 +1,69 @@
+"""Alerts as the pages show them: the list, and one with its time line, deliveries and guide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, Q, QuerySet
+from django.http import Http404
+
+from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+from dashboard.regressions.models import Verdict
+
+LISTED = 200
+
+
+@dataclass
+class AlertPage:
+    """One alert and everything around it."""
+
+    alert: Alert
+    events: list[AlertEvent]
+    deliveries: list[Delivery]
+    guide: RollbackGuide | None
+    verdict: Verdict | None
+    channels: int
+
+
+def alert_rows(*, project: Project, open_only: bool) -> Sequence[Alert]:
+    """The newest alerts; open ones first."""
+    rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner")
+    if open_only:
+        rows = rows.exclude(state=AlertState.RESOLVED)
+    return list(rows.order_by(Q(state=AlertState.RESOLVED), "-opened_at")[:LISTED])
+
+
+def alert_counts(*, project: Project) -> dict[str, int]:
+    """How many alerts there are, and how many are open."""
+    counts = for_project(Alert, project).aggregate(total=Count("pk"), open=Count("pk", filter=~Q(state=AlertState.RESOLVED)))
+    return {"total": counts["total"], "open": counts["open"]}
+
+
+def alert_or_404(*, project: Project, number: int) -> Alert:
+    """The alert of this number in this project."""
+    alert = _alerts(project).filter(number=number).first()
+    if alert is None:
+        raise Http404("There is no such alert.")
+    return alert
+
+
+def alert_page(*, project: Project, number: int) -> AlertPage:
+    """One alert with its story, in six queries."""
+    alert = alert_or_404(project=project, number=number)
+    events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
+    deliveries = Delivery.objects.filter(alert=alert).select_related("channel").order_by("-created_at", "-pk")
+    return AlertPage(
+        alert=alert,
+        events=list(events[:LISTED]),
+        deliveries=list(deliveries[:LISTED]),
+        guide=for_project(RollbackGuide, project).filter(model_name=alert.deployment.model.name).first(),
+        verdict=Verdict.objects.filter(deployment=alert.deployment, current=True).select_related("baseline__version").first(),
+        channels=for_project(Channel, project).filter(enabled=True).count(),
+    )
+
+
+def _alerts(project: Project) -> QuerySet[Alert]:
+    return for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner", "verdict__baseline__version")

@@ -1,0 +1,44 @@
+"""What the Setup page shows: keys, channels with their last message, and whether the first report has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from dashboard.alerts.models import Channel, Delivery
+from dashboard.fleet.models import Instance
+from dashboard.ingest.models import Sender
+from dashboard.projects.models import Key, Project
+from dashboard.projects.selectors import for_project, keys_live
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The newest sign of life: `instance` is set once its report has been folded."""
+
+    received_at: datetime | None
+    instance: Instance | None
+    senders: int
+
+
+def arrival(*, project: Project) -> Arrival:
+    """Whether reports come in, in three queries."""
+    senders = for_project(Sender, project)
+    newest = senders.order_by("-last_seen_at").first()
+    folded = for_project(Instance, project).select_related("model", "version").order_by("-last_seen_at").first()
+    return Arrival(newest.last_seen_at if newest else None, folded, senders.count() if newest else 0)
+
+
+def ingest_keys(*, project: Project) -> QuerySet[Key]:
+    """Keys that may send reports and still work."""
+    return keys_live(project).filter(kind="ing").select_related("created_by")
+
+
+def channels_with_last(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
+    """Channels in order of their making, each with its newest message."""
+    newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    channels = list(for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk"))
+    last = Delivery.objects.in_bulk([channel.newest for channel in channels if channel.newest])
+    return [(channel, last.get(channel.newest)) for channel in channels]

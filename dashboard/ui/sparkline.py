@@ -1,0 +1,81 @@
+"""Two small lines on one field, drawn as SVG paths on the server: p50 above, p99 below, each on its own scale, gaps left open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 172.0, 52.0
+RIGHT = 168.0
+_BANDS = ((8.0, 27.0), (31.0, 50.0))
+_LEAST_SPAN = 0.26
+
+
+@dataclass(frozen=True)
+class Line:
+    """One path of one version: its role 1 to 6, thin for p99."""
+
+    role: int
+    thin: bool
+    path: str
+
+
+@dataclass(frozen=True)
+class Spark:
+    """What the template draws; numbers are texts with a point, whatever the locale."""
+
+    lines: list[Line]
+    marks: list[tuple[str, str]]
+    end: tuple[int, str, str] | None
+
+
+def spark_draw(series: Sequence[tuple[int, Mapping[int, tuple[float, float]]]], bins: int, marks: Sequence[float]) -> Spark:
+    """Draws (role, {bin: (p50, p99)}) for each version, first the ones behind; `marks` are places of deployments in bins."""
+    lines: list[Line] = []
+    end: tuple[int, str, str] | None = None
+    for band, thin in ((1, True), (0, False)):
+        scale = _Scale([values[band] for _, points in series for values in points.values()], *_BANDS[band])
+        for role, points in series:
+            path = _path({place: scale.y(values[band]) for place, values in points.items()}, bins)
+            if path:
+                lines.append(Line(role, thin, path))
+            if points and not thin:
+                last = max(points)
+                end = (role, _x(last, bins), f"{scale.y(points[last][0]):.1f}")
+    placed = [min(max(place, 0.0), bins - 1) for place in marks]
+    return Spark(lines, [(_x(place, bins), _diamond(place, bins)) for place in placed], end)
+
+
+class _Scale:
+    """From seconds to pixels; a flat line keeps a span of its own, so that noise looks like noise."""
+
+    def __init__(self, values: Sequence[float], top: float, bottom: float) -> None:
+        low, high = (min(values), max(values)) if values else (0.0, 0.0)
+        middle = (low + high) / 2
+        span = max(high - low, middle * _LEAST_SPAN, 1e-12)
+        self._low, self._span, self._top, self._bottom = middle - span / 2, span, top, bottom
+
+    def y(self, value: float) -> float:
+        return self._bottom - (value - self._low) / self._span * (self._bottom - self._top)
+
+
+def _path(points: Mapping[int, float], bins: int) -> str:
+    """Moves over gaps and draws where bins follow each other; a lone bin becomes a short dash."""
+    parts: list[str] = []
+    previous: int | None = None
+    for place in sorted(points):
+        joined = previous is not None and place == previous + 1
+        parts.append(f"{'L' if joined else 'M'}{_x(place, bins)} {points[place]:.1f}")
+        if not joined and place + 1 not in points:
+            parts.append("h1")
+        previous = place
+    return "".join(parts)
+
+
+def _x(place: float, bins: int) -> str:
+    return f"{place / max(bins - 1, 1) * RIGHT:.1f}"
+
+
+def _diamond(place: float, bins: int) -> str:
+    x = place / max(bins - 1, 1) * RIGHT
+    return f"M{x:.1f} 8 {x - 3.5:.1f} 2h7z"

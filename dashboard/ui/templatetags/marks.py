@@ -1,0 +1,64 @@
+"""Tags that draw verdicts, labels, states and versions, always with a word beside the shape."""
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.regressions.models import VerdictKind
+from dashboard.ui import icons
+
+register = template.Library()
+
+BADGES = {
+    VerdictKind.ROLL_BACK: "rollback",
+    VerdictKind.WATCH: "watch",
+    VerdictKind.HEALTHY: "healthy",
+    VerdictKind.NOT_ENOUGH_DATA: "nodata",
+}
+LABELS = {
+    "REGRESSED": ("worse", "worse", "REGRESSED"),
+    "IMPROVED": ("better", "better", "IMPROVED"),
+    "NO_CHANGE": ("same", "same", "NO CHANGE"),
+    "NOT_ENOUGH_DATA": ("none", "not_enough_data", "NOT ENOUGH DATA"),
+}
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A line icon on the 16 px grid."""
+    return icons.line(name)
+
+
+@register.simple_tag
+def mark(name: str, css: str = "") -> SafeString:
+    """A filled mark on the 12 px grid."""
+    return icons.mark(name, css)
+
+
+@register.simple_tag
+def verdict_badge(kind: str, size: str = "") -> SafeString:
+    """The badge of a verdict; a kind this page does not know shows as its own words."""
+    known = kind if kind in VerdictKind.values else VerdictKind.NOT_ENOUGH_DATA.value
+    text = VerdictKind(kind).label if kind in VerdictKind.values else kind.replace("_", " ").upper()
+    return format_html('<span class="badge {} {}">{}{}</span>', BADGES[VerdictKind(known)], size, icons.mark(known), text)
+
+
+@register.simple_tag
+def version_mark(role: int, name: str = "") -> SafeString:
+    """The shape of a version's role, and its name."""
+    return format_html('<span class="ver">{}{}</span>', icons.version_shape(role), name)
+
+
+@register.simple_tag
+def evidence_label(label: str, drives: bool = False, caution: bool = False) -> SafeString:
+    """REGRESSED, NO CHANGE, IMPROVED or NOT ENOUGH DATA; red only when it drives a ROLL BACK."""
+    css, shape, text = LABELS.get(label.replace(" ", "_").upper(), LABELS["NOT_ENOUGH_DATA"])
+    if css == "worse":
+        css = "worse drives" if drives else "worse caution" if caution else css
+    return format_html('<span class="label {}">{}{}</span>', css, icons.mark(shape), text)
+
+
+@register.simple_tag
+def instance_state(state: str, text: str = "") -> SafeString:
+    """An instance's state: its shape and its word, or a longer text that contains the word."""
+    return format_html('<span class="state">{}{}</span>', icons.mark(f"state-{state}"), text or state)

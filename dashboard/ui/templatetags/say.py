@@ -1,0 +1,84 @@
+"""Filters that say numbers, durations, sizes and times; None says so in words instead of showing a zero."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.common import clock
+from dashboard.ui import words
+
+register = template.Library()
+ABSENT = "no report"
+
+
+def _said(value: Any, say: Callable[[float], str]) -> str:
+    return say(value) if isinstance(value, int | float) else ABSENT
+
+
+def _exact(value: datetime) -> str:
+    return f"{value:%Y-%m-%d %H:%M:%S}"
+
+
+@register.filter
+def number(value: Any) -> str:
+    """12,345 or 18.4."""
+    return _said(value, words.number)
+
+
+@register.filter
+def duration(value: Any) -> str:
+    """Seconds as 18.4 ms or 2 min 41 s."""
+    return _said(value, words.duration)
+
+
+@register.filter
+def bytes_size(value: Any) -> str:
+    """Bytes as 31.2 GiB."""
+    return _said(value, words.size)
+
+
+@register.filter
+def percent(value: Any) -> str:
+    """A share as 71.2 %."""
+    return _said(value, words.percent)
+
+
+@register.filter
+def change(value: Any) -> str:
+    """A ratio as +31 %."""
+    return _said(value, words.change)
+
+
+@register.filter
+def points(value: Any) -> str:
+    """A difference of shares as −28.1 pts."""
+    return _said(value, words.points)
+
+
+@register.filter
+def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString:
+    """A time element that the page's script turns into the viewer's zone; without a script it reads UTC."""
+    if value is None:
+        return ABSENT
+    day = value.date() != clock.now().date()
+    text = f"{value:%d %b %H:%M}" if day or shape == "day" else f"{value:%H:%M}"
+    return format_html('<time datetime="{}" data-t="{}" title="{} UTC">{}</time>', value.isoformat(), shape, _exact(value), text)
+
+
+@register.filter
+def relative_time(value: datetime | None) -> str | SafeString:
+    """A time element that reads as its distance from now and keeps itself up to date."""
+    if value is None:
+        return ABSENT
+    text = f"{words.coarse((clock.now() - value).total_seconds())} ago"
+    return format_html('<time datetime="{}" data-t="ago" title="{} UTC">{}</time>', value.isoformat(), _exact(value), text)
+
+
+@register.filter
+def minute_time(minute: int | None) -> str | SafeString:
+    """A minute counted since 1970 as a time element."""
+    return clock_time(clock.at_minute(minute)) if minute else ABSENT

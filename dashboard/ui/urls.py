@@ -1,0 +1,27 @@
+"""Every address of the pages."""
+
+from django.urls import URLPattern, path
+
+from dashboard.ui.views import account, alerts, compare, fleet, home, model, setup
+
+urlpatterns: list[URLPattern] = [
+    path("", home.home, name="home"),
+    path("account/theme/", account.theme, name="theme"),
+    path("p/<slug:slug>/", fleet.fleet, name="fleet"),
+    path("p/<slug:slug>/models/<int:model_id>/", model.model, name="model"),
+    path("p/<slug:slug>/models/<int:model_id>.json", model.model_json, name="model_json"),
+    path("p/<slug:slug>/models/<int:model_id>.csv", model.model_csv, name="model_csv"),
+    path("p/<slug:slug>/models/<int:model_id>/compare", compare.compare, name="compare"),
+    path("p/<slug:slug>/models/<int:model_id>/compare.json", compare.compare_json, name="compare_json"),
+    path("p/<slug:slug>/models/<int:model_id>/compare.csv", compare.compare_csv, name="compare_csv"),
+    path("p/<slug:slug>/alerts/", alerts.alerts, name="alerts"),
+    path("p/<slug:slug>/alerts/<int:number>/", alerts.alert, name="alert"),
+    path("p/<slug:slug>/alerts/<int:number>/<slug:action>/", alerts.alert_act, name="alert_act"),
+    path("p/<slug:slug>/setup/", setup.setup, name="setup"),
+    path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
+    path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),
+    path("p/<slug:slug>/setup/channels/add/", setup.channel_make, name="channel_make"),
+    path("p/<slug:slug>/setup/channels/<int:channel_id>/<slug:action>/", setup.channel_act, name="channel_act"),
+    path("p/<slug:slug>/setup/keys/add/", setup.key_make, name="key_make"),
+    path("p/<slug:slug>/setup/keys/<int:key_id>/revoke/", setup.key_end, name="key_end"),
+]

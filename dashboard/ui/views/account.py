@@ -1,0 +1,24 @@
+"""What people set for themselves."""
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import user_theme_set
+
+
+@require_POST
+@login_required
+def theme(request: HttpRequest) -> HttpResponse:
+    """Sets the theme and goes back to the page it was set from."""
+    assert isinstance(request.user, User)
+    try:
+        user_theme_set(user=request.user, theme=request.POST.get("theme", ""))
+    except ValidationError:
+        return HttpResponseBadRequest("theme must be one of system, light, dark.")
+    back = request.POST.get("next", "/")
+    return redirect(back if url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}) else "/")

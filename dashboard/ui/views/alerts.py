@@ -1,0 +1,130 @@
+"""The Alerts list and the Alert page, and what people do there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.alerts.models import Alert, AlertState, EventKind
+from dashboard.alerts.services import AlertActionError, alert_acknowledge, alert_dismiss, alert_resolve, alert_snooze
+from dashboard.common import clock
+from dashboard.projects.models import Role
+from dashboard.ui import alert_story
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.selectors.alerts import alert_counts, alert_or_404, alert_page, alert_rows
+
+SNOOZES = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "7\u00a0days"}
+
+
+@require_safe
+@project_page()
+def alerts(request: ProjectRequest) -> HttpResponse:
+    """Every alert of the project, the open ones first."""
+    open_only = request.GET.get("state") == "open"
+    context = {
+        "project": request.project,
+        "alerts": alert_rows(project=request.project, open_only=open_only),
+        "counts": alert_counts(project=request.project),
+        "open_only": open_only,
+    }
+    part = render_to_string("ui/alerts/rows.html", context, request)
+    if request.headers.get("HX-Request"):
+        return fragment_response(request, part)
+    return uncached(render(request, "ui/alerts/list.html", context | {"part": part, "etag": fragment_etag(part)}))
+
+
+@require_safe
+@project_page()
+def alert(request: ProjectRequest, number: int) -> HttpResponse:
+    """One alert: what happened, who knows, what now."""
+    context = _content(request, number)
+    part = render_to_string("ui/alerts/live.html", context, request)
+    if request.headers.get("HX-Request"):
+        return fragment_response(request, part)
+    return uncached(render(request, "ui/alerts/page.html", context | {"part": part, "etag": fragment_etag(part), "snoozes": SNOOZES}))
+
+
+@require_POST
+@project_page(Role.OPERATOR)
+def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse:
+    """Acknowledge, snooze, resolve or dismiss; says what came of it on the page."""
+    act = _ACTIONS.get(action)
+    if act is None:
+        raise Http404("There is no such action.")
+    try:
+        said = act(alert_or_404(project=request.project, number=number), request, request.POST.get("note", "").strip())
+    except AlertActionError as error:
+        messages.error(request, str(error).removeprefix("note: ").removeprefix("until: ").capitalize())
+    else:
+        messages.success(request, said)
+    return redirect("alert", request.project.slug, number)
+
+
+def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
+    page = alert_page(project=request.project, number=number)
+    one = page.alert
+    moments = alert_story.moments(page)
+    rolled_back = alert_story.rolled_back_at(page)
+    worst_at = next((event.at for event in reversed(page.events) if event.verdict and event.verdict.kind == one.worst), None)
+    return {
+        "project": request.project,
+        "page": page,
+        "alert": one,
+        "is_open": one.state != AlertState.RESOLVED,
+        "moments": moments,
+        "sent": alert_story.sent(page),
+        "recovery": alert_story.recovery(page),
+        "baseline": alert_story.baseline_name(page),
+        "compare_query": alert_story.compare_query(page),
+        "seen_after": alert_story.after(one, one.opened_at),
+        "worst_after": alert_story.after(one, worst_at),
+        "acknowledged_after": alert_story.after(one, one.acknowledged_at),
+        "acknowledged_by": next((event.actor_name for event in page.events if event.kind == EventKind.ACKNOWLEDGED), ""),
+        "rolled_back": rolled_back,
+        "ended_after": alert_story.after(one, rolled_back or one.resolved_at),
+        "guide_text": alert_story.guide_filled(page.guide.text, page) if page.guide else "",
+        "guide_url": alert_story.guide_filled(page.guide.url, page) if page.guide else "",
+    }
+
+
+def _acknowledge(one: Alert, request: ProjectRequest, note: str) -> str:
+    alert_acknowledge(alert=one, user=request.user, note=note, address=_address(request))
+    return "Acknowledged. It is yours now; nobody is reminded again."
+
+
+def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:
+    hours = request.POST.get("hours", "")
+    if hours not in SNOOZES:
+        raise AlertActionError("choose one of the offered times.")
+    alert_snooze(alert=one, user=request.user, until=clock.now() + timedelta(hours=int(hours)), note=note, address=_address(request))
+    return f"Put aside for {SNOOZES[hours]}. It comes back earlier when it gets worse."
+
+
+def _resolve(one: Alert, request: ProjectRequest, note: str) -> str:
+    alert_resolve(alert=one, user=request.user, note=note, address=_address(request))
+    return "Resolved."
+
+
+def _dismiss(one: Alert, request: ProjectRequest, note: str) -> str:
+    alert_dismiss(alert=one, user=request.user, note=note, address=_address(request))
+    return "Noted as a false alarm. This deployment stays quiet unless it gets worse than it was."
+
+
+def _address(request: ProjectRequest) -> str | None:
+    return request.META.get("REMOTE_ADDR")
+
+
+_ACTIONS: dict[str, Callable[[Alert, ProjectRequest, str], str]] = {
+    "acknowledge": _acknowledge,
+    "snooze": _snooze,
+    "resolve": _resolve,
+    "dismiss": _dismiss,
+}

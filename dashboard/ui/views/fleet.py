@@ -1,0 +1,79 @@
+"""The Fleet page: is anything wrong now, and where?"""
+
+from collections import Counter
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.fleet_page import environments_of, fleet_facts
+from dashboard.regressions.models import VerdictKind
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.fleet_notes import changes, unseen
+from dashboard.ui.fleet_rows import URGENCY, fleet_rows
+from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.ranges import RANGES, range_of, window_of, with_query
+from dashboard.ui.selectors.fleet import judgements, open_alerts
+
+
+@require_safe
+@project_page()
+def fleet(request: ProjectRequest) -> HttpResponse:
+    """One row per model, the most urgent first; the part that changes is fetched again by the page."""
+    context = _content(request)
+    part = render_to_string("ui/fleet/live.html", context, request)
+    if request.headers.get("HX-Request"):
+        return fragment_response(request, part)
+    frame = context | _controls(request) | {"part": part, "etag": fragment_etag(part)}
+    return uncached(render(request, "ui/fleet/page.html", frame))
+
+
+def _content(request: ProjectRequest) -> dict[str, Any]:
+    chosen = range_of(request.GET)
+    window, now = window_of(chosen), clock.now()
+    project, environment = request.project, request.GET.get("env", "")
+    facts = fleet_facts(project_id=project.pk, window=window, environment=environment)
+    said = judgements(project_id=project.pk, start_minute=window.start, environment=environment)
+    rows = fleet_rows(facts=facts, said=said, alerts=open_alerts(project_id=project.pk), window=window, now=now, everywhere=not environment)
+    shown = [row for row in rows if row.kind == request.GET.get("verdict", row.kind)]
+    return {
+        "project": project,
+        "rows": shown,
+        "counts": _counts(request, [row.kind for row in rows]),
+        "total": len(rows),
+        "all_models_query": with_query(request.GET, verdict=""),
+        "any_model": bool(facts.models),
+        "environment": environment,
+        "chosen": chosen,
+        "changes": changes(facts=facts, verdicts=said.changes, window=window),
+        "unseen": unseen(rows=rows, instances=facts.instances, now=now),
+        "verdict": request.GET.get("verdict", ""),
+    }
+
+
+def _counts(request: ProjectRequest, kinds: list[str]) -> list[dict[str, Any]]:
+    counts = Counter(kinds)
+    return [
+        {
+            "kind": kind.value,
+            "count": counts[kind.value],
+            "label": kind.label.lower(),
+            "current": request.GET.get("verdict") == kind.value,
+            "query": with_query(request.GET, verdict=kind.value),
+        }
+        for kind in URGENCY
+    ]
+
+
+def _controls(request: ProjectRequest) -> dict[str, Any]:
+    chosen = range_of(request.GET)
+    environments = environments_of(project_id=request.project.pk)
+    return {
+        "ranges": [(one.label, with_query(request.GET, range=one.key), one == chosen) for one in RANGES],
+        "environments": [(name, with_query(request.GET, env=name), name == request.GET.get("env", "")) for name in environments],
+        "all_environments_query": with_query(request.GET, env=""),
+        "kinds": VerdictKind,
+    }

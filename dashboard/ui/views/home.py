@@ -1,0 +1,16 @@
+"""The way in: the only project's fleet, or a list to choose from."""
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from dashboard.projects.selectors import projects_of
+
+
+@login_required
+def home(request: HttpRequest) -> HttpResponse:
+    """Leads to the fleet of the only project, or lists the projects."""
+    projects = list(projects_of(request.user))
+    if len(projects) == 1:
+        return redirect("fleet", projects[0].slug)
+    return render(request, "ui/home.html", {"choices": projects})
