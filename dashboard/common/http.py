@@ -26,6 +26,7 @@ _INTERNAL = ("internal", "The server failed; it has logged why.")
 def json_answer(body: bytes, status: int = 200) -> HttpResponse:
     """An answer that is JSON and nothing else, whatever a browser may think of it."""
     response = HttpResponse(body, content_type="application/json", status=status)
+    response["Content-Length"] = str(len(body))
     response["Cache-Control"] = "no-store"
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'"

@@ -38,6 +38,14 @@ class _Numbered(msgspec.Struct):
     seq: tuple[int, int]
 
 
+# Made once, while this module is imported by one thread: msgspec crashes when two threads meet a type for the first time together.
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_NUMBERED = msgspec.json.Decoder(_Numbered)
+_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_IDENTITY = msgspec.json.Decoder(Identity)
+_REPORT = msgspec.json.Decoder(Report)
+
+
 @dataclass(slots=True)
 class Item:
     """One good report as JSON text; an old one is acknowledged only if it was stored before."""
@@ -74,7 +82,7 @@ def shard_of(project_id: int, model: str, version: str) -> int:
 
 def identity_read(text: bytes) -> Identity:
     """The identity in stored JSON text, its names cut to their columns."""
-    identity = msgspec.json.decode(text, type=Identity)
+    identity = _IDENTITY.decode(text)
     identity.model = clip(identity.model, MAX_NAME)
     identity.version = clip(identity.version, MAX_NAME)
     identity.environment = clip(identity.environment, MAX_ENVIRONMENT)
@@ -83,17 +91,17 @@ def identity_read(text: bytes) -> Identity:
 
 def report_read(text: bytes) -> Report:
     """The report in stored JSON text."""
-    return msgspec.json.decode(text, type=Report)
+    return _REPORT.decode(text)
 
 
 def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
     """The batch in a request's JSON; raises Refused if the request as a whole is wrong."""
     cut = longest_string(text) > MAX_TEXT
-    envelope = _decode(text, _Envelope, "")
+    envelope = _decode(text, _ENVELOPE, "")
     _check_version(envelope.v)
     offset = received - _sent(envelope.sent)
     identity, identity_text = _identity(envelope.instance, cut)
-    raw_reports = _decode(envelope.reports, list[msgspec.Raw], "reports")
+    raw_reports = _decode(envelope.reports, _RAW_LIST, "reports")
     if len(raw_reports) > MAX_REPORTS:
         raise Refused("bad_request", f"reports: expected at most {MAX_REPORTS}, got {len(raw_reports)}.")
     batch = Batch(project_id, identity.id, identity.model, identity.version, identity_text, received, offset)
@@ -147,16 +155,16 @@ def _item(text: bytes, cut: bool, offset: float, now: float) -> Item:
 
 def _seq_of(raw: msgspec.Raw) -> SeqRange:
     try:
-        return msgspec.json.decode(raw, type=_Numbered).seq
+        return _NUMBERED.decode(raw).seq
     except msgspec.MsgspecError:
         return UNREADABLE_SEQ
 
 
-def _decode(text: bytes | msgspec.Raw, kind: type[T], where: str) -> T:
+def _decode(text: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], where: str) -> T:
     if where and not bytes(text):
         raise Refused("bad_request", f"{where}: is missing.")
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decoder.decode(text)
     except msgspec.ValidationError as error:
         raise Refused("bad_request", _sentence(error, where)) from None
     except (msgspec.MsgspecError, RecursionError) as error:
