@@ -136,7 +136,10 @@ def process_points(*, project_id: int, environment: str, spans: Mapping[int, Spa
 def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
     """Latency per instance; only minutes know instances, so the span should be short."""
     rows = RegionMinute.objects.filter(_days([span]), project_id=project_id, series_id__in=series, **_between(span, hourly=False))
-    return [InstancePoint(*row) for row in rows.values_list("instance_id", "series_id", "latency", "gpu")]
+    return [
+        InstancePoint(instance, one, *sketches)
+        for instance, one, *sketches in rows.values_list("instance_id", "series_id", "latency", "gpu")
+    ]
 
 
 def _calls(

@@ -1,0 +1,1 @@
+"""From the facts a page read to what its template says."""

@@ -1,0 +1,93 @@
+"""Recent compilations as a person reads them: what, why, how long in which phase, and whether somebody waited for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dashboard.fleet.models import CompileEvent
+from dashboard.fleet.selectors.instances import InstanceFacts
+from dashboard.ui import words
+from dashboard.ui.charts.roles import Drawn
+
+SHADES = {"dynamo": 4, "aot": 5, "inductor": 6, "triton": 7, "autotune": 8, "cudagraphs": 8}
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One exclusive phase: where its bar begins and how wide it is, in percent of the whole."""
+
+    name: str
+    seconds: str
+    start: float
+    width: float
+    shade: int
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One row."""
+
+    event: CompileEvent
+    version: Drawn | None
+    instance: str
+    total: str
+    phases: list[Phase]
+    unphased: str
+    cache: str
+
+    @property
+    def place(self) -> str:
+        """File and line."""
+        return f"{self.event.file}:{self.event.line}" if self.event.file else ""
+
+    @property
+    def said(self) -> str:
+        """The phases in words."""
+        parts = [f"{phase.name} {phase.seconds}" for phase in self.phases]
+        return ", ".join([*parts, f"other {self.unphased}"] if self.unphased and parts else parts)
+
+
+def compilations(events: Iterable[CompileEvent], drawn: Sequence[Drawn], instances: Iterable[InstanceFacts]) -> list[Compilation]:
+    """The events in words."""
+    versions = {version.id: version for version in drawn}
+    names = {instance.id: instance.name for instance in instances}
+    return [
+        Compilation(
+            event=event,
+            version=versions.get(event.version_id),
+            instance=names.get(event.instance_id, ""),
+            total=words.duration(event.total) if event.total is not None else "not known",
+            phases=_phases(event),
+            unphased=_rest(event),
+            cache=_cache(event),
+        )
+        for event in events
+    ]
+
+
+def _seconds(event: CompileEvent) -> list[tuple[str, float]]:
+    found = event.phases.items() if isinstance(event.phases, dict) else ()
+    return [(str(name), float(value)) for name, value in found if isinstance(value, int | float) and value > 0 and name != "total"]
+
+
+def _phases(event: CompileEvent) -> list[Phase]:
+    seconds = _seconds(event)
+    whole = max(event.total or 0.0, sum(value for _, value in seconds))
+    phases = []
+    start = 0.0
+    for name, value in seconds:
+        width = 100 * value / whole
+        phases.append(Phase(name, words.duration(value), round(start, 2), round(width, 2), SHADES.get(name, 3)))
+        start += width
+    return phases
+
+
+def _rest(event: CompileEvent) -> str:
+    """What no phase covers, where it is worth saying."""
+    rest = (event.total or 0.0) - sum(value for _, value in _seconds(event))
+    return words.duration(rest) if event.total and rest > 0.05 * event.total else ""
+
+
+def _cache(event: CompileEvent) -> str:
+    return ", ".join(f"{name} {found}" for name, found in (("FX", event.cache_fx), ("AOT", event.cache_aot)) if found) or "not used"

@@ -1,0 +1,133 @@
+"""Findings of two versions side by side: new, in both, gone; and the frames that stay eager until a restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.fleet.selectors.findings import FindingFacts, Seen
+from dashboard.fleet.selectors.instances import InstanceFacts
+from dashboard.ui import words
+from dashboard.ui.charts.proofs import Proof
+
+SHOWN = 6
+FIRST_LINES = 3
+KINDS = {
+    "graph_break": "Graph break",
+    "guard": "Guard fails",
+    "fallback": "Fallback to eager",
+    "cache_miss": "Cache miss",
+    "cudagraph_skip": "CUDA graph skipped",
+    "compile_error": "Compile error",
+    "latched_eager": "Runs eager until restart",
+    "oom": "Out of memory",
+    "parity": "Parity failure",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped."""
+
+    kind: str
+    text: str
+    more: str
+    where: str
+    facts: str
+    since: datetime | None
+    certain: bool
+
+
+@dataclass(frozen=True)
+class Column:
+    """Findings in one relation to the two versions."""
+
+    key: str
+    title: str
+    version: str
+    lines: list[Line]
+    total: int
+
+
+@dataclass(frozen=True)
+class Latched:
+    """A frame that runs eager until the process restarts, on some instances of a version."""
+
+    version_id: int
+    frame: str
+    cause: str
+    instances: int
+    known: int
+
+
+def findings_columns(findings: Iterable[FindingFacts], *, judged: tuple[int, str] | None, baseline: tuple[int, str] | None) -> list[Column]:
+    """New, in both and gone; with one version only, what it shows."""
+    rows = sorted(findings, key=lambda finding: not finding.certain)
+    if judged is None:
+        return []
+    if baseline is None:
+        return [_column("same", "Seen in", judged[1], [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions])]
+    new = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] not in row.versions]
+    both = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] in row.versions]
+    gone = [(row, row.versions[baseline[0]]) for row in rows if baseline[0] in row.versions and judged[0] not in row.versions]
+    return [
+        _column("new", "New in", judged[1], new),
+        _column("same", "In both", "", both),
+        _column("gone", "Gone, only in", baseline[1], gone),
+    ]
+
+
+def latched_frames(instances: Iterable[InstanceFacts], version_ids: Sequence[int]) -> list[Latched]:
+    """Latched frames per version, on how many instances; versions in the order given."""
+    known: Counter[int] = Counter()
+    seen: Counter[tuple[int, str, str]] = Counter()
+    for instance in instances:
+        known[instance.version_id] += 1
+        frames = {
+            (str(frame.get("frame") or "a frame"), str(frame.get("cause") or frame.get("reason") or "")) for frame in instance.latched_eager
+        }
+        seen.update((instance.version_id, frame, cause) for frame, cause in frames)
+    found = [
+        Latched(version, frame, cause, count, known[version]) for (version, frame, cause), count in seen.items() if version in version_ids
+    ]
+    return sorted(found, key=lambda one: (version_ids.index(one.version_id), -one.instances, one.frame))
+
+
+def causes(latched: Iterable[Latched], columns: Iterable[Column], judged: int | None) -> list[Proof]:
+    """What may stand as the cause: a frame latched in the judged version, else its first new finding."""
+    found = [
+        Proof(
+            title="Cause",
+            figure=one.frame,
+            beside=f"eager on {one.instances} of {words.plural(one.known, 'instance')}",
+            below="stays eager until the process restarts",
+            tag="certain",
+            code=one.cause,
+        )
+        for one in latched
+        if one.version_id == judged
+    ]
+    for column in columns:
+        if column.key == "new":
+            found += [Proof("New finding", line.kind, line.facts, "", tag="new", code=line.where or line.text) for line in column.lines]
+    return found
+
+
+def _column(key: str, title: str, version: str, rows: list[tuple[FindingFacts, Seen]]) -> Column:
+    return Column(key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows))
+
+
+def _line(finding: FindingFacts, seen: Seen) -> Line:
+    lines = finding.text.strip().splitlines() or [""]
+    facts = words.plural(seen.count, "time") + (f" on {words.plural(seen.instances, 'instance')}" if seen.instances else "")
+    return Line(
+        kind=KINDS.get(finding.kind, finding.kind.replace("_", " ")),
+        text="\n".join(lines[:FIRST_LINES]),
+        more="\n".join(lines[FIRST_LINES:]),
+        where=finding.where,
+        facts=facts,
+        since=seen.first_seen_at,
+        certain=finding.certain,
+    )

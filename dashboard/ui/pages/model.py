@@ -1,0 +1,199 @@
+"""What the Model page says: banner, trends, versions, findings and compilations, from the facts it read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.common import clock
+from dashboard.regressions.models import VerdictKind
+from dashboard.ui import words
+from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
+from dashboard.ui.charts.proofs import Proof, proofs_chosen
+from dashboard.ui.charts.roles import JUDGED, Drawn
+from dashboard.ui.charts.tally import Calls, Clock, Processes, calls_binned, calls_total, clock_shared, processes_binned
+from dashboard.ui.charts.trends import Mark, Trend, trends_built
+from dashboard.ui.charts.window import Window
+from dashboard.ui.pages.compilations import Compilation, compilations
+from dashboard.ui.pages.findings_board import Column, Latched, causes, findings_columns, latched_frames
+from dashboard.ui.pages.versions_table import ADOPTION_MINUTES, Numbers, VersionRow, version_rows
+from dashboard.ui.selectors.model import ModelFacts
+
+LOUD = (VerdictKind.ROLL_BACK, VerdictKind.WATCH)
+
+
+@dataclass
+class ModelPage:
+    """Everything the template shows."""
+
+    facts: ModelFacts
+    clock: Clock
+    gpu_known: bool
+    evidence: list[EvidenceRow]
+    proofs: list[Proof]
+    alert: Alert | None
+    trends: list[Trend]
+    marks: list[Mark]
+    labels: dict[str, EvidenceRow]
+    versions: list[VersionRow]
+    columns: list[Column]
+    latched: list[Latched]
+    compilations: list[Compilation]
+
+    @property
+    def judged(self) -> Drawn | None:
+        """The version under judgement."""
+        return next((version for version in self.facts.drawn if version.slot == JUDGED), None)
+
+    @property
+    def baseline(self) -> Drawn | None:
+        """What it is compared with."""
+        return next((version for version in self.facts.drawn if version.slot == 1), None)
+
+    @property
+    def silent(self) -> bool:
+        """True where no version reported in the range."""
+        return not self.facts.calls and not self.facts.processes
+
+    @property
+    def not_drawn(self) -> int:
+        """Versions of the environment that the charts leave out."""
+        return len(self.facts.standing.latest) - len(self.facts.drawn)
+
+
+def model_page(facts: ModelFacts, *, clock_asked: str = "") -> ModelPage:
+    """Puts the page together; `clock_asked` is wall or gpu where the address says so."""
+    shared = clock_shared(facts.calls)
+    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else shared
+    window, standing = facts.asked.window, facts.standing
+    calls = calls_binned(facts.calls, window, chosen)
+    processes = processes_binned(facts.processes, window)
+    verdict = standing.verdict
+    evidence = evidence_rows(verdict.evidence, verdict=verdict.kind) if verdict else []
+    judged, baseline = ((version.id, version.name) if version else None for version in (_slot(facts, 2), _slot(facts, 1)))
+    columns = findings_columns(facts.findings, judged=judged, baseline=baseline)
+    latched = latched_frames(facts.instances, [version.id for version in facts.drawn])
+    loud = verdict is not None and verdict.kind in LOUD
+    return ModelPage(
+        facts=facts,
+        clock=chosen,
+        gpu_known=any(row.gpu_count for row in facts.calls),
+        evidence=evidence,
+        proofs=proofs_chosen(evidence, causes(latched, columns, judged[0] if judged else None)) if loud else [],
+        alert=next(
+            (a for a in facts.alerts if a.state != AlertState.RESOLVED and a.deployment_id == (standing.judged and standing.judged.pk)),
+            None,
+        ),
+        trends=trends_built(
+            window=window,
+            drawn=facts.drawn,
+            calls=calls,
+            processes=processes,
+            starts=facts.instances,
+            clock=chosen,
+            budget=facts.model.cold_start_budget,
+        ),
+        marks=_marks(facts),
+        labels=_labels(evidence),
+        versions=version_rows(
+            deployments=standing.latest,
+            verdicts=standing.verdicts,
+            drawn=facts.drawn,
+            numbers=_numbers(facts, calls, processes, chosen),
+            shares=_shares(facts),
+            instances=facts.instances,
+            evidence=evidence,
+        ),
+        columns=columns,
+        latched=latched,
+        compilations=compilations(facts.events, facts.drawn, facts.instances),
+    )
+
+
+def _slot(facts: ModelFacts, slot: int) -> Drawn | None:
+    return next((version for version in facts.drawn if version.slot == slot), None)
+
+
+def _labels(evidence: Iterable[EvidenceRow]) -> dict[str, EvidenceRow]:
+    """The label of each chart: the judged row of its metric, the worst first."""
+    labels: dict[str, EvidenceRow] = {}
+    for row in evidence:
+        if row.judged:
+            labels.setdefault(row.trend, row)
+    return labels
+
+
+def _marks(facts: ModelFacts) -> list[Mark]:
+    """Deployments and alerts of the range, oldest first."""
+    window, slots = facts.asked.window, {version.id: version.slot for version in facts.drawn}
+    known: set[int] = set()
+    marks = []
+    for deployment in reversed(facts.standing.deployments):
+        again = " again" if deployment.version_id in known else ""
+        known.add(deployment.version_id)
+        if window.first < deployment.started_minute < window.last:
+            marks.append(
+                Mark(deployment.started_minute, "deployment", f"{deployment.version.name}{again}", slots.get(deployment.version_id, 0))
+            )
+    for alert in facts.alerts:
+        minute = clock.minute_of(alert.opened_at.timestamp())
+        if window.first <= minute < window.last:
+            kind = "rollback" if alert.worst == VerdictKind.ROLL_BACK else "watch"
+            marks.append(Mark(minute, kind, f"{_word(alert.worst)}, A-{alert.number}"))
+    return sorted(marks, key=lambda mark: mark.minute)
+
+
+def _word(kind: str) -> str:
+    return VerdictKind(kind).label if kind in VerdictKind.values else kind
+
+
+def _numbers(
+    facts: ModelFacts, calls: dict[int, dict[int, Calls]], processes: dict[int, dict[int, Processes]], chosen: Clock
+) -> dict[int, Numbers]:
+    """Each listed version in the range, or over its own last day where it had no report in the range."""
+    day = Window(0, 1 << 40, 1 << 40)
+    own_calls, own_processes = calls_binned(facts.own_calls, day, chosen), processes_binned(facts.own_processes, day)
+    whole = processes_binned(facts.processes, day)
+    found = {}
+    for id in facts.standing.listed:
+        if id in calls or id in processes:
+            found[id] = Numbers(calls_total(calls[id]) if id in calls else None, whole.get(id, {}).get(0), own=False)
+        else:
+            found[id] = Numbers(own_calls.get(id, {}).get(0), own_processes.get(id, {}).get(0), own=True)
+    return found
+
+
+def _shares(facts: ModelFacts) -> dict[int, float]:
+    """The share of the environment's calls that each version took in the newest minutes of the range."""
+    step = 60 if facts.asked.hourly else 1
+    newest = max((row.minute for row in facts.calls), default=0)
+    since = newest - max(ADOPTION_MINUTES, step) + step
+    counts: dict[int, int] = {}
+    for row in facts.calls:
+        if row.minute >= since:
+            counts[row.version_id] = counts.get(row.version_id, 0) + row.calls
+    total = sum(counts.values())
+    return {id: counts.get(id, 0) / total for id in facts.standing.listed} if total else {}
+
+
+def table_of(page: ModelPage, drawn: Sequence[Drawn]) -> list[dict[str, Any]]:
+    """Every chart's numbers as one table a version: a row a bin, a column a chart; bins without a report are left out."""
+    window = page.facts.asked.window
+    charts = [trend for trend in page.trends if not trend.empty and trend.key != "cold_start"]
+    tables = []
+    for version in drawn:
+        lines = [next(line for line in trend.lines if line.slot == version.slot) for trend in charts]
+        rows = [
+            {
+                "minute": start,
+                "cells": [line.values[place] for line in lines],
+                "so_far": start + window.step > clock.minute_of(clock.unix()),
+            }
+            for place, start in enumerate(window.starts())
+            if any(line.values[place] is not None for line in lines)
+        ]
+        heads = [f"{trend.title}, {trend.unit}" for trend in charts]
+        tables.append({"version": version, "heads": heads, "rows": rows, "missing": words.number(window.count - len(rows))})
+    return tables

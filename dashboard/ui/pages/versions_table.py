@@ -1,0 +1,132 @@
+"""The table of versions: when each ran, how much of the traffic it has, and its key numbers beside the baseline's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dashboard.fleet.models import Deployment, ModelVersion
+from dashboard.fleet.selectors.instances import InstanceFacts
+from dashboard.regressions.models import Verdict
+from dashboard.ui import words
+from dashboard.ui.charts import metrics
+from dashboard.ui.charts.evidence import EvidenceRow
+from dashboard.ui.charts.metrics import Metric
+from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.charts.tally import Calls, Processes
+
+ADOPTION_MINUTES = 15
+COLUMNS: tuple[Metric, ...] = (
+    metrics.P50,
+    metrics.P99,
+    metrics.EAGER,
+    metrics.RECOMPILES,
+    metrics.ERRORS,
+    metrics.CACHE,
+    metrics.GPU_MEMORY,
+)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a version did in its span; `own` says that it was its own last day, not the range of the page."""
+
+    calls: Calls | None
+    processes: Processes | None
+    own: bool
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number with the change under it; red only where it drives a ROLL BACK."""
+
+    title: str
+    value: str
+    change: str = ""
+    css: str = ""
+
+
+@dataclass(frozen=True)
+class VersionRow:
+    """One version."""
+
+    version: ModelVersion
+    deployment: Deployment
+    slot: int
+    verdict: Verdict | None
+    is_baseline: bool
+    share: float | None
+    instance_hours: float | None
+    own: bool
+    cells: list[Cell]
+    against: int | None
+
+    @property
+    def live(self) -> bool:
+        """Whether it has traffic now."""
+        return self.deployment.ended_minute is None
+
+
+def version_rows(
+    *,
+    deployments: Mapping[int, Deployment],
+    verdicts: Mapping[int, Verdict],
+    drawn: Sequence[Drawn],
+    numbers: Mapping[int, Numbers],
+    shares: Mapping[int, float],
+    instances: Sequence[InstanceFacts],
+    evidence: Sequence[EvidenceRow],
+) -> list[VersionRow]:
+    """The judged version, its baseline, then the others from the newest back."""
+    slots = {version.id: version.slot for version in drawn}
+    judged, baseline = (next((id for id, slot in slots.items() if slot == wanted), None) for wanted in (2, 1))
+    order = sorted((id for id in numbers if id in deployments), key=lambda id: {judged: -2, baseline: -1}.get(id, 0))
+    starts = {id: [i.cold_start for i in instances if i.version_id == id and i.cold_start is not None] for id in order}
+    base = numbers.get(baseline) if baseline is not None else None
+    rows = []
+    for id in order:
+        own = numbers[id]
+        cells = [_cell(metric, own, base, id, judged, baseline, evidence) for metric in COLUMNS]
+        cells.append(_cold_start(starts[id], starts.get(baseline, []) if baseline is not None else [], id == baseline))
+        hours = own.processes.covered / 3600 if own.processes else None
+        deployment = deployments[id]
+        rows.append(
+            VersionRow(
+                version=deployment.version,
+                deployment=deployment,
+                slot=slots.get(id, 0),
+                verdict=verdicts.get(deployment.pk),
+                is_baseline=id == baseline,
+                share=shares.get(id),
+                instance_hours=hours,
+                own=own.own,
+                cells=cells,
+                against=(judged if id == baseline else baseline),
+            )
+        )
+    return rows
+
+
+def _cell(
+    metric: Metric, own: Numbers, base: Numbers | None, id: int, judged: int | None, baseline: int | None, evidence: Sequence[EvidenceRow]
+) -> Cell:
+    value = metric.read(own.calls, own.processes)
+    text = metrics.figure(metric, value)
+    if id == baseline:
+        return Cell(metric.title, text, "baseline" if value is not None else "")
+    said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged else None
+    if said is not None and said.change != "–":
+        css = "drives" if said.red else "caution" if said.caution else "worse" if said.label == "REGRESSED" else ""
+        return Cell(metric.title, text, said.change, css)
+    return Cell(metric.title, text, metrics.difference(metric, value, metric.read(base.calls, base.processes)) if base else "")
+
+
+def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Cell:
+    title = metrics.COLD_START.title
+    if not own:
+        return Cell(title, "–")
+    value = median(own)
+    if is_baseline:
+        return Cell(title, words.duration(value), "baseline")
+    return Cell(title, words.duration(value), metrics.difference(metrics.COLD_START, value, median(base)) if base else "")

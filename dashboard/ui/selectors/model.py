@@ -1,0 +1,187 @@
+"""What the Model page reads across the stages: which version is judged against which, and everything both did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.common import clock
+from dashboard.fleet.models import CompileEvent, Deployment, ModelVersion, WatchedModel
+from dashboard.fleet.selectors.compile_events import compile_events_newest
+from dashboard.fleet.selectors.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.instances import InstanceFacts, version_instances
+from dashboard.fleet.selectors.trends import CallPoint, ProcessPoint, Span, call_points, process_points, region_calls, series_outermost
+from dashboard.fleet.selectors.versions import model_deployments
+from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.ui.charts.roles import Drawn, versions_drawn
+from dashboard.ui.charts.window import Window
+
+VERSIONS_LISTED = 12
+EVENTS_SHOWN = 30
+LOUD = {VerdictKind.ROLL_BACK: 2, VerdictKind.WATCH: 1}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the address of the page asks for; empty means the page decides."""
+
+    window: Window
+    environment: str = ""
+    region: str = ""
+    version_id: int | None = None
+
+    @property
+    def hourly(self) -> bool:
+        """Long ranges read hours."""
+        return self.window.step % 60 == 0
+
+
+@dataclass
+class Standing:
+    """Who is judged against whom in one environment, and what was said."""
+
+    environment: str
+    environments: list[str]
+    deployments: list[Deployment]
+    verdicts: dict[int, Verdict]
+    judged: Deployment | None
+    baseline: ModelVersion | None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What is said now about the judged deployment."""
+        return self.verdicts.get(self.judged.pk) if self.judged else None
+
+    @property
+    def latest(self) -> dict[int, Deployment]:
+        """The newest deployment of each version, newest first."""
+        found: dict[int, Deployment] = {}
+        for deployment in self.deployments:
+            found.setdefault(deployment.version_id, deployment)
+        return found
+
+    @property
+    def pair(self) -> tuple[int | None, int | None]:
+        """Judged and baseline, as version ids."""
+        return (self.judged.version_id if self.judged else None, self.baseline.pk if self.baseline else None)
+
+    @property
+    def listed(self) -> list[int]:
+        """The judged version, its baseline, then the newest others, as many as a page lists."""
+        return list(dict.fromkeys(id for id in (*self.pair, *list(self.latest)[:VERSIONS_LISTED]) if id is not None))
+
+    def drawn(self, wanted: Sequence[int]) -> list[Drawn]:
+        """How each of these versions is drawn; a chart takes six."""
+        names = {id: deployment.version.name for id, deployment in self.latest.items()}
+        if self.baseline:
+            names.setdefault(self.baseline.pk, self.baseline.name)
+        judged, baseline = self.pair
+        return versions_drawn(judged=judged, baseline=baseline, newest_first=[(id, names[id]) for id in wanted if id in names])
+
+
+@dataclass
+class ModelFacts:
+    """Everything the page shows."""
+
+    model: WatchedModel
+    asked: Asked
+    standing: Standing
+    drawn: list[Drawn]
+    region: str
+    regions: dict[str, int]
+    calls: list[CallPoint]
+    processes: list[ProcessPoint]
+    instances: list[InstanceFacts]
+    findings: list[FindingFacts]
+    events: list[CompileEvent]
+    alerts: list[Alert]
+    own_calls: list[CallPoint] = field(default_factory=list)
+    own_processes: list[ProcessPoint] = field(default_factory=list)
+
+
+def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
+    """Reads the page in a fixed number of queries, however long the history is."""
+    standing = model_standing(model=model, environment=asked.environment, version_id=asked.version_id)
+    project, environment, hourly = model.project_id, standing.environment, asked.hourly
+    span = Span(asked.window.first, asked.window.last)
+    wanted = standing.listed
+    drawn = standing.drawn(wanted)
+    series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
+    regions = region_calls(project_id=project, series=series, span=span, hourly=hourly)
+    region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
+    series = {id: facts for id, facts in series.items() if facts.region == region}
+    in_window = _inside(standing, wanted, span)
+    own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
+    ids = [version.id for version in drawn]
+    return ModelFacts(
+        model=model,
+        asked=asked,
+        standing=standing,
+        drawn=drawn,
+        region=region,
+        regions=regions,
+        calls=call_points(project_id=project, series=series, spans=in_window, hourly=hourly),
+        processes=process_points(project_id=project, environment=environment, spans=in_window, hourly=hourly),
+        instances=version_instances(project_id=project, version_ids=wanted, environment=environment),
+        findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
+        events=compile_events_newest(
+            project_id=project, version_ids=ids, environment=environment, first=span.first, last=span.last + 1, most=EVENTS_SHOWN
+        ),
+        alerts=_alerts(model, environment, asked.window),
+        own_calls=call_points(project_id=project, series=series, spans=own, hourly=True),
+        own_processes=process_points(project_id=project, environment=environment, spans=own, hourly=True),
+    )
+
+
+def model_standing(*, model: WatchedModel, environment: str = "", version_id: int | None = None, always: Sequence[int] = ()) -> Standing:
+    """Deployments and verdicts; the judged one is what the address names, else the most urgent, else the newest that is live."""
+    everywhere = model_deployments(project_id=model.project_id, model_id=model.pk, always=tuple(always))
+    rows = Verdict.objects.filter(project_id=model.project_id, deployment__model=model, current=True).defer("evidence")
+    verdicts = {row.deployment_id: row for row in rows.select_related("baseline__version")}
+    environments = sorted({deployment.environment for deployment in everywhere})
+    ranked = sorted(everywhere, key=lambda deployment: _urgency(deployment, verdicts), reverse=True)
+    if environment not in environments:
+        environment = ranked[0].environment if ranked else ""
+    here = [deployment for deployment in everywhere if deployment.environment == environment]
+    judged = next((row for row in here if row.version_id == version_id), None) or next(
+        (row for row in ranked if row.environment == environment), None
+    )
+    return Standing(environment, environments, here, verdicts, judged, _baseline(here, judged, verdicts))
+
+
+def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, int, int]:
+    live = deployment.ended_minute is None
+    verdict = verdicts.get(deployment.pk)
+    return live, LOUD.get(VerdictKind(verdict.kind), 0) if verdict and live else 0, deployment.started_minute
+
+
+def _baseline(here: list[Deployment], judged: Deployment | None, verdicts: Mapping[int, Verdict]) -> ModelVersion | None:
+    """What the verdict compared with; without a verdict the version that was deployed before."""
+    if judged is None:
+        return None
+    verdict = verdicts.get(judged.pk)
+    if verdict is not None and verdict.baseline is not None:
+        return verdict.baseline.version
+    before = [row for row in here if row.version_id != judged.version_id and row.started_minute <= judged.started_minute]
+    return before[0].version if before else None
+
+
+def _inside(standing: Standing, wanted: Sequence[int], span: Span) -> dict[int, Span]:
+    """The versions with data in the span."""
+    newest: dict[int, int] = {}
+    for deployment in standing.deployments:
+        newest[deployment.version_id] = max(newest.get(deployment.version_id, 0), deployment.last_minute)
+    return {id: span for id in wanted if newest.get(id, 0) >= span.first}
+
+
+def _last_day(deployment: Deployment) -> Span:
+    return Span(max(0, deployment.last_minute - 1440), deployment.last_minute + 1)
+
+
+def _alerts(model: WatchedModel, environment: str, window: Window) -> list[Alert]:
+    """Alerts that are not resolved, and those of the window; newest first."""
+    rows = Alert.objects.filter(project_id=model.project_id, deployment__model=model, deployment__environment=environment)
+    newest = rows.select_related("deployment__version").order_by("-opened_at")[:20]
+    since = clock.at_minute(window.first)
+    return [alert for alert in newest if alert.state != AlertState.RESOLVED or alert.opened_at >= since]

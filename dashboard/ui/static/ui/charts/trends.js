@@ -1,0 +1,206 @@
+// Draws the small multiples of the Model page with Chart.js: gaps stay gaps, one crosshair runs through all charts.
+
+import { figure, moment, timeTicks } from "./axis.js";
+import { colour, css, dash, onThemeChange, trace } from "./theme.js";
+
+const holder = document.getElementById("trend-charts");
+const data = JSON.parse(document.getElementById("trend-data").textContent);
+const { first, step, count } = data.window;
+let charts = [];
+let place = null;
+
+const middle = (i) => first + (i + 0.5) * step;
+
+function dataset(line) {
+  const ink = colour(line.slot);
+  const common = { slot: line.slot, borderColor: ink, backgroundColor: ink, borderDash: dash(line.slot), spanGaps: false };
+  if (line.dots.length || line.values.every((value) => value === null)) {
+    return { ...common, showLine: false, dots: true, data: line.dots.map((dot) => ({ x: dot.at, y: dot.value })), pointRadius: 0 };
+  }
+  return { ...common, data: line.values.map((value, i) => ({ x: middle(i), y: value })), pointRadius: 0 };
+}
+
+// A value with a gap on both sides would be a line of no length; it is drawn as its version's shape instead.
+function alone(points, i) {
+  const known = (j) => points[j] !== undefined && points[j].y !== null;
+  return known(i) && !known(i - 1) && !known(i + 1);
+}
+
+const shapes = {
+  id: "shapes",
+  afterDatasetsDraw(chart) {
+    chart.data.datasets.forEach((set, number) => {
+      chart.ctx.fillStyle = set.backgroundColor;
+      chart.getDatasetMeta(number).data.forEach((point, i) => {
+        if (!set.dots && !alone(set.data, i)) return;
+        trace(chart.ctx, set.slot, point.x, point.y, 3);
+        chart.ctx.fill();
+      });
+    });
+  },
+};
+
+function upright(context, x, area, style, dashes) {
+  context.save();
+  context.strokeStyle = style;
+  context.lineWidth = 1;
+  context.setLineDash(dashes);
+  context.beginPath();
+  context.moveTo(Math.round(x) + 0.5, area.top);
+  context.lineTo(Math.round(x) + 0.5, area.bottom);
+  context.stroke();
+  context.restore();
+}
+
+const marks = {
+  id: "marks",
+  beforeDatasetsDraw(chart) {
+    const { ctx, chartArea, scales } = chart;
+    for (const mark of data.marks) {
+      const x = scales.x.getPixelForValue(mark.at);
+      const deployed = mark.kind === "deployment";
+      const ink = css(deployed ? "--mark" : mark.kind === "rollback" ? "--rollback" : "--watch");
+      upright(ctx, x, chartArea, ink, deployed ? [2, 3] : []);
+      ctx.fillStyle = ink;
+      trace(ctx, deployed ? 4 : 3, x + 0.5, chartArea.top - 4, 3);
+      ctx.fill();
+    }
+  },
+};
+
+const budget = {
+  id: "budget",
+  afterDatasetsDraw(chart) {
+    const level = chart.options.budget;
+    if (!level) return;
+    const { ctx, chartArea, scales } = chart;
+    const y = scales.y.getPixelForValue(level);
+    ctx.save();
+    ctx.strokeStyle = css("--watch");
+    ctx.lineWidth = 1.5;
+    ctx.setLineDash([5, 3]);
+    ctx.beginPath();
+    ctx.moveTo(chartArea.left, y);
+    ctx.lineTo(chartArea.right, y);
+    ctx.stroke();
+    ctx.fillStyle = css("--watch-ink");
+    ctx.font = `600 11px ${css("--font")}`;
+    ctx.fillText(`budget ${figure(level)} s`, chartArea.left + 2, y - 4);
+    ctx.restore();
+  },
+};
+
+const crosshair = {
+  id: "crosshair",
+  afterDraw(chart) {
+    if (place === null) return;
+    const { ctx, chartArea, scales } = chart;
+    ctx.save();
+    ctx.globalAlpha = 0.55;
+    upright(ctx, scales.x.getPixelForValue(middle(place)), chartArea, css("--crosshair"), []);
+    ctx.restore();
+    for (const set of chart.data.datasets) {
+      const point = set.dots ? undefined : set.data[place];
+      if (!point || point.y === null) continue;
+      ctx.fillStyle = set.backgroundColor;
+      ctx.strokeStyle = css("--surface");
+      trace(ctx, set.slot, scales.x.getPixelForValue(point.x), scales.y.getPixelForValue(point.y), 3.5);
+      ctx.fill();
+      ctx.stroke();
+    }
+  },
+};
+
+function scales(chart) {
+  const { ticks, label } = timeTicks(first, data.window.last, 4);
+  const font = { size: 11, family: css("--font") };
+  const top = Math.max(0, ...chart.lines.flatMap((line) => [...line.values, ...line.dots.map((dot) => dot.value)]));
+  return {
+    x: {
+      type: "linear", min: first, max: data.window.last, grid: { display: false }, border: { display: false },
+      afterBuildTicks: (axis) => { axis.ticks = ticks.map((value) => ({ value })); },
+      ticks: { color: css("--ink-3"), font, maxRotation: 0, autoSkip: true, autoSkipPadding: 12, callback: label },
+    },
+    y: {
+      beginAtZero: true, suggestedMax: chart.budget ? chart.budget * 1.1 : top ? undefined : 1,
+      border: { display: false }, grid: { color: css("--grid"), drawTicks: false },
+      ticks: { color: css("--ink-3"), font, maxTicksLimit: 5, padding: 6, callback: (value) => figure(value) + chart.suffix },
+    },
+  };
+}
+
+function draw(chart) {
+  const box = holder.querySelector(`[data-chart="${chart.key}"]`);
+  const canvas = box.querySelector("canvas");
+  if (!canvas) return null;
+  // The judged version is drawn last, so that it lies on top of its baseline.
+  const order = [...chart.lines].sort((a, b) => (a.slot === 2) - (b.slot === 2) || (a.slot === 1) - (b.slot === 1));
+  const drawn = new window.Chart(canvas, {
+    type: "line",
+    data: { datasets: order.map(dataset) },
+    plugins: [marks, shapes, budget, crosshair],
+    options: {
+      animation: false, responsive: true, maintainAspectRatio: false, normalized: true, parsing: false, spanGaps: false,
+      events: ["mousemove", "mouseout", "touchstart", "touchmove"], interaction: { mode: "nearest", intersect: false }, budget: chart.budget,
+      layout: { padding: { top: 10, right: 4, bottom: 0, left: 0 } },
+      elements: { line: { borderWidth: 1.75, tension: 0, borderJoinStyle: "round" }, point: { radius: 0, hoverRadius: 0 } },
+      scales: scales(chart),
+      plugins: { legend: { display: false }, tooltip: { enabled: false } },
+      onHover: (event, _, self) => hover(event, self),
+    },
+  });
+  canvas.addEventListener("mouseleave", () => point(null));
+  return { chart, box, drawn };
+}
+
+function hover(event, self) {
+  const { left, right } = self.chartArea;
+  if (event.x === null || event.x < left || event.x > right) { point(null); return; }
+  const i = Math.floor((self.scales.x.getValueForPixel(event.x) - first) / step);
+  point(Math.min(count - 1, Math.max(0, i)));
+}
+
+function point(i) {
+  if (i === place) return;
+  place = i;
+  const line = document.querySelector("[data-crosshair]");
+  line.hidden = i === null;
+  if (i !== null) document.querySelector("[data-crosshair-time]").textContent = moment(first + i * step);
+  for (const { chart, box, drawn } of charts) {
+    chart.lines.forEach((one) => {
+      if (one.dots.length) return;
+      const value = box.querySelector(`[data-slot="${one.slot}"] [data-value]`);
+      if (value.dataset.newest === undefined) value.dataset.newest = value.textContent;
+      const known = i === null ? null : one.values[i];
+      value.textContent = i === null ? value.dataset.newest : figure(known) + (known === null ? "" : chart.suffix);
+    });
+    drawn.draw();
+  }
+}
+
+function drawAll() {
+  charts.forEach(({ drawn }) => drawn.destroy());
+  charts = data.charts.map(draw).filter(Boolean);
+  holder.dataset.drawn = charts.length;
+}
+
+function keys(event) {
+  const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (event.key === "Escape") point(null);
+  if (!move) return;
+  event.preventDefault();
+  point(place === null ? count - 1 : Math.min(count - 1, Math.max(0, place + move)));
+}
+
+if (window.Chart) {
+  holder.tabIndex = 0;
+  holder.setAttribute("role", "group");
+  holder.setAttribute("aria-label", "Trend charts; the arrow keys move the crosshair");
+  holder.addEventListener("keydown", keys);
+  holder.addEventListener("blur", () => point(null));
+  drawAll();
+  onThemeChange(drawAll);
+} else {
+  // Without the chart library the numbers are what there is to see.
+  document.getElementById("trend-tables").open = true;
+}

@@ -1,0 +1,369 @@
+"""Makes one model for the chart pages through the ORM: two versions side by side in two strata and two shape buckets,
+judged by the real judge, with findings, compilations and configurations; a gap of ten minutes in the middle."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from compilewatch.wire.sketch import Sketch
+from dashboard.common import clock
+from dashboard.fleet.models import (
+    ColdStart,
+    CompileEvent,
+    Deployment,
+    Finding,
+    FindingInstance,
+    FindingVersion,
+    Instance,
+    ModelVersion,
+    RegionMinute,
+    Series,
+    Stratum,
+    VersionHour,
+    VersionMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+    WatchedModel,
+)
+from dashboard.fleet.partitions import partitions_ensure
+from dashboard.projects.models import Project
+from dashboard.regressions.judge.judge import judge
+from dashboard.regressions.judge.minutes import InstanceMinute
+from dashboard.regressions.models import Verdict
+
+GIB = 1 << 30
+ENVIRONMENT = "production"
+GPUS = {"NVIDIA H200": 0.9, "NVIDIA H100": 1.1}
+BUCKETS = {"2^8": 1.0, "2^12": 1.6}
+GAP = range(90, 100)
+"""Minutes before now in which nobody reported."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One version: how fast, from when until when (minutes before now), how many calls run eager."""
+
+    name: str
+    p50: float = 0.014
+    start: int = 400
+    end: int = 0
+    eager: float = 0.0
+    per_gpu: int = 2
+    calls: int = 60
+    hit: float = 0.95
+    peak: float = 30.8
+
+
+HEALTHY = Plan("2026.11.2")
+WORSE = Plan("2026.11.3", p50=0.0184, start=130, eager=0.288, peak=31.2)
+OLDER = Plan("2026.10.9", p50=0.0146, start=3000, end=1700)
+
+
+@dataclass
+class Made:
+    """What was made."""
+
+    project: Project
+    model: WatchedModel
+    versions: dict[str, ModelVersion]
+    deployments: dict[str, Deployment]
+
+    def url(self, rest: str = "") -> str:
+        """The address of the model's page."""
+        return f"/p/{self.project.slug}/models/{self.model.pk}/{rest}"
+
+    def pair(self, a: str, b: str) -> str:
+        """The address of the comparison of two versions."""
+        return self.url(f"compare?a={self.versions[a].pk}&b={self.versions[b].pk}")
+
+
+def now_minute() -> int:
+    """The minute that is running."""
+    return clock.minute_of(clock.unix())
+
+
+def charted(project: Project, *plans: Plan, name: str = "ranker") -> Made:
+    """The model with its versions, without a verdict."""
+    for back in range(4):
+        partitions_ensure(today=now_minute() // 1440 - back)
+    now = clock.now()
+    model = WatchedModel.objects.create(
+        project=project, name=name, first_seen_at=now - timedelta(days=9), last_seen_at=now, simulated=True, cold_start_budget=90.0
+    )
+    made = Made(project, model, {}, {})
+    for plan in plans:
+        _version(made, plan)
+    return made
+
+
+def rolled_back(project: Project) -> Made:
+    """The whole story: an older version, a baseline, a worse one with its verdict, findings and compilations."""
+    made = charted(project, OLDER, HEALTHY, WORSE)
+    judged(made, HEALTHY.name, WORSE.name)
+    findings(made)
+    compilations(made, WORSE.name)
+    return made
+
+
+def judged(made: Made, baseline: str, candidate: str) -> Verdict:
+    """What the real judge says about the candidate, stored as the services store it."""
+    deployment = made.deployments[candidate]
+    sides = {made.versions[baseline].pk: "baseline", made.versions[candidate].pk: "candidate"}
+    outcome = judge(_judge_rows(made, sides), now_minute=now_minute(), deployed_minute=deployment.started_minute)
+    return Verdict.objects.create(
+        project=made.project,
+        deployment=deployment,
+        baseline=made.deployments[baseline],
+        kind=outcome.verdict,
+        sentence=f"Roll back {candidate}: its p50 is 31 % slower (24 to 38 %) on all 4 instances, because 28.8 % of calls run eager.",
+        cause="score_batch reached its recompile limit of 8.",
+        evidence=outcome.as_dict(),
+        minute=now_minute() - 1,
+        since_minute=deployment.started_minute + 20,
+        created_at=clock.now(),
+    )
+
+
+def _judge_rows(made: Made, sides: dict[int, str]) -> Iterator[InstanceMinute]:
+    series = {one.pk: one for one in Series.objects.filter(version_id__in=sides).select_related("stratum")}
+    instances = {one.pk: one for one in Instance.objects.filter(version_id__in=sides)}
+    for row in RegionMinute.objects.filter(series_id__in=series):
+        one, instance = series[row.series_id], instances[row.instance_id]
+        yield InstanceMinute(
+            instance=instance.instance_id,
+            unit=f"{instance.host} / {instance.rank}",
+            arm=sides[one.version_id],  # type: ignore[arg-type]
+            stratum=(one.stratum.gpu, one.stratum.mode, one.stratum.runtime),
+            region=one.region,
+            bucket=one.bucket,
+            minute=row.minute,
+            first_minute=instance.first_minute,
+            calls=row.calls,
+            compiled=row.compiled,
+            eager=row.eager_limit,
+            eager_by={"limit": row.eager_limit},
+            p50=row.p50,
+            p99=row.p99,
+        )
+
+
+def _version(made: Made, plan: Plan) -> None:
+    now, minute = clock.now(), now_minute()
+    last = minute - 1 - plan.end
+    version = ModelVersion.objects.create(
+        project=made.project,
+        model=made.model,
+        name=plan.name,
+        first_seen_at=now - timedelta(minutes=plan.start),
+        last_seen_at=now - timedelta(minutes=plan.end),
+        last_minute=last,
+        revision=1,
+    )
+    made.versions[plan.name] = version
+    made.deployments[plan.name] = Deployment.objects.create(
+        project=made.project,
+        model=made.model,
+        version=version,
+        environment=ENVIRONMENT,
+        started_minute=minute - plan.start,
+        last_minute=last,
+        ended_minute=last if plan.end else None,
+    )
+    minutes = [m for m in range(minute - plan.start, last + 1) if minute - m not in GAP]
+    for gpu, factor in GPUS.items():
+        _stratum(made, version, replace(plan, p50=plan.p50 * factor), gpu, minutes)
+
+
+def _stratum(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes: list[int]) -> None:
+    stratum, _ = Stratum.objects.get_or_create(project=made.project, gpu=gpu, mode="reduce-overhead", runtime="torch.compile", world_size=1)
+    instances = [_instance(made, version, plan, gpu, number) for number in range(plan.per_gpu)]
+    for bucket, factor in BUCKETS.items():
+        series = Series.objects.create(
+            project=made.project,
+            version=version,
+            environment=ENVIRONMENT,
+            stratum=stratum,
+            region="score_batch",
+            bucket=bucket,
+            last_minute=minutes[-1],
+        )
+        _calls(made, series, replace(plan, p50=plan.p50 * factor), instances, minutes)
+    _processes(made, version, plan, gpu, minutes)
+
+
+def _calls(made: Made, series: Series, plan: Plan, instances: list[Instance], minutes: list[int]) -> None:
+    noise = random.Random(f"{plan.name} {series.pk} {series.bucket}")
+    hosts = {instance.pk: math.exp(noise.gauss(0, 0.02)) for instance in instances}
+    draws = [[noise.lognormvariate(0, 0.25) for _ in range(plan.calls)] for _ in range(5)]
+    hours: dict[int, tuple[Sketch, int]] = {}
+    by_minute, by_instance = [], []
+    for minute in minutes:
+        whole = Sketch()
+        for instance in instances:
+            level = plan.p50 * hosts[instance.pk] * (1 + 0.02 * math.sin(minute / 40))
+            sketch = Sketch.of(level * draw for draw in draws[noise.randrange(5)])
+            whole.merge(sketch)
+            columns = _columns(plan, sketch)
+            by_instance.append(
+                RegionMinute(
+                    project_id=made.project.pk, day=minute // 1440, instance_id=instance.pk, series_id=series.pk, minute=minute, **columns
+                )
+            )
+        by_minute.append(
+            VersionMinute(project_id=made.project.pk, day=minute // 1440, series_id=series.pk, minute=minute, **_columns(plan, whole))
+        )
+        hours.setdefault(minute // 60, (Sketch(), 0))[0].merge(whole)
+    RegionMinute.objects.bulk_create(by_instance, batch_size=500)
+    VersionMinute.objects.bulk_create(by_minute, batch_size=500)
+    VersionHour.objects.bulk_create(
+        VersionHour(project_id=made.project.pk, day=hour // 24, series_id=series.pk, hour=hour, **_columns(plan, sketch))
+        for hour, (sketch, _) in hours.items()
+    )
+
+
+def _columns(plan: Plan, sketch: Sketch) -> dict[str, Any]:
+    eager = round(sketch.count * plan.eager)
+    return {
+        "calls": sketch.count,
+        "compiled": sketch.count - eager,
+        "eager_limit": eager,
+        "sampled": sketch.count,
+        "latency": sketch.pack(),
+        "latency_count": sketch.count,
+        "latency_sum": sketch.sum,
+        "p50": sketch.quantile(0.5),
+        "p95": sketch.quantile(0.95),
+        "p99": sketch.quantile(0.99),
+    }
+
+
+def _processes(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes: list[int]) -> None:
+    def facts(starting: bool, covered: float) -> dict[str, Any]:
+        return {
+            "project_id": made.project.pk,
+            "version_id": version.pk,
+            "environment": ENVIRONMENT,
+            "gpu_type": gpu,
+            "instances": plan.per_gpu,
+            "covered": covered * plan.per_gpu,
+            "compile_seconds": 29.0 * plan.per_gpu if starting else 0.0,
+            "recompiles": 8 * plan.per_gpu if starting and plan.eager else 0,
+            "hit_seconds": 29 * plan.hit if starting else 0.0,
+            "miss_seconds": 29 * (1 - plan.hit) if starting else 0.0,
+            "gpu_peak": int(plan.peak * GIB),
+            "host_rss": int(18.4 * GIB),
+        }
+
+    first = minutes[0]
+    VersionProcessMinute.objects.bulk_create(
+        VersionProcessMinute(day=minute // 1440, minute=minute, **facts(minute < first + 2, 60.0)) for minute in minutes
+    )
+    VersionProcessHour.objects.bulk_create(
+        VersionProcessHour(day=hour // 24, hour=hour, **facts(hour == first // 60, 3600.0)) for hour in sorted({m // 60 for m in minutes})
+    )
+
+
+def _instance(made: Made, version: ModelVersion, plan: Plan, gpu: str, number: int) -> Instance:
+    now, minute = clock.now(), now_minute()
+    started = now - timedelta(minutes=plan.start)
+    configured = {
+        "mode": "default" if plan.eager else "reduce-overhead",
+        "torch": "2.13.0",
+        "inductor_config": "b07e35d" if plan.eager else "4f1c9a2",
+    }
+    instance = Instance.objects.create(
+        project=made.project,
+        instance_id=f"{version.pk:06d}{gpu[-4:]:>4}{number:016d}",
+        model=made.model,
+        version=version,
+        environment=ENVIRONMENT,
+        host=f"gpu-{gpu[-4:].lower()}-{number:02d}",
+        gpu=gpu,
+        torch="2.13.0",
+        simulated=True,
+        identity={"gpu": gpu, "torch": "2.13.0", "host": f"gpu-{number}", "cuda": "13.0"},
+        components=configured,
+        started_at=started,
+        first_minute=minute - plan.start,
+        last_minute=minute - 1 - plan.end,
+        last_seen_at=now,
+        latched_eager=[{"frame": "score_batch", "cause": "recompile limit of 8 reached: candidates.size(0) == 96", "at": 0}]
+        if plan.eager
+        else [],
+    )
+    ColdStart.objects.create(instance=instance, project=made.project, version=version, started_at=started, total=47.0 + number)
+    return instance
+
+
+def finding(made: Made, kind: str, text: str, where: str, seen: dict[str, int], *, ago: int = 100) -> Finding:
+    """A finding that some versions saw so many times, on all their instances."""
+    since: datetime = clock.now() - timedelta(minutes=ago)
+    versions = [made.versions[name] for name in seen]
+    made_finding = Finding.objects.create(
+        project=made.project,
+        model=made.model,
+        kind=kind,
+        fingerprint=f"{Finding.objects.count():032d}",
+        text=text,
+        where=where,
+        first_version=versions[0],
+        last_version=versions[-1],
+        first_seen_at=since,
+        last_seen_at=clock.now(),
+        count=sum(seen.values()),
+    )
+    for name, count in seen.items():
+        version = made.versions[name]
+        common = {"finding": made_finding, "count": count, "first_seen_at": since, "last_seen_at": clock.now()}
+        FindingVersion.objects.create(version=version, environment=ENVIRONMENT, **common)
+        for instance in Instance.objects.filter(version=version):
+            FindingInstance.objects.create(instance=instance, **common)
+    return made_finding
+
+
+def findings(made: Made) -> None:
+    """New, in both and gone between the healthy and the worse version."""
+    finding(made, "guard", "candidates.size(0): expected 64, actual 72", "ranker/score.py:118", {WORSE.name: 53})
+    finding(
+        made, "graph_break", "Tensor.item()\nCalling .item() breaks the graph", "ranker/features.py:61", {HEALTHY.name: 4, WORSE.name: 4}
+    )
+    finding(made, "cudagraph_skip", "skipping cudagraphs due to mutated inputs", "ranker/score.py:140", {HEALTHY.name: 12})
+
+
+def compilations(made: Made, version: str, **changed: Any) -> None:
+    """A first compilation and recompilations of one frame on one instance."""
+    instance = Instance.objects.filter(version=made.versions[version]).order_by("pk").first()
+    assert instance is not None
+    start = clock.now() - timedelta(minutes=100)
+    for number in range(4):
+        at = start + timedelta(minutes=2 * number)
+        facts: dict[str, Any] = {
+            "compile_id": f"0/{number}",
+            "frame": "score_batch",
+            "file": "ranker/score.py",
+            "line": 118,
+            "kind": "recompile" if number else "compile",
+            "reason": "candidates.size(0) == 64" if number else "",
+            "outcome": "ok",
+            "total": 4.1,
+            "phases": {"dynamo": 0.9, "aot": 0.4, "inductor": 2.4, "triton": 0.2},
+            "cache_fx": "miss",
+            "cache_aot": "miss",
+            "in_request": number > 0,
+        } | changed
+        CompileEvent.objects.create(
+            project_id=made.project.pk,
+            day=clock.minute_of(at.timestamp()) // 1440,
+            instance_id=instance.pk,
+            seq=number,
+            number=0,
+            version_id=made.versions[version].pk,
+            environment=ENVIRONMENT,
+            at=at,
+            **facts,
+        )
