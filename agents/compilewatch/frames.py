@@ -6,19 +6,19 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-OURS = ("hotpath", "lines", "recorder", "watching")
+from compilewatch import hotpath, lines, recorder, watching
+
+OURS = (hotpath, lines, recorder, watching)
 """The modules whose functions run inside a call of the job."""
 
 
 def frames_skip() -> None:
     """Tells torch, if it is loaded and can be told; `torch.compile(watch(f))` then compiles f, and its calls are timed."""
     skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
-    if skip is None:
-        return
-    for name in OURS:
-        module = sys.modules.get(f"compilewatch.{name}")
-        for code in _codes_of(module) if module is not None else ():
-            skip(code)
+    if skip is not None:
+        for module in OURS:
+            for code in _codes_of(module):
+                skip(code)
 
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:

@@ -6,7 +6,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from compilewatch import hotpath
 from compilewatch.errors import say
@@ -14,7 +14,7 @@ from compilewatch.lines import Spec
 from compilewatch.modes import mode_of, runtime_of
 from compilewatch.recorder import RECORDER
 
-F = TypeVar("F")
+WATCHED = "_compilewatch_watched"
 
 
 def watch(
@@ -71,10 +71,16 @@ def _dressed(wrapper: Any, target: Any) -> Any:
     wrapper it would make torch reach through it. `_torchdynamo_inline` lets an outer compilation trace the target instead."""
     functools.update_wrapper(wrapper, target, updated=())
     for key, value in getattr(target, "__dict__", {}).items():
-        if not key.startswith("_torchdynamo") and key != "__wrapped__":
+        if not key.startswith(("_torchdynamo", WATCHED)) and key != "__wrapped__":
             wrapper.__dict__[key] = value
     wrapper._torchdynamo_inline = target
+    setattr(wrapper, WATCHED, True)
     return wrapper
+
+
+def is_watched(target: Any) -> bool:
+    """Whether `watch` made it."""
+    return WATCHED in getattr(target, "__dict__", ()) or WATCHED in vars(type(target))
 
 
 def _stand_in(target: Any, spec: Spec, base: int) -> Any:
@@ -85,6 +91,7 @@ def _stand_in(target: Any, spec: Spec, base: int) -> Any:
     again = (target, spec.name, spec.mode, spec.runtime)
     body = {
         "__call__": _dressed(wrapper, kind.__call__),
+        WATCHED: True,
         "__reduce_ex__": lambda self, protocol: (_watch_again, again),
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
@@ -101,7 +108,10 @@ def _watch_again(target: Any, name: str, mode: str, runtime: str) -> Any:
 
 
 def _name_of(target: Any) -> str:
-    inner = getattr(target, "_orig_mod", None) or target
+    inner = getattr(target, "_orig_mod", target)
+    owner = getattr(inner, "__self__", None)
+    if owner is not None and getattr(inner, "__name__", "") in ("forward", "__call__", "_call_impl"):
+        return type(owner).__name__
     return getattr(inner, "__name__", None) or type(inner).__name__
 
 
@@ -110,7 +120,13 @@ def compile(target: Any = None, *, name: str | None = None, items: Callable[...,
     if target is None:
         return functools.partial(compile, name=name, items=items, **options)
     torch = importlib.import_module("torch")
-    compiled = torch.compile(target, **options)
+    return watch_compiled(torch.compile(target, **options), target, options, name, items)
+
+
+def watch_compiled(
+    compiled: Any, target: Any, options: dict[str, Any], name: str | None = None, items: Callable[..., float] | None = None
+) -> Any:
+    """`watch` for what `torch.compile` made of the target."""
     told = {key: str(options[key]) for key in ("mode", "dynamic", "fullgraph", "backend") if options.get(key) is not None}
     spec = Spec("", str(options.get("mode") or ""), "torch.compile", items, options=told)
     return watch_spec(compiled, name or _name_of(target), spec)

@@ -15,6 +15,7 @@ BINS_PER_OCTAVE = 1 << SCALE
 MIN_INDEX = -1024
 MAX_INDEX = 1023
 MAX_BINS = MAX_INDEX - MIN_INDEX + 1
+LONGEST = 1e15
 
 # The upper bound of every bin but the last; powers of two are exact, and what lies outside 0.24 ns .. 4.3e9 s joins the outermost bins.
 _STEPS = tuple(2.0 ** (step / BINS_PER_OCTAVE) for step in range(BINS_PER_OCTAVE))
@@ -47,7 +48,7 @@ class Sketch:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Sketch:
-        """The sketch of the values; NaN and infinities are left out, negative values count as zero."""
+        """The sketch of the values; what is no duration (NaN, infinite, longer than `LONGEST`) is left out, negative ones count as zero."""
         sketch = cls()
         sketch.add_many(values)
         return sketch
@@ -55,8 +56,8 @@ class Sketch:
     def add_many(self, values: Iterable[float]) -> None:
         """Adds values in bulk: sorted once, then one search per filled bin."""
         ordered = sorted(values)
-        if not math.isfinite(sum(ordered)):
-            ordered = sorted(filter(math.isfinite, ordered))
+        if ordered and not (math.isfinite(sum(ordered)) and ordered[-1] <= LONGEST):
+            ordered = sorted(value for value in ordered if -math.inf < value <= LONGEST)
         if not ordered:
             return
         start = zero = bisect_right(ordered, 0.0)

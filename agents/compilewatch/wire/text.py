@@ -24,7 +24,7 @@ def clip(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def clip_data(value: Any, depth: int = MAX_DATA_DEPTH) -> Any:
-    """Free-form data made of JSON's own types, bounded in depth, width and text; anything else becomes text."""
+    """Free-form data made of JSON's own types, bounded in depth, width and text; of anything else only the type's name leaves the process."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
@@ -36,4 +36,4 @@ def clip_data(value: Any, depth: int = MAX_DATA_DEPTH) -> Any:
         return {clip(str(key)): clip_data(item, depth - 1) for key, item in pairs}
     if depth and isinstance(value, (list, tuple)):
         return [clip_data(item, depth - 1) for item in value[:MAX_DATA_ENTRIES]]
-    return clip(str(value))
+    return clip(f"<{type(value).__name__}>")
