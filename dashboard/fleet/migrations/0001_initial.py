@@ -30,9 +30,9 @@ class Migration(migrations.Migration):
                 ("cache_bypasses", models.IntegerField(default=0)),
                 ("hit_seconds", models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")),
                 ("miss_seconds", models.FloatField(default=0.0)),
-                ("graph_breaks", models.IntegerField(default=0)),
-                ("fallbacks", models.IntegerField(default=0)),
-                ("cudagraph_skips", models.IntegerField(default=0)),
+                ("graph_breaks", models.BigIntegerField(default=0)),
+                ("fallbacks", models.BigIntegerField(default=0)),
+                ("cudagraph_skips", models.BigIntegerField(default=0)),
                 ("ooms", models.IntegerField(default=0)),
                 ("gpu_allocated", models.BigIntegerField(null=True)),
                 ("gpu_peak", models.BigIntegerField(null=True)),
@@ -159,9 +159,9 @@ class Migration(migrations.Migration):
                 ("cache_bypasses", models.IntegerField(default=0)),
                 ("hit_seconds", models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")),
                 ("miss_seconds", models.FloatField(default=0.0)),
-                ("graph_breaks", models.IntegerField(default=0)),
-                ("fallbacks", models.IntegerField(default=0)),
-                ("cudagraph_skips", models.IntegerField(default=0)),
+                ("graph_breaks", models.BigIntegerField(default=0)),
+                ("fallbacks", models.BigIntegerField(default=0)),
+                ("cudagraph_skips", models.BigIntegerField(default=0)),
                 ("ooms", models.IntegerField(default=0)),
                 ("gpu_allocated", models.BigIntegerField(null=True)),
                 ("gpu_peak", models.BigIntegerField(null=True)),
@@ -214,9 +214,9 @@ class Migration(migrations.Migration):
                 ("cache_bypasses", models.IntegerField(default=0)),
                 ("hit_seconds", models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")),
                 ("miss_seconds", models.FloatField(default=0.0)),
-                ("graph_breaks", models.IntegerField(default=0)),
-                ("fallbacks", models.IntegerField(default=0)),
-                ("cudagraph_skips", models.IntegerField(default=0)),
+                ("graph_breaks", models.BigIntegerField(default=0)),
+                ("fallbacks", models.BigIntegerField(default=0)),
+                ("cudagraph_skips", models.BigIntegerField(default=0)),
                 ("ooms", models.IntegerField(default=0)),
                 ("gpu_allocated", models.BigIntegerField(null=True)),
                 ("gpu_peak", models.BigIntegerField(null=True)),
@@ -302,6 +302,12 @@ class Migration(migrations.Migration):
                 (
                     "earliest_changed_minute",
                     models.BigIntegerField(help_text="The oldest minute touched since it was last judged.", null=True),
+                ),
+                (
+                    "late_folds",
+                    models.BigIntegerField(
+                        default=0, help_text="Rises with every fold that touched a minute which may have been judged before."
+                    ),
                 ),
                 ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
             ],
@@ -429,6 +435,13 @@ class Migration(migrations.Migration):
                 ("agent", models.CharField(default="", max_length=64)),
                 ("simulated", models.BooleanField(default=False)),
                 ("identity", models.JSONField(default=dict, help_text="The whole identity as it was last sent.")),
+                (
+                    "identity_digest",
+                    models.CharField(
+                        default="", help_text="Of the identity's bytes, so that an unchanged one is not written again.", max_length=32
+                    ),
+                ),
+                ("last_seq", models.BigIntegerField(default=0, help_text="An older report never replaces what a newer one said.")),
                 ("capabilities", models.JSONField(default=dict)),
                 ("components", models.JSONField(default=dict, help_text="A hash or version per part of the compile configuration.")),
                 ("started_at", models.DateTimeField(help_text="Process start, by the agent's clock.")),
@@ -498,7 +511,7 @@ class Migration(migrations.Migration):
                 ("last_minute", models.BigIntegerField(help_text="The newest minute with data.")),
                 (
                     "ended_minute",
-                    models.BigIntegerField(help_text="Set when there was no data for 30 minutes, or traffic went elsewhere.", null=True),
+                    models.BigIntegerField(help_text="The last minute with data, once 30 minutes passed without any.", null=True),
                 ),
                 (
                     "source",

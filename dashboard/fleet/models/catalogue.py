@@ -34,6 +34,9 @@ class ModelVersion(models.Model):
     revision = models.BigIntegerField(default=0, help_text="Rises with every fold that touched it.")
     last_minute = models.BigIntegerField(default=0, help_text="The newest minute with data, in minutes since 1970.")
     earliest_changed_minute = models.BigIntegerField(null=True, help_text="The oldest minute touched since it was last judged.")
+    late_folds = models.BigIntegerField(
+        default=0, help_text="Rises with every fold that touched a minute which may have been judged before."
+    )
 
     class Meta:
         db_table = "model_version"
@@ -52,7 +55,7 @@ class Deployment(models.Model):
     environment = models.CharField(max_length=64)
     started_minute = models.BigIntegerField(help_text="Minutes since 1970: the first minute with data, or when CI said so.")
     last_minute = models.BigIntegerField(help_text="The newest minute with data.")
-    ended_minute = models.BigIntegerField(null=True, help_text="Set when there was no data for 30 minutes, or traffic went elsewhere.")
+    ended_minute = models.BigIntegerField(null=True, help_text="The last minute with data, once 30 minutes passed without any.")
     source = models.CharField(max_length=16, default="traffic", choices=[("traffic", "Seen in traffic"), ("posted", "Posted by CI")])
 
     class Meta:
@@ -95,6 +98,10 @@ class Instance(models.Model):
     agent = models.CharField(max_length=64, default="")
     simulated = models.BooleanField(default=False)
     identity = models.JSONField(default=dict, help_text="The whole identity as it was last sent.")
+    identity_digest = models.CharField(
+        max_length=32, default="", help_text="Of the identity's bytes, so that an unchanged one is not written again."
+    )
+    last_seq = models.BigIntegerField(default=0, help_text="An older report never replaces what a newer one said.")
     capabilities = models.JSONField(default=dict)
     components = models.JSONField(default=dict, help_text="A hash or version per part of the compile configuration.")
     started_at = models.DateTimeField(help_text="Process start, by the agent's clock.")

@@ -1,0 +1,1 @@
+"""Pure folding: acknowledged reports in, facts out; no Django here."""

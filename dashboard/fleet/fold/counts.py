@@ -1,0 +1,133 @@
+"""What is counted: every field adds, or keeps the larger value, so that order and grouping change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
+
+from compilewatch.wire.sketch import Sketch
+
+N = TypeVar("N", int, float)
+
+EAGER = ("limit", "stance", "skip", "disabled", "error")
+
+
+@dataclass(slots=True)
+class Calls:
+    """Calls of one series in one stretch of time."""
+
+    calls: int = 0
+    errors: int = 0
+    items: float | None = None
+    compiled: int = 0
+    partial: int = 0
+    eager: list[int] = field(default_factory=lambda: [0] * len(EAGER))
+    unknown: int = 0
+    sampled: int = 0
+    covered: float = 0.0
+    latency: Sketch | None = None
+    gpu: Sketch | None = None
+    warmup: Sketch | None = None
+
+    def add(self, other: Calls) -> None:
+        """Adds other calls of the same series and time; the other one stays as it is."""
+        self.calls += other.calls
+        self.errors += other.errors
+        self.compiled += other.compiled
+        self.partial += other.partial
+        self.unknown += other.unknown
+        self.sampled += other.sampled
+        self.covered += other.covered
+        if other.items is not None:
+            self.items = other.items + (self.items or 0.0)
+        if any(other.eager):
+            self.eager = [mine + theirs for mine, theirs in zip(self.eager, other.eager, strict=True)]
+        self.latency = merged(self.latency, other.latency)
+        self.gpu = merged(self.gpu, other.gpu)
+        self.warmup = merged(self.warmup, other.warmup)
+
+    def copy(self) -> Calls:
+        """Calls of its own with the same content."""
+        fresh = Calls()
+        fresh.add(self)
+        return fresh
+
+
+def merged(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
+    """Adds the other sketch to mine, which is changed in place; the other one never is."""
+    if other is None:
+        return mine
+    if mine is None:
+        return other.copy()
+    mine.merge(other)
+    return mine
+
+
+ADDED = (
+    "windows", "covered", "compiles", "recompiles", "compile_failures", "request_compiles", "compile_seconds", "saved_seconds",
+    "cache_hits", "cache_misses", "cache_bypasses", "hit_seconds", "miss_seconds", "graph_breaks", "fallbacks", "cudagraph_skips", "ooms",
+)  # fmt: skip
+"""The fields of Process that add; the others keep the largest value."""
+
+
+@dataclass(slots=True)
+class Process:
+    """What one process did in one stretch of time that belongs to no region; None was not seen."""
+
+    windows: int = 0
+    covered: float = 0.0
+    compiles: int = 0
+    recompiles: int = 0
+    compile_failures: int = 0
+    request_compiles: int = 0
+    compile_seconds: float = 0.0
+    saved_seconds: float = 0.0
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cache_bypasses: int = 0
+    hit_seconds: float = 0.0
+    miss_seconds: float = 0.0
+    graph_breaks: int = 0
+    fallbacks: int = 0
+    cudagraph_skips: int = 0
+    ooms: int = 0
+    gpu_allocated: int | None = None
+    gpu_peak: int | None = None
+    gpu_reserved: int | None = None
+    gpu_utilisation: float | None = None
+    host_rss: int | None = None
+    workers_rss: int | None = None
+    degraded_frames: int | None = None
+    compiling_for: float | None = None
+
+    def add(self, other: Process) -> None:
+        """Adds what another window of the same time saw."""
+        for name in ADDED:
+            value = getattr(other, name)
+            if value:
+                setattr(self, name, getattr(self, name) + value)
+        for name in LARGEST:
+            setattr(self, name, larger(getattr(self, name), getattr(other, name)))
+
+    def copy(self) -> Process:
+        """Process facts of their own with the same content."""
+        fresh = Process()
+        fresh.add(self)
+        return fresh
+
+
+LARGEST = tuple(item.name for item in fields(Process) if item.name not in ADDED)
+
+
+def larger(mine: N | None, other: N | None) -> N | None:
+    """The larger of two values of which either may be absent."""
+    if mine is None or (other is not None and other > mine):
+        return other
+    return mine
+
+
+def smaller(mine: N | None, other: N | None) -> N | None:
+    """The smaller of two values of which either may be absent."""
+    if mine is None or (other is not None and other < mine):
+        return other
+    return mine

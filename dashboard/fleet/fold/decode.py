@@ -1,0 +1,81 @@
+"""An inbox row as the wire's messages, with the identity's keys made once per identity instead of once per report."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from compilewatch.wire.report import Identity, Report
+
+from dashboard.fleet.fold.keys import Source, VersionKey
+from dashboard.fleet.fold.text import label, name
+from dashboard.ingest.batch import identity_read, report_read
+
+MAX_INT32 = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An acknowledged report as it lies in the inbox; times are Unix seconds."""
+
+    id: int
+    project: int
+    instance: str
+    clock_offset: float
+    identity: bytes
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent a report, as keys and as columns."""
+
+    source: Source
+    identity: Identity
+    digest: str
+    columns: dict[str, Any]
+
+
+def report_of(row: Row) -> Report:
+    """The report in a row; raises msgspec.DecodeError, which names the field."""
+    return report_read(row.report)
+
+
+@lru_cache(maxsize=20_000)
+def sender_of(project: int, instance: str, identity: bytes) -> Sender:
+    """The sender in a row; the cache is keyed by all that the answer depends on."""
+    who = identity_read(identity)
+    gpu, world_size = name(who.gpu, 100), _int32(who.world_size, 1)
+    version = VersionKey(project, who.model, who.version)
+    source = Source(version, instance, who.environment, gpu, world_size)
+    return Sender(source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _columns(who))
+
+
+def _columns(who: Identity) -> dict[str, Any]:
+    """The identity as the columns of an instance."""
+    whole = {key: _plain(value) for key, value in msgspec.to_builtins(who).items() if key not in ("capabilities", "components")}
+    return {
+        "kind": label(who.kind, 16),
+        "host": label(who.host, 200),
+        "job": label(who.job, 200),
+        "rank": _int32(who.rank, 0),
+        "world_size": _int32(who.world_size, 1),
+        "gpu": name(who.gpu, 100),
+        "torch": label(who.torch, 64),
+        "agent": label(who.agent, 64),
+        "simulated": who.simulated,
+        "identity": whole,
+        "capabilities": {label(key, 64): [label(answer, 16), label(why, 512)] for key, (answer, why) in who.capabilities.items()},
+        "components": {label(key, 64): label(value, 512) for key, value in who.components.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    return label(value, 512) if isinstance(value, str) else value
+
+
+def _int32(value: int, smallest: int) -> int:
+    return min(max(value, smallest), MAX_INT32)

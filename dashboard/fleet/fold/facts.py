@@ -1,0 +1,169 @@
+"""The facts of a batch of reports, keyed by natural keys; merging is associative and commutative (sums of floats up to rounding)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from dashboard.fleet.fold.counts import Calls, Process, smaller
+from dashboard.fleet.fold.keys import FindingKey, InstanceKey, Place, Source, VersionKey
+
+Span = tuple[int, int]
+"""First and last minute, both with data."""
+
+Latched = tuple[float, str]
+"""When a frame latched, and what else is known of it as JSON text."""
+
+K = TypeVar("K")
+
+
+@dataclass(slots=True)
+class InstanceFact:
+    """What is known of an instance; `latest` wins by sequence number, so an old report never replaces what a newer one said."""
+
+    source: Source
+    seq: int
+    digest: str
+    identity: dict[str, Any]
+    clock_offset: float
+    compiling_for: float
+    first_minute: int
+    last_minute: int
+    last_seen: float
+    ready: float | None = None
+    losses: tuple[int, int, int, int] = (0, 0, 0, 0)
+    latched: dict[tuple[str, str], Latched] = field(default_factory=dict)
+    """By frame and cause, the first time it was told."""
+
+    def add(self, other: InstanceFact) -> None:
+        """Adds what another report of the same instance says."""
+        if (other.seq, other.digest, other.clock_offset) > (self.seq, self.digest, self.clock_offset):
+            self.source, self.seq, self.digest, self.identity = other.source, other.seq, other.digest, other.identity
+            self.clock_offset, self.compiling_for = other.clock_offset, other.compiling_for
+        self.first_minute = min(self.first_minute, other.first_minute)
+        self.last_minute = max(self.last_minute, other.last_minute)
+        self.last_seen = max(self.last_seen, other.last_seen)
+        self.ready = smaller(self.ready, other.ready)
+        a, b = self.losses, other.losses
+        self.losses = (max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
+        for frame, latched in other.latched.items():
+            self.latched[frame] = min(latched, self.latched.get(frame, latched))
+
+
+@dataclass(slots=True)
+class CompileFact:
+    """One compilation, with the place it has in its report; together they name it for ever."""
+
+    source: Source
+    day: int
+    seq: int
+    number: int
+    at: float
+    columns: dict[str, Any]
+
+
+@dataclass(slots=True)
+class ColdStartFact:
+    """The start of a process as far as its reports tell; moments are Unix seconds by the server's clock."""
+
+    source: Source
+    started: float
+    ready: float | None = None
+    first_compile: float | None = None
+    first_call: float | None = None
+    marks: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: ColdStartFact) -> None:
+        """Adds what another report says of the same start."""
+        self.started = min(self.started, other.started)
+        self.ready = smaller(self.ready, other.ready)
+        self.first_compile = smaller(self.first_compile, other.first_compile)
+        self.first_call = smaller(self.first_call, other.first_call)
+        for name, at in other.marks.items():
+            self.marks[name] = min(at, self.marks.get(name, at))
+
+
+@dataclass(slots=True)
+class Seen:
+    """How often something was seen, and when first and last."""
+
+    count: int
+    first: float
+    last: float
+
+    def add(self, other: Seen) -> None:
+        """Adds another sighting."""
+        self.count += other.count
+        self.first = min(self.first, other.first)
+        self.last = max(self.last, other.last)
+
+
+@dataclass(slots=True)
+class FindingFact:
+    """A group of like events: the earliest sample, and how often it was seen by whom."""
+
+    sample: tuple[float, str, str]
+    """When, the text, and where."""
+    seen: dict[Source, Seen]
+
+    def add(self, other: FindingFact) -> None:
+        """Adds sightings of the same finding."""
+        self.sample = min(self.sample, other.sample)
+        for source, seen in other.seen.items():
+            if source in self.seen:
+                self.seen[source].add(seen)
+            else:
+                self.seen[source] = Seen(seen.count, seen.first, seen.last)
+
+
+@dataclass(slots=True)
+class Facts:
+    """Everything a batch of reports says. `hours` holds only windows too long for a minute: the store adds the minutes to them."""
+
+    minutes: dict[tuple[Source, Place, int], Calls] = field(default_factory=dict)
+    hours: dict[tuple[Source, Place, int], Calls] = field(default_factory=dict)
+    process_minutes: dict[tuple[Source, int], Process] = field(default_factory=dict)
+    process_hours: dict[tuple[Source, int], Process] = field(default_factory=dict)
+    instances: dict[InstanceKey, InstanceFact] = field(default_factory=dict)
+    compiles: dict[tuple[InstanceKey, int, int], CompileFact] = field(default_factory=dict)
+    cold_starts: dict[InstanceKey, ColdStartFact] = field(default_factory=dict)
+    findings: dict[FindingKey, FindingFact] = field(default_factory=dict)
+    presence: dict[tuple[VersionKey, str], set[Span]] = field(default_factory=dict)
+    changed: dict[VersionKey, Span] = field(default_factory=dict)
+    seen: dict[VersionKey, tuple[float, float]] = field(default_factory=dict)
+    simulated: set[VersionKey] = field(default_factory=set)
+
+    def merge(self, other: Facts) -> None:
+        """Adds the facts of another batch; the other batch must not be used afterwards, its values may be shared."""
+        for name in ("minutes", "hours", "process_minutes", "process_hours", "instances", "cold_starts", "findings"):
+            _add_all(getattr(self, name), getattr(other, name))
+        self.compiles.update(other.compiles)
+        self.simulated |= other.simulated
+        for key, spans in other.presence.items():
+            self.presence.setdefault(key, set()).update(spans)
+        for version, (first, last) in other.changed.items():
+            self.note_changed(version, first, last)
+        for version, (since, until) in other.seen.items():
+            self.note_seen(version, since, until)
+
+    def days(self) -> set[int]:
+        """The days since 1970 that rows will be written for."""
+        return {minute // 1440 for _, minute in self.process_minutes} | {fact.day for fact in self.compiles.values()}
+
+    def note_changed(self, version: VersionKey, first: int, last: int) -> None:
+        """Minutes from first to last have new data that the judge looks at."""
+        known = self.changed.get(version)
+        self.changed[version] = (min(known[0], first), max(known[1], last)) if known else (first, last)
+
+    def note_seen(self, version: VersionKey, since: float, until: float) -> None:
+        """The version reported about this time."""
+        known = self.seen.get(version)
+        self.seen[version] = (min(known[0], since), max(known[1], until)) if known else (since, until)
+
+
+def _add_all(mine: dict[K, Any], theirs: dict[K, Any]) -> None:
+    for key, value in theirs.items():
+        if key in mine:
+            mine[key].add(value)
+        else:
+            mine[key] = value

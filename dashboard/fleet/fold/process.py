@@ -1,0 +1,85 @@
+"""What a report says of its process as a whole: compilations, caches, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compilewatch.wire.report import Compile, Gauges, Report
+
+from dashboard.fleet.fold.counts import Process
+from dashboard.fleet.fold.window import Window
+
+MAX_BYTES = 1 << 62
+MAX_FINDING_COUNT = 10**9
+MAX_SECONDS = 10.0**9
+MAX_FRAMES = 10**6
+
+FAILED = ("raised", "suppressed")
+
+
+def process_of(report: Report, window: Window) -> Process:
+    """The process facts of one window."""
+    process = Process(windows=report.seq[1] - report.seq[0] + 1, covered=window.seconds)
+    process.windows = min(max(process.windows, 1), 10**6)
+    for compile_ in report.compiles:
+        _compile_count(process, compile_)
+    for finding in report.findings:
+        count = min(max(finding.count, 0), MAX_FINDING_COUNT)
+        if finding.kind == "graph_break":
+            process.graph_breaks += count
+        elif finding.kind == "fallback":
+            process.fallbacks += count
+        elif finding.kind == "cudagraph_skip":
+            process.cudagraph_skips += count
+    process.ooms = sum(fact.kind == "oom" for fact in report.facts)
+    _gauges_note(process, report.gauges)
+    return process
+
+
+def cache_answer(compile_: Compile) -> str:
+    """What the caches together answered: one hit serves the compilation; empty when none was asked."""
+    answers = (compile_.cache.get("fx", ""), compile_.cache.get("aot", ""))
+    return next((answer for answer in ("hit", "miss", "bypass") if answer in answers), "")
+
+
+def seconds_of(value: float | None) -> float:
+    """Seconds that can be true; absent ones add nothing."""
+    return min(max(value or 0.0, 0.0), MAX_SECONDS)
+
+
+def _compile_count(process: Process, compile_: Compile) -> None:
+    total = seconds_of(compile_.seconds.get("total"))
+    process.compiles += 1
+    process.recompiles += compile_.kind == "recompile"
+    process.compile_failures += compile_.outcome in FAILED
+    process.request_compiles += compile_.in_request
+    process.compile_seconds += total
+    process.saved_seconds += seconds_of(compile_.saved)
+    answer = cache_answer(compile_)
+    if answer == "hit":
+        process.cache_hits += 1
+        process.hit_seconds += total
+    elif answer == "miss":
+        process.cache_misses += 1
+        process.miss_seconds += total
+    elif answer == "bypass":
+        process.cache_bypasses += 1
+
+
+def _gauges_note(process: Process, gauges: Gauges) -> None:
+    """Of several devices the one that holds most: that is the one that runs out."""
+    devices = gauges.devices
+    process.gpu_allocated = _bytes(device.allocated for device in devices)
+    process.gpu_peak = _bytes(device.peak for device in devices)
+    process.gpu_reserved = _bytes(device.reserved for device in devices)
+    process.gpu_utilisation = max((device.utilisation for device in devices if device.utilisation is not None), default=None)
+    process.host_rss = _bytes((gauges.host_rss,))
+    process.workers_rss = _bytes((gauges.workers_rss,))
+    if gauges.degraded_frames is not None:
+        process.degraded_frames = min(max(gauges.degraded_frames, 0), MAX_FRAMES)
+    if gauges.compiling_for is not None:
+        process.compiling_for = seconds_of(gauges.compiling_for)
+
+
+def _bytes(values: Iterable[int | None]) -> int | None:
+    return max((min(max(value, 0), MAX_BYTES) for value in values if value is not None), default=None)

@@ -1,0 +1,20 @@
+"""Text that fits its column and stays distinct: long names keep their start and gain a hash of the whole."""
+
+from __future__ import annotations
+
+import hashlib
+
+from compilewatch.wire.text import clip
+
+
+def name(text: str, limit: int) -> str:
+    """A name that is part of a key: two different names stay different when they are cut."""
+    clean = clip(text, max(len(text), 1))
+    if len(clean) <= limit:
+        return clean
+    return f"{clean[: limit - 9]}~{hashlib.blake2b(clean.encode(), digest_size=4).hexdigest()}"
+
+
+def label(text: str, limit: int) -> str:
+    """Text that is only shown."""
+    return clip(text, limit)

@@ -1,0 +1,161 @@
+"""What the judge reads: minutes of two deployments side by side, which minutes are closed, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from dashboard.fleet.fold.counts import EAGER
+from dashboard.fleet.fold.presence import GONE_AFTER
+from dashboard.fleet.minute_ends import closed_minute
+from dashboard.fleet.models import Deployment, Instance, ModelVersion, RegionMinute, Series
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+
+__all__ = ["ChangedVersion", "JudgedMinute", "closed_minute", "deployments_live", "first_minutes", "instance_minutes", "versions_changed"]
+
+Arm = Literal["baseline", "candidate"]
+
+_COLUMNS = (
+    "instance_id", "series_id", "minute", "calls", "errors", "items", "compiled", "partial", "unknown",
+    "p50", "p99", "gpu_p50", "gpu_count", "latency_sum", *(f"eager_{cause}" for cause in EAGER),
+)  # fmt: skip
+
+
+class JudgedMinute(NamedTuple):
+    """One minute of one instance in one region and shape bucket; seconds, minutes since 1970, absent is None.
+
+    `unit` is what varies independently: the job where the world size is above 1, else the instance."""
+
+    instance: str
+    unit: str
+    arm: Arm
+    stratum: tuple[str, ...]
+    region: str
+    bucket: str
+    minute: int
+    first_minute: int
+    calls: int
+    errors: int
+    compiled: int
+    partial: int
+    eager: int
+    eager_by: dict[str, int]
+    p50: float | None
+    p99: float | None
+    gpu_p50: float | None
+    gpu_count: int
+    outermost: bool
+    unknown: int
+    items: float | None
+    latency_sum: float
+
+
+class ChangedVersion(NamedTuple):
+    """A version with data that was not judged yet; hand `revision` back when it was."""
+
+    version_id: int
+    project_id: int
+    model_id: int
+    revision: int
+    earliest_changed_minute: int
+    last_minute: int
+
+
+class _Who(NamedTuple):
+    instance: str
+    unit: str
+    first_minute: int
+
+
+class _Where(NamedTuple):
+    arm: Arm
+    stratum: tuple[str, ...]
+    region: str
+    bucket: str
+    outermost: bool
+
+
+def instance_minutes(*, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int) -> list[JudgedMinute]:
+    """Minutes of both deployments from `from_minute` up to but without `to_minute`, in order of minute, instance and series."""
+    found: list[JudgedMinute] = []
+    sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
+    for arm, side in sides:
+        if side is not None:
+            found.extend(_arm_minutes(arm, side, max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1)))
+    found.sort(key=lambda row: (row.minute, row.instance, row.stratum, row.region, row.bucket))
+    return found
+
+
+def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int) -> Iterable[JudgedMinute]:
+    if start >= end:
+        return
+    series = _series_of(arm, side)
+    rows = for_project(RegionMinute, side.project_id).filter(
+        day__gte=start // 1440, day__lte=(end - 1) // 1440, series_id__in=series, minute__gte=start, minute__lt=end
+    )
+    values = list(rows.values_list(*_COLUMNS))
+    who = _who({row[0] for row in values})
+    for (
+        instance,
+        series_id,
+        minute,
+        calls,
+        errors,
+        items,
+        compiled,
+        partial,
+        unknown,
+        p50,
+        p99,
+        gpu_p50,
+        gpu_count,
+        total,
+        *eager,
+    ) in values:
+        name, unit, first_minute = who[instance]
+        _, stratum, region, bucket, outermost = series[series_id]
+        by = {cause: count for cause, count in zip(EAGER, eager, strict=True) if count}
+        yield JudgedMinute(
+            name, unit, arm, stratum, region, bucket, minute, first_minute, calls, errors, compiled, partial, sum(eager), by,
+            p50, p99, gpu_p50, gpu_count, outermost, unknown, items, total,
+        )  # fmt: skip
+
+
+def _series_of(arm: Arm, side: Deployment) -> dict[int, _Where]:
+    rows = Series.objects.filter(version_id=side.version_id, environment=side.environment).values_list(
+        "id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost"
+    )
+    return {
+        id: _Where(arm, (gpu or "CPU", mode, runtime, f"world size {size}" if size > 1 else ""), region, bucket, outermost)
+        for id, gpu, mode, runtime, size, region, bucket, outermost in rows
+    }
+
+
+def _who(ids: set[int]) -> dict[int, _Who]:
+    rows = Instance.objects.filter(id__in=ids).values_list("id", "instance_id", "job", "world_size", "first_minute")
+    return {id: _Who(name, f"job {job}" if size > 1 and job else name, first) for id, name, job, size, first in rows}
+
+
+def first_minutes(instances: Iterable[str], *, project: Project | int) -> dict[str, int]:
+    """The first minute with data of each instance, by the id it reports with."""
+    found = for_project(Instance, project).filter(instance_id__in=list(instances))
+    return dict(found.values_list("instance_id", "first_minute"))
+
+
+def deployments_live(*, project: Project | int, model: int, environment: str, at: int) -> list[Deployment]:
+    """Deployments of a model that had data at the minute or within the half hour around it, oldest first."""
+    found = for_project(Deployment, project).filter(model_id=model, environment=environment)
+    live = found.filter(started_minute__lte=at, last_minute__gte=at - GONE_AFTER).select_related("version")
+    return list(live.order_by("started_minute", "id"))
+
+
+def versions_changed() -> list[ChangedVersion]:
+    """Versions with data that was not judged yet."""
+    rows = ModelVersion.objects.exclude(earliest_changed_minute=None).order_by("id")
+    columns = rows.values_list("id", "project_id", "model_id", "revision", "earliest_changed_minute", "last_minute")
+    return [
+        ChangedVersion(id, project, model, revision, earliest, last)
+        for id, project, model, revision, earliest, last in columns
+        if earliest is not None
+    ]

@@ -1,0 +1,30 @@
+"""Facts to rows, all in the caller's transaction; what is written adds up, so any split of the reports gives the same rows."""
+
+from __future__ import annotations
+
+from dashboard.fleet.fold.facts import Facts
+from dashboard.fleet.minute_ends import late_before
+from dashboard.fleet.stored.calls import calls_store
+from dashboard.fleet.stored.dimensions import ids_of
+from dashboard.fleet.stored.events import cold_starts_store, compiles_store
+from dashboard.fleet.stored.findings import findings_store
+from dashboard.fleet.stored.instances import instances_store
+from dashboard.fleet.stored.processes import processes_store
+from dashboard.fleet.stored.versions import deployments_store, models_store, series_store, versions_store
+
+
+def facts_store(facts: Facts, *, now: float) -> None:
+    """Writes the facts as of `now` (Unix seconds): rows of this version alone first, those that versions share last."""
+    if not facts.seen:
+        return
+    ids = ids_of(facts)
+    instances_store(facts, ids)
+    calls_store(facts, ids)
+    processes_store(facts, ids)
+    compiles_store(facts, ids)
+    cold_starts_store(facts, ids)
+    series_store(facts, ids)
+    versions_store(facts, ids, late_before=late_before(now))
+    deployments_store(facts, ids, now_minute=int(now // 60))
+    findings_store(facts, ids)
+    models_store(facts, ids)

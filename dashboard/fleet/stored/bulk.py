@@ -1,0 +1,199 @@
+"""Many rows at once, in key order: reading them by key, and upserts that replace, add, or keep the larger value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from django.db import connection
+from django.db.models import Field, JSONField, Model
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as the store writes it; columns outside `key`, `added` and `largest` are replaced."""
+
+    model: type[Model]
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    added: frozenset[str] = frozenset()
+    largest: frozenset[str] = frozenset()
+    smallest: frozenset[str] = frozenset()
+    _fields: dict[str, Field[Any, Any]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_column = {item.column: item for item in self.model._meta.concrete_fields if getattr(item, "column", None)}
+        object.__setattr__(self, "_fields", {column: by_column[column] for column in self.columns})
+
+    @property
+    def name(self) -> str:
+        """The table's name in the database."""
+        return self.model._meta.db_table
+
+    def type_of(self, column: str) -> str:
+        """The column's type as PostgreSQL calls it."""
+        return str(self._fields[column].db_type(connection))
+
+    def fields(self) -> list[Field[Any, Any]]:
+        """The fields in the order of the columns."""
+        return list(self._fields.values())
+
+    def _assignment(self, column: str) -> str:
+        """What becomes of a column of a row that is there already. An absent value never wins over one that was seen."""
+        mine, new = f'"{self.name}"."{column}"', f'excluded."{column}"'
+        if column in self.added:
+            return f"{mine} + {new}"
+        greatest, least = ("GREATEST", "LEAST") if connection.vendor == "postgresql" else ("MAX", "MIN")
+        if column in self.largest:
+            return f"{greatest}(COALESCE({mine}, {new}), COALESCE({new}, {mine}))"
+        if column in self.smallest:
+            return f"{least}(COALESCE({mine}, {new}), COALESCE({new}, {mine}))"
+        return new
+
+    def upsert(self, source: str) -> str:
+        """The statement that inserts what `source` yields, or merges it into the row with the same key."""
+        names = ", ".join(f'"{column}"' for column in self.columns)
+        changes = ", ".join(f'"{column}" = {self._assignment(column)}' for column in self.columns if column not in self.key)
+        key = ", ".join(f'"{column}"' for column in self.key)
+        return f'INSERT INTO "{self.name}" ({names}) {source} ON CONFLICT ({key}) DO UPDATE SET {changes}'
+
+
+def rows_upsert(table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()) -> list[Row]:
+    """Writes the rows, whose values are in the order of the table's columns and whose keys differ from each other."""
+    if not rows:
+        return []
+    places = [table.columns.index(column) for column in table.key]
+    ordered = sorted(rows, key=lambda row: [row[place] for place in places])
+    tail = " RETURNING " + ", ".join(f'"{table.name}"."{column}"' for column in returning) if returning else ""
+    if connection.vendor == "postgresql":
+        return _upsert_arrays(table, ordered, tail)
+    return _upsert_each(table, ordered, tail)
+
+
+def _upsert_each(table: Table, rows: Sequence[Row], tail: str) -> list[Row]:
+    marks = ", ".join("%s" for _ in table.columns)
+    statement = table.upsert(f"VALUES ({marks})") + tail
+    fields = _prepared_fields(table)
+    prepared = [_prepared(row, fields) for row in rows]
+    with connection.cursor() as cursor:
+        if not tail:
+            cursor.executemany(statement, prepared)
+            return []
+        found: list[Row] = []
+        for row in prepared:
+            cursor.execute(statement, row)
+            found.extend(cursor.fetchall())
+        return found
+
+
+def _prepared_fields(table: Table) -> list[tuple[int, Field[Any, Any]]]:
+    return [(place, item) for place, item in enumerate(table.fields()) if item.get_internal_type() in ("DateTimeField", "JSONField")]
+
+
+def _prepared(row: Row, fields: list[tuple[int, Field[Any, Any]]]) -> Row:
+    """The row with dates and JSON as SQLite keeps them."""
+    if not fields:
+        return row
+    values = list(row)
+    for place, item in fields:
+        values[place] = item.get_db_prep_value(values[place], connection)
+    return tuple(values)
+
+
+def _upsert_arrays(table: Table, rows: Sequence[Row], tail: str) -> list[Row]:
+    """One statement with one array a column: the database takes the rows in one piece."""
+    arrays, source = _unnested(table, rows)
+    with server_cursor() as cursor:
+        cursor.execute(table.upsert(source) + tail, arrays)
+        return cursor.fetchall() if tail else []
+
+
+def _unnested(table: Table, rows: Sequence[Row]) -> tuple[list[list[Any]], str]:
+    """The rows as one array a column, and the SELECT that makes rows of them again."""
+    arrays: list[list[Any]] = []
+    selected = []
+    for item, values in zip(table.fields(), zip(*rows, strict=True), strict=True):
+        kind, column = table.type_of(item.column), f'"{item.column}"'
+        if isinstance(item, JSONField):
+            arrays.append([json.dumps(value) for value in values])
+            selected.append(("%b::text[]", column, f"{column}::jsonb AS {column}"))
+        else:
+            arrays.append(list(values))
+            selected.append((f"%b::{kind}[]", column, column))
+    marks, names, columns = (", ".join(part) for part in zip(*selected, strict=True))
+    return arrays, f"SELECT {columns} FROM unnest({marks}) AS given({names})"
+
+
+def rows_read(table: Table, keys: Iterable[Row]) -> list[Row]:
+    """The rows with these keys, in no order; every key begins with a project and a day, or shorter keys with what they have."""
+    wanted = sorted(keys)
+    if not wanted:
+        return []
+    names = ", ".join(f'"{table.name}"."{column}"' for column in table.columns)
+    if connection.vendor == "postgresql":
+        return _read_arrays(table, names, wanted)
+    where = " AND ".join(f'"{column}" = ?' for column in table.key)
+    # One look-up a key is SQLite's fastest way, and the raw connection spares Django's wrapping of each.
+    execute = connection.connection.execute
+    statement = f'SELECT {names} FROM "{table.name}" WHERE {where}'
+    return [row for key in wanted if (row := execute(statement, key).fetchone()) is not None]
+
+
+def _read_arrays(table: Table, names: str, wanted: list[Row]) -> list[Row]:
+    """Project and day are constants of the statement, so that one partition is looked into; the rest of the key comes as arrays."""
+    found: list[Row] = []
+    rest = table.key[2:]
+    columns = ", ".join(f'"{column}"' for column in rest)
+    marks = ", ".join(f"%b::{table.type_of(column)}[]" for column in rest)
+    joined = " AND ".join(f'"{table.name}"."{column}" = given."{column}"' for column in rest)
+    groups: dict[tuple[int, int], list[Row]] = {}
+    for key in wanted:
+        groups.setdefault((key[0], key[1]), []).append(key[2:])
+    with server_cursor() as cursor:
+        for (project, day), keys in groups.items():
+            cursor.execute(
+                f'SELECT {names} FROM unnest({marks}) AS given({columns}) JOIN "{table.name}" ON {joined}'
+                f' WHERE "{table.name}"."{table.key[0]}" = {int(project)} AND "{table.name}"."{table.key[1]}" = {int(day)}',
+                [list(values) for values in zip(*keys, strict=True)],
+            )
+            found.extend(cursor.fetchall())
+    return found
+
+
+@contextmanager
+def server_cursor() -> Iterator[psycopg.Cursor[Row]]:
+    """A cursor that sends values apart from the statement, in binary; Django's own writes them into the text."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        yield cursor
+
+
+def rows_update(table: Table, rows: Sequence[Row]) -> None:
+    """Replaces the columns of rows that exist, found by the table's one key column."""
+    if not rows:
+        return
+    (key,) = table.key
+    place = table.columns.index(key)
+    ordered = sorted(rows, key=lambda row: row[place])
+    changed = [column for column in table.columns if column != key]
+    if connection.vendor == "postgresql":
+        arrays, source = _unnested(table, ordered)
+        changes = ", ".join(f'"{column}" = given."{column}"' for column in changed)
+        with server_cursor() as cursor:
+            cursor.execute(
+                f'UPDATE "{table.name}" SET {changes} FROM ({source}) AS given WHERE "{table.name}"."{key}" = given."{key}"', arrays
+            )
+        return
+    changes = ", ".join(f'"{column}" = %s' for column in changed)
+    fields = _prepared_fields(table)
+    prepared = [_prepared(row, fields) for row in ordered]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f'UPDATE "{table.name}" SET {changes} WHERE "{key}" = %s', [(*row[:place], *row[place + 1 :], row[place]) for row in prepared]
+        )

@@ -1,0 +1,133 @@
+"""Ids of what facts are counted under: models, versions, strata and series are found, or made when they are new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from dashboard.fleet.fold.facts import Facts
+from dashboard.fleet.fold.keys import InstanceKey, SeriesKey, StratumKey, VersionKey, series_of
+from dashboard.fleet.models import ModelVersion, Series, Stratum, WatchedModel
+
+ModelKey = tuple[int, str]
+
+
+@dataclass
+class Ids:
+    """Database ids by natural key, for one fold."""
+
+    models: dict[ModelKey, int] = field(default_factory=dict)
+    versions: dict[VersionKey, int] = field(default_factory=dict)
+    strata: dict[StratumKey, int] = field(default_factory=dict)
+    series: dict[SeriesKey, int] = field(default_factory=dict)
+    instances: dict[InstanceKey, int] = field(default_factory=dict)
+
+
+def ids_of(facts: Facts) -> Ids:
+    """The ids of all that the facts name but instances; what is new is inserted in key order, so that folders never wait in a circle."""
+    ids = Ids()
+    _models_find(ids, facts)
+    _versions_find(ids, facts)
+    keys = sorted({series_of(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table})
+    _strata_find(ids, sorted({key.stratum for key in keys}))
+    _series_find(ids, keys)
+    return ids
+
+
+def moment(seconds: float) -> datetime:
+    """Unix seconds as a date."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _models_find(ids: Ids, facts: Facts) -> None:
+    seen: dict[ModelKey, tuple[float, float]] = {}
+    for version, (first, last) in facts.seen.items():
+        key = (version.project, version.model)
+        known = seen.get(key, (first, last))
+        seen[key] = (min(first, known[0]), max(last, known[1]))
+
+    def read() -> None:
+        found = WatchedModel.objects.filter(project_id__in={p for p, _ in seen}, name__in={n for _, n in seen})
+        ids.models.update({(project, name): id for id, project, name in found.values_list("id", "project_id", "name")})
+
+    read()
+    missing = [key for key in sorted(seen) if key not in ids.models]
+    if missing:
+        WatchedModel.objects.bulk_create(
+            [
+                WatchedModel(project_id=p, name=n, first_seen_at=moment(seen[p, n][0]), last_seen_at=moment(seen[p, n][1]))
+                for p, n in missing
+            ],
+            ignore_conflicts=True,
+        )
+        read()
+
+
+def _versions_find(ids: Ids, facts: Facts) -> None:
+    wanted = {(ids.models[key.project, key.model], key.version): key for key in sorted(facts.seen)}
+
+    def read() -> None:
+        found = ModelVersion.objects.filter(model_id__in={model for model, _ in wanted}, name__in={name for _, name in wanted})
+        for id, model, name in found.values_list("id", "model_id", "name"):
+            if (model, name) in wanted:
+                ids.versions[wanted[model, name]] = id
+
+    read()
+    missing = [(model, key) for (model, _), key in wanted.items() if key not in ids.versions]
+    if missing:
+        ModelVersion.objects.bulk_create(
+            [
+                ModelVersion(
+                    project_id=key.project,
+                    model_id=model,
+                    name=key.version,
+                    first_seen_at=moment(facts.seen[key][0]),
+                    last_seen_at=moment(facts.seen[key][1]),
+                )
+                for model, key in missing
+            ],
+            ignore_conflicts=True,
+        )
+        read()
+
+
+def _strata_find(ids: Ids, wanted: list[StratumKey]) -> None:
+    def read() -> None:
+        found = Stratum.objects.filter(project_id__in={key.project for key in wanted}, gpu__in={key.gpu for key in wanted})
+        for id, project, gpu, mode, runtime, size in found.values_list("id", "project_id", "gpu", "mode", "runtime", "world_size"):
+            ids.strata[StratumKey(project, gpu, mode, runtime, size)] = id
+
+    read()
+    missing = [key for key in wanted if key not in ids.strata]
+    if missing:
+        Stratum.objects.bulk_create(
+            [Stratum(project_id=k.project, gpu=k.gpu, mode=k.mode, runtime=k.runtime, world_size=k.world_size) for k in missing],
+            ignore_conflicts=True,
+        )
+        read()
+
+
+def _series_find(ids: Ids, keys: Iterable[SeriesKey]) -> None:
+    """The one place where a series comes to be, and so where their number is limited."""
+    wanted = {
+        (ids.versions[key.version], key.environment, ids.strata[key.stratum], key.region, key.bucket, key.outermost): key for key in keys
+    }
+
+    def read() -> None:
+        found = Series.objects.filter(version_id__in={key[0] for key in wanted}, region__in={key[3] for key in wanted})
+        for id, *columns in found.values_list("id", "version_id", "environment", "stratum_id", "region", "bucket", "outermost"):
+            if (key := wanted.get(tuple(columns))) is not None:  # type: ignore[arg-type]
+                ids.series[key] = id
+
+    read()
+    missing = [(columns, key) for columns, key in wanted.items() if key not in ids.series]
+    if missing:
+        Series.objects.bulk_create(
+            [
+                Series(project_id=key.version.project, version_id=v, environment=e, stratum_id=s, region=r, bucket=b, outermost=o)
+                for (v, e, s, r, b, o), key in missing
+            ],
+            ignore_conflicts=True,
+        )
+        read()

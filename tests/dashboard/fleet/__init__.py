@@ -1,0 +1,1 @@
+"""Tests of folding: what was sent is what is counted, exactly once."""

@@ -1,0 +1,92 @@
+"""The sums of the stored rows equal the sums of what was sent, bin by bin, whatever the order and the batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from compilewatch.wire.report import Request
+
+from dashboard.fleet import attempts
+from dashboard.fleet.models import Instance, ProcessMinute, RegionMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.services import fold_all
+from dashboard.ingest.models import FoldAttempt, InboxRow
+from tests.dashboard.fleet.totals import assert_all_counted
+
+END = 1_790_000_040.0
+MakeRequest = Callable[..., Request]
+Store = Callable[..., object]
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> float:
+    monkeypatch.setattr("dashboard.common.clock.unix", lambda: END + 5)
+    return END + 5
+
+
+def fleet(make_request: MakeRequest) -> list[Request]:
+    """Two versions of a model on three instances each, with 10-second windows."""
+    return [
+        make_request(version=version, instance=10 * number + n, minutes=12, end=END + 2, first_seq=1)
+        for number, version in enumerate(("1", "2"))
+        for n in range(3)
+    ]
+
+
+def test_one_fold_counts_everything(make_request: MakeRequest, store_reports: Store) -> None:
+    requests = [make_request(version=v, instance=i, minutes=5) for i, v in enumerate(("1", "1", "2"))]
+    store_reports(*requests)
+    assert fold_all() == 15
+    assert_all_counted(requests)
+    assert not InboxRow.objects.exists()
+    assert not FoldAttempt.objects.exists()
+    assert Instance.objects.count() == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_and_any_batch_size_counts_the_same(
+    make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch, seed: int, now: float
+) -> None:
+    rnd = random.Random(seed)
+    requests = fleet(make_request)
+    monkeypatch.setattr(attempts, "batch_size", lambda: rnd.choice((1, 2, 5, 13)))
+    pieces = [Request(1, now, request.instance, [report]) for request in requests for report in request.reports]
+    rnd.shuffle(pieces)
+    for start in range(0, len(pieces), 7):
+        store_reports(*pieces[start : start + 7])
+        fold_all()
+    assert_all_counted(requests)
+    minutes = {(row.version_id, row.minute): row.instances for row in VersionProcessMinute.objects.all()}
+    assert set(minutes.values()) == {3}
+    assert {row.instances for row in VersionProcessHour.objects.all()} == {3}
+    assert sum(row.windows for row in ProcessMinute.objects.all()) == len(pieces)
+
+
+def test_a_repeated_request_counts_once(make_request: MakeRequest, store_reports: Store) -> None:
+    request = make_request(minutes=4)
+    for _ in range(3):
+        store_reports(request)
+        fold_all()
+    assert_all_counted([request])
+
+
+def test_quantiles_are_those_of_the_merged_sketch(make_request: MakeRequest, store_reports: Store, now: float) -> None:
+    from compilewatch.wire.sketch import Sketch
+
+    request = make_request(end=END, minutes=1, p50=0.02)
+    twin = make_request(end=END, minutes=1, p50=0.04, first_seq=2)
+    store_reports(request)
+    fold_all()
+    store_reports(twin)
+    fold_all()
+    both = Sketch()
+    for one in (request, twin):
+        latency = one.reports[0].regions[0].latency
+        assert latency is not None
+        both.merge(latency)
+    row = RegionMinute.objects.get()
+    assert (row.p50, row.p95, row.p99) == (both.quantile(0.5), both.quantile(0.95), both.quantile(0.99))
+    assert row.latency_count == both.count
