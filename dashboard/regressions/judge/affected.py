@@ -98,20 +98,25 @@ class AffectedSeries:
                     counts[cause] = counts.get(cause, 0) + count
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
-    def read(self, comparisons: int) -> Reading:
+    def read(self, comparisons: int, closely: bool) -> Reading:
         """What the rule says now; it needs no statistics, so both levels of certainty answer alike."""
-        if not self.judged:
-            return Reading()
         regressed = bool(self.affected) and not self.baseline_affected
-        undecided = bool(self.affected) and bool(self.baseline_affected) and self._matters()
-        return Reading(
-            known=not undecided,
-            regressed=regressed,
-            leaning=regressed,
-            recovered=self._calm_minutes > 0 and self._calm_minutes + self.metric.window_minutes > self._recent_minutes,
-            relapsed=regressed,
-            tolerable=not regressed and not undecided,
-        )
+        calm = self._calm_minutes
+        recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
+        return Reading(regressed=regressed, leaning=regressed, recovered=recovered, relapsed=regressed)
+
+    def undecided(self) -> bool:
+        """Both versions are affected, the candidate by more than can be passed over."""
+        return bool(self.affected) and bool(self.baseline_affected) and self._matters()
+
+    def bound(self) -> float | None:
+        """The rule has no interval."""
+        return None
+
+    def tolerable(self) -> bool:
+        """Whether instances were judged and none is affected beyond the baseline."""
+        regressed = bool(self.affected) and not self.baseline_affected
+        return bool(self.judged) and not regressed and not self.undecided()
 
     def _matters(self) -> bool:
         """Whether the share rose by as much as matters, over the last minutes."""

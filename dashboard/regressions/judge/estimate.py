@@ -21,18 +21,27 @@ def t_quantile(df: int, tail: float) -> float:
 
 
 class Group(NamedTuple):
-    """One stratum: the mean matched log ratio of every instance that counts, and the difference of the arms.
+    """One stratum: the mean matched log ratio of every instance that counts, the arms' means and their difference.
 
-    `squares` sums the squared distances from the arm's mean, `k` is what one unit of variance becomes in the difference.
+    `k` is what one unit of variance between instances becomes in the difference.
     """
 
     stratum: Stratum
     baseline: Mapping[Unit, float]
     candidate: Mapping[Unit, float]
     baseline_mean: float
-    delta: float
-    squares: float
+    candidate_mean: float
     k: float
+
+    @property
+    def delta(self) -> float:
+        """The change within the stratum."""
+        return self.candidate_mean - self.baseline_mean
+
+    def squares(self) -> float:
+        """The squared distances of the instances from the mean of their arm."""
+        base = [(value - self.baseline_mean) ** 2 for value in self.baseline.values()]
+        return math.fsum(base + [(value - self.candidate_mean) ** 2 for value in self.candidate.values()])
 
 
 class Estimate(NamedTuple):
@@ -50,22 +59,25 @@ class Estimate(NamedTuple):
 
 
 def group(stratum: Stratum, baseline: Mapping[Unit, float], candidate: Mapping[Unit, float]) -> Group:
-    """The change within one stratum; both arms must have an instance."""
+    """The arms of one stratum; both must have an instance."""
     base, cand = len(baseline), len(candidate)
-    base_mean = math.fsum(baseline.values()) / base
-    cand_mean = math.fsum(candidate.values()) / cand
-    squares = [(value - base_mean) ** 2 for value in baseline.values()]
-    squares += [(value - cand_mean) ** 2 for value in candidate.values()]
-    return Group(stratum, baseline, candidate, base_mean, cand_mean - base_mean, math.fsum(squares), 1.0 / cand + 1.0 / base)
+    return Group(
+        stratum, baseline, candidate, math.fsum(baseline.values()) / base, math.fsum(candidate.values()) / cand, 1.0 / cand + 1.0 / base
+    )
+
+
+def pooled(groups: Sequence[Group]) -> float:
+    """The change over all strata, each weighted by how much its instances can tell."""
+    weight = math.fsum([1.0 / part.k for part in groups])
+    return math.fsum([part.delta / part.k for part in groups]) / weight
 
 
 def combine(groups: Sequence[Group], prior_variance: float, prior_df: int) -> Estimate:
     """Pools the strata; the variance between instances is shrunk to what healthy instances show."""
-    df = prior_df + sum([len(part.baseline) + len(part.candidate) - 2 for part in groups])
-    variance = (prior_df * prior_variance + math.fsum([part.squares for part in groups])) / df
-    weight = math.fsum([1.0 / part.k for part in groups])
-    delta = math.fsum([part.delta / part.k for part in groups]) / weight
-    return Estimate(delta, math.sqrt(variance / weight), variance, df, tuple(groups))
+    df = prior_df + sum(len(part.baseline) + len(part.candidate) - 2 for part in groups)
+    variance = (prior_df * prior_variance + math.fsum(part.squares() for part in groups)) / df
+    weight = math.fsum(1.0 / part.k for part in groups)
+    return Estimate(pooled(groups), math.sqrt(variance / weight), variance, df, tuple(groups))
 
 
 def prior_at(table: Sequence[tuple[int, float]], minutes: float) -> float:

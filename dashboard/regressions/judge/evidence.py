@@ -170,7 +170,7 @@ def affected_label(series: AffectedSeries, track: Track) -> tuple[Label, Reason]
         return "NOT ENOUGH DATA", "too_few_calls"
     if track.reading.regressed:
         return "REGRESSED", ""
-    if not track.reading.known:
+    if series.undecided():
         return "NOT ENOUGH DATA", "baseline_affected"
     if series.baseline_affected and not series.affected:
         return "IMPROVED", ""

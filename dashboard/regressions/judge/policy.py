@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .reading import Reading
+from .reading import CALM, Bounded, Reading
 from .settings import AnyMetric, Settings
 
 Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
@@ -17,7 +17,7 @@ class Track:
     """How long one series has said what it says, in minutes of data."""
 
     metric: AnyMetric
-    reading: Reading = field(default_factory=Reading)
+    reading: Reading = CALM
     regressed: int = 0
     leaning: int = 0
     calm: int = 0
@@ -57,7 +57,7 @@ class Judged(NamedTuple):
     """A track that counts for the verdict; a minor one carries too little traffic to hold back HEALTHY."""
 
     track: Track
-    matched_minutes: int
+    series: Bounded
     minor: bool
 
 
@@ -108,13 +108,12 @@ class Policy:
         previous = looks[self.looks_taken - 1] if self.looks_taken else 0
         self.looks_taken = passed
         hard = [item for item in judged if item.track.metric.hard and not item.minor]
-        bounds = [item for item in hard if item.track.reading.bound is not None]
-        matched = min((item.matched_minutes for item in bounds), default=0)
-        fresh = matched - self._matched_at_look
-        if not bounds or fresh < (looks[passed - 1] - previous) / 2:
+        bounds = {item.series: bound for item in hard if (bound := item.series.bound()) is not None}
+        matched = min((series.matched_minutes for series in bounds), default=0)
+        if not bounds or matched - self._matched_at_look < (looks[passed - 1] - previous) / 2:
             return  # too little was seen since the last look to say anything new
         self._matched_at_look = matched
-        worst = max(bound for item in bounds if (bound := item.track.reading.bound) is not None)
-        well = all(item.track.reading.known and item.track.reading.tolerable for item in hard)
+        well = all(item.series.tolerable() for item in hard)
         calm = not any(item.track.reading.leaning or item.track.driving for item in judged)
+        worst = max(bounds.values())
         self.healthy = Healthy(looks[passed - 1], minute, worst) if well and calm and not thin else None

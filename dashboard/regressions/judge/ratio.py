@@ -6,9 +6,9 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from .estimate import Estimate, Group, Unit, combine, group, prior_at
+from .estimate import Estimate, Group, Unit, combine, group, pooled, prior_at
 from .minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
-from .reading import Reading
+from .reading import CALM, Reading
 from .settings import Ratio, Settings
 
 
@@ -142,12 +142,13 @@ class RatioSeries:
         self.metric = metric
         self.cells: dict[CellKey, Cell] = {}
         self.matched_minutes = 0
-        self.estimate: Estimate | None = None
         self.recent: deque[tuple[int, float]] = deque()
         self._settings = settings
         self._strata: dict[Stratum, list[Cell]] = {}
         self._effect = math.log1p(metric.smallest_effect)
-        self._tolerated = math.log1p(metric.tolerated)
+        self._groups: list[Group] = []
+        self._ages: list[int] = []
+        self._estimate: Estimate | None = None
         self._covered = -1
         self._recent_minutes = 0
 
@@ -171,7 +172,7 @@ class RatioSeries:
             longest = min(longest, minute - self._covered)
             self._covered = minute
             self._remember(longest, math.fsum(changes) / math.fsum(weights))
-            self.estimate = self._estimate()
+            self._group()
         return longest
 
     @property
@@ -186,7 +187,7 @@ class RatioSeries:
         while self._recent_minutes - self.recent[0][0] >= self._settings.recent_minutes:
             self._recent_minutes -= self.recent.popleft()[0]
 
-    def _estimate(self) -> Estimate | None:
+    def _group(self) -> None:
         groups: list[Group] = []
         ages: list[int] = []
         least = self._settings.instance_minutes
@@ -195,10 +196,15 @@ class RatioSeries:
             base = means([(cell.traffic.baseline, cell.baseline) for cell in cells], least, None) if cand else None
             if base and cand:
                 groups.append(group(stratum, base, cand))
-        if not groups:
-            return None
-        prior = prior_at(self.metric.prior_variance, sum(ages) / len(ages))
-        return combine(groups, prior, self._settings.prior_df)
+        self._groups, self._ages, self._estimate = groups, ages, None
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The change with its error; worked out when somebody asks, for most minutes show no change at all."""
+        if self._estimate is None and self._groups:
+            prior = prior_at(self.metric.prior_variance, sum(self._ages) / len(self._ages))
+            self._estimate = combine(self._groups, prior, self._settings.prior_df)
+        return self._estimate
 
     def recent_change(self) -> float | None:
         """The mean change over the last half hour of data; None before there is as much."""
@@ -206,25 +212,35 @@ class RatioSeries:
             return None
         return math.fsum([entry[1] for entry in self.recent]) / self._recent_minutes
 
-    def read(self, comparisons: int) -> Reading:
-        """What the series says now, at every level of certainty that the policy asks for."""
-        estimate = self.estimate
-        if estimate is None:
-            return Reading()
-        settings, effect, delta = self._settings, self._effect, estimate.delta
-        looks = 2 * comparisons * self.metric.doublings
-        leaning = delta >= effect and delta > estimate.margin(settings.watch_alpha / looks)
+    def read(self, comparisons: int, closely: bool) -> Reading:
+        """What the series says now; `closely` asks for the most recent data even where nothing is regressed."""
+        if not self._groups:
+            return CALM
+        large = pooled(self._groups) >= self._effect
+        if not large and not closely:
+            return CALM
+        leaning = large and self._exceeds(self._settings.watch_alpha, comparisons)
         recent = self.recent_change()
-        bound = delta + estimate.margin(settings.healthy_alpha)
         return Reading(
-            known=True,
-            regressed=leaning and delta > estimate.margin(settings.roll_back_alpha / looks),
+            regressed=leaning and self._exceeds(self._settings.roll_back_alpha, comparisons),
             leaning=leaning,
-            recovered=recent is not None and recent < effect / 2,
-            relapsed=recent is not None and recent >= effect,
-            bound=bound,
-            tolerable=bound < self._tolerated,
+            recovered=recent is not None and recent < self._effect / 2,
+            relapsed=recent is not None and recent >= self._effect,
         )
+
+    def _exceeds(self, alpha: float, comparisons: int) -> bool:
+        estimate = self.estimate
+        return estimate is not None and estimate.delta > estimate.margin(alpha / (2 * comparisons * self.metric.doublings))
+
+    def bound(self) -> float | None:
+        """The worst change that the data leaves possible, on the log scale."""
+        estimate = self.estimate
+        return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
+
+    def tolerable(self) -> bool:
+        """Whether that bound lies below the tolerated change."""
+        bound = self.bound()
+        return bound is not None and bound < math.log1p(self.metric.tolerated)
 
 
 def means(cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None) -> dict[Unit, float]:

@@ -1,20 +1,31 @@
-"""What a series tells the policy at one minute."""
+"""What a series tells the policy: a reading at every minute, and its bound at the fixed looks."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Reading(NamedTuple):
-    """A series without an answer is not `known`; bounds are on the log scale, positive is worse."""
+    """What a series says at the end of a minute; nothing in it is true while there is nothing to compare."""
 
-    known: bool = False
     regressed: bool = False
     leaning: bool = False
     """Regressed at the weaker level that WATCH asks for."""
     recovered: bool = False
     """The most recent data is back at the baseline's level, whatever the whole says."""
     relapsed: bool = False
-    bound: float | None = None
-    """The one-sided upper bound that HEALTHY asks for."""
-    tolerable: bool = False
+
+
+CALM = Reading()
+
+
+class Bounded(Protocol):
+    """What HEALTHY asks of a series."""
+
+    matched_minutes: int
+
+    def bound(self) -> float | None:
+        """The one-sided upper bound on the log scale, positive is worse; None where the series knows none."""
+
+    def tolerable(self) -> bool:
+        """Whether the series can say that nothing got worse than is tolerated."""

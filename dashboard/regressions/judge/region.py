@@ -62,7 +62,8 @@ class Region:
                 continue
             minutes = series.add(minute, rows)
             if minutes:
-                track.step(minute, minutes, series.read(comparisons), series.matched_minutes, self._settings)
+                reading = series.read(comparisons, closely=track.driving or track.released)
+                track.step(minute, minutes, reading, series.matched_minutes, self._settings)
         self.rows = {}
 
     def _count_unmatched(self, minute: int, rows: dict[CellKey, CellRows], baseline_runs: bool) -> None:
@@ -109,7 +110,7 @@ class Region:
 
     def judged(self, minor: bool) -> list[Judged]:
         """The tracks that count for the verdict."""
-        return [Judged(track, series.matched_minutes, minor) for series, track in self.entries if self.is_judged(series.metric)]
+        return [Judged(track, series, minor) for series, track in self.entries if self.is_judged(series.metric)]
 
 
 def repr_of_key(item: tuple[CellKey, CellRows]) -> str:

@@ -1,0 +1,52 @@
+"""Rows for the judge, made by hand, and the settings of a fleet whose variance was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from dashboard.regressions.judge import InstanceMinute, Settings
+from dashboard.regressions.judge.settings import EAGER, GPU_P50, P50
+
+# Variance between healthy simulated instances after so many matched minutes, as learned on other seeds than any test uses.
+LEARNED_VARIANCE = (
+    (10, 0.00270),
+    (20, 0.00289),
+    (30, 0.00268),
+    (45, 0.00243),
+    (60, 0.00228),
+    (90, 0.00201),
+    (120, 0.00192),
+    (180, 0.00169),
+    (240, 0.00155),
+    (480, 0.00147),
+    (1400, 0.00142),
+)
+LEARNED = Settings(metrics=(replace(P50, prior_variance=LEARNED_VARIANCE), GPU_P50, EAGER))
+
+ROW = InstanceMinute(
+    instance="b1",
+    unit="b1",
+    arm="baseline",
+    stratum="H100",
+    region="forward",
+    bucket="2^12",
+    minute=0,
+    first_minute=-60,
+    calls=100,
+    p50=0.010,
+)
+
+
+def instance(name: str, **changes: Any) -> InstanceMinute:
+    """One instance in its first shown minute; names that begin with c are candidates."""
+    arm = "candidate" if name.startswith("c") else "baseline"
+    return replace(ROW, **{"instance": name, "unit": name, "arm": arm, **changes})
+
+
+def every_minute(rows: Iterable[InstanceMinute], minutes: int, start: int = 0) -> Iterator[InstanceMinute]:
+    """The same rows in every minute."""
+    kept = list(rows)
+    for minute in range(start, start + minutes):
+        yield from (replace(row, minute=minute) for row in kept)

@@ -1,0 +1,131 @@
+"""Bad and absent input: a stated result with its reason, never a crash, and never HEALTHY from silence."""
+
+import json
+
+import pytest
+
+from dashboard.regressions.judge import Comparison, Outcome, judge
+from tests.dashboard.regressions.fleets import every_minute, instance
+
+
+def outcome_of_rows(*rows, minutes: int = 120, now: int | None = None) -> Outcome:
+    outcome = judge(list(every_minute(rows, minutes)), now_minute=now if now is not None else minutes, deployed_minute=0)
+    json.dumps(outcome.as_dict(), allow_nan=False)
+    return outcome
+
+
+PAIR = (instance("b1"), instance("c1"))
+UNDECIDED = [
+    ("no_candidate", []),
+    ("no_candidate", [instance("b1")]),
+    ("no_candidate", [instance("b1"), instance("c1", calls=0)]),
+    ("no_baseline", [instance("c1")]),
+    ("no_common_stratum", [instance("b1"), instance("c1", stratum="L40S")]),
+    ("no_common_stratum", [instance("b1"), instance("c1", bucket="2^20")]),
+    ("one_sided", [instance("b1"), instance("c1", p50=None)]),
+    ("one_sided", [instance("b1", p50=None), instance("c1", p50=None)]),
+    ("one_sided", [instance("b1"), instance("c1", p50=0.0)]),
+    ("one_sided", [instance("b1"), instance("c1", p50=float("nan"))]),
+    ("one_sided", [instance("b1"), instance("c1", p50=float("inf"))]),
+]
+
+
+@pytest.mark.parametrize(("reason", "rows"), UNDECIDED)
+def test_what_is_missing_is_named(reason: str, rows: list):
+    outcome = outcome_of_rows(*rows)
+    assert (outcome.verdict, outcome.reason) == ("not_enough_data", reason)
+
+
+def test_too_few_calls_for_any_bin_is_named():
+    rows = [row for row in every_minute([instance("b1", calls=1), instance("c1", calls=1)], 240) if row.minute % 10 == 0]
+    outcome = judge(rows, now_minute=240, deployed_minute=0)
+    assert (outcome.verdict, outcome.reason) == ("not_enough_data", "too_few_calls")
+    assert outcome.not_compared[0].why == "too_few_calls"
+    assert outcome.next_step is not None
+    assert outcome.next_step.kind == "add_traffic"
+
+
+def test_the_first_minutes_of_an_instance_are_left_out():
+    outcome = outcome_of_rows(instance("b1"), instance("c1", first_minute=0), minutes=5)
+    assert outcome.reason == "warming_up"
+    assert outcome_of_rows(instance("b1"), instance("c1", first_minute=0), minutes=25).compared_minutes == 20
+
+
+def test_versions_that_ran_one_after_the_other_are_not_compared():
+    rows = [*every_minute([PAIR[0]], 60), *every_minute([PAIR[1]], 60, start=60)]
+    outcome = judge(rows, now_minute=120, deployed_minute=0)
+    assert (outcome.verdict, outcome.reason) == ("not_enough_data", "one_after_the_other")
+    assert outcome.not_compared[0].why == "after_the_baseline_ended"
+    assert outcome.next_step is not None
+    assert outcome.next_step.kind == "run_side_by_side"
+
+
+def test_one_instance_a_side_with_constant_values_becomes_no_change_or_says_what_it_can_see():
+    outcome = outcome_of_rows(*PAIR)
+    row = next(row for row in outcome.evidence if row.metric == "p50")
+    assert (row.change, row.label, row.reason) == (pytest.approx(0.0), "NOT ENOUGH DATA", "too_wide")
+    assert outcome.smallest_visible == pytest.approx(row.smallest_visible)
+    assert outcome.verdict == "not_enough_data"
+    assert outcome.next_step is not None
+    assert (outcome.next_step.kind, outcome.next_step.count) == ("add_instances", 2)
+    assert outcome.next_step.visible < outcome.smallest_visible
+
+
+def test_many_equal_instances_are_healthy_at_the_first_look_and_not_before():
+    fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
+    assert outcome_of_rows(*fleet, minutes=59).verdict == "not_enough_data"
+    outcome = outcome_of_rows(*fleet, minutes=60)
+    assert (outcome.verdict, outcome.since, outcome.look) == ("healthy", 59, 60)
+    assert 0.0 < outcome.bound < 0.10
+
+
+def test_a_healthy_version_that_falls_silent_is_not_healthy_any_more():
+    fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
+    assert outcome_of_rows(*fleet, minutes=90, now=119).verdict == "healthy"
+    outcome = outcome_of_rows(*fleet, minutes=90, now=121)
+    assert (outcome.verdict, outcome.reason, outcome.last_candidate_minute) == ("not_enough_data", "silent", 89)
+    assert outcome.transitions[-1] == (119, "not_enough_data")
+
+
+def test_data_that_stopped_long_before_a_look_does_not_answer_it():
+    fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
+    rows = [*every_minute(fleet, 20), *every_minute([row for row in fleet if row.arm == "candidate"], 100, start=20)]
+    assert judge(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
+
+
+def test_under_half_of_the_traffic_comparable_is_watch_and_says_what_was_left_out():
+    outcome = outcome_of_rows(instance("b1"), instance("c1"), instance("c2", stratum="L40S", calls=300))
+    assert outcome.verdict == "watch"
+    assert outcome.comparable_share == pytest.approx(0.25)
+    (left_out,) = outcome.not_compared
+    assert (left_out.why, left_out.share) == ("no_baseline_in_stratum", 0.75)
+    assert "L40S" in left_out.what
+
+
+def test_a_full_rollout_after_the_canary_is_not_held_against_the_version():
+    fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
+    rows = [*every_minute(fleet, 70), *every_minute([row for row in fleet if row.arm == "candidate"], 200, start=70)]
+    outcome = judge(rows, now_minute=270, deployed_minute=0)
+    assert (outcome.verdict, outcome.comparable_share) == ("healthy", 1.0)
+    assert outcome.not_compared[0].why == "after_the_baseline_ended"
+
+
+def test_an_instance_that_changes_its_gpu_or_its_version_counts_apart():
+    outcome = outcome_of_rows(
+        instance("b1"), instance("b1", stratum="A100"), instance("c1"), instance("c1", stratum="A100"), instance("c1", arm="baseline")
+    )
+    row = next(row for row in outcome.evidence if row.metric == "p50")
+    assert (row.baseline_instances, row.candidate_instances) == (3, 2)
+
+
+def test_rows_from_a_clock_ahead_are_counted_and_left_out():
+    rows = list(every_minute(PAIR, 120))
+    outcome = judge(rows, now_minute=100, deployed_minute=0)
+    assert (outcome.rows_ignored, outcome.last_candidate_minute) == (40, 99)
+
+
+def test_minutes_out_of_order_are_refused_with_the_way_out():
+    comparison = Comparison(0)
+    comparison.add_minute(5, PAIR)
+    with pytest.raises(ValueError, match="minute 5 comes after minute 5: replay"):
+        comparison.add_minute(5, PAIR)

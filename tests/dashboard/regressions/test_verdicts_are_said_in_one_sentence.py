@@ -1,0 +1,107 @@
+"""The wording of each verdict, made from evidence."""
+
+import pytest
+
+from dashboard.regressions.judge import Outcome, judge
+from dashboard.regressions.judge.wording import duration, percent, verdict_sentence
+from tests.dashboard.regressions.fleets import every_minute, instance
+
+BASE = [instance(f"b{i}") for i in range(6)]
+
+
+def judged(rows: list, minutes: int = 60) -> Outcome:
+    return judge(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
+
+
+def said(outcome: Outcome, cause: str | None = None) -> str:
+    sentence = verdict_sentence(
+        outcome,
+        candidate="2026.11.3",
+        baseline="2026.11.2",
+        say_minute=lambda minute: f"{9 + minute // 60:02d}:{minute % 60:02d}",
+        cause=cause,
+    )
+    return sentence.replace("\u00a0", " ")
+
+
+def slow_and_eager(name: str):
+    return instance(name, p50=0.0131, compiled=72, eager=28, eager_by={"limit": 28})
+
+
+def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
+    outcome = judged([*BASE, *(slow_and_eager(f"c{i}") for i in range(6))])
+    p50 = next(row for row in outcome.evidence if row.metric == "p50")
+    low, high = round(p50.low * 100), round(p50.high * 100)
+    expected = (
+        f"Roll back 2026.11.3: p50 is 31 % slower ({low} to {high} %) than 2026.11.2 on all 6 instances since 09:09; "
+        "28 % of calls run eager: `forward` reached its recompile limit."
+    )
+    assert said(outcome) == expected
+    assert said(outcome, cause="`score_batch` reached its recompile limit").endswith(
+        "run eager: `score_batch` reached its recompile limit."
+    )
+
+
+def test_eager_calls_alone_name_the_instances():
+    rows = [*BASE, instance("c1"), instance("c2", compiled=90, eager=10, eager_by={"limit": 10})]
+    assert said(judged(rows)) == (
+        "Roll back 2026.11.3: 5 % of calls run eager on 1 of 2 instances since 09:00, none on 2026.11.2: "
+        "`forward` reached its recompile limit."
+    )
+
+
+def test_an_unknown_cause_is_not_guessed():
+    rows = [*BASE, instance("c1"), instance("c2", compiled=90, eager=10, eager_by={"strange": 10})]
+    assert said(judged(rows)).endswith("none on 2026.11.2.")
+
+
+def test_watch_says_what_changed():
+    sentence = said(judged([*BASE, instance("c1", p50=0.014)], 16))
+    assert sentence.startswith("p50 is 40 % slower (")
+    assert sentence.endswith("; not yet sure enough to roll back.")
+
+
+def test_watch_says_how_little_can_be_compared():
+    sentence = said(judged([*BASE, instance("c1"), instance("c2", stratum="L40S", calls=300)]))
+    assert sentence.startswith("Only 25 % of 2026.11.3's calls can be compared with 2026.11.2: forward · L40S")
+
+
+def test_healthy_says_nothing_worse_than():
+    sentence = said(judged([*BASE, *(instance(f"c{i}") for i in range(6))]))
+    assert sentence == "Nothing worse than 4 % in 1 h beside 2026.11.2."
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            [instance("c1")],
+            "2026.11.2 did not run beside 2026.11.3: versions are compared side by side. "
+            "Keep a baseline instance running on H100 beside it for an hour.",
+        ),
+        ([instance("b1")], "2026.11.3 has not reported a call yet."),
+        ([instance("b1"), instance("c1", p50=None)], "2026.11.3 and 2026.11.2 do not both report how long their calls take."),
+    ],
+)
+def test_not_enough_data_says_what_is_missing_and_the_next_step(rows: list, expected: str):
+    assert said(judged(rows)) == expected
+
+
+def test_what_cannot_be_seen_comes_with_the_cheapest_step():
+    sentence = said(judged([*BASE, instance("c1")], 30))
+    assert sentence == (
+        "A change under 21 % cannot be seen yet beside 2026.11.2; next look at 10:00. "
+        "2 more candidate instances on H100: smallest visible change 13 %."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(0.312, "31 %"), (0.0011, "0.11 %"), (-0.024, "\u22122.4 %"), (0.06, "6 %"), (0.0, "0 %"), (0.0296, "3 %"), (1.5, "150 %")],
+)
+def test_percentages_have_the_digits_that_mean_something(ratio: float, text: str):
+    assert percent(ratio).replace("\u00a0", " ") == text
+
+
+def test_durations_are_said_as_people_do():
+    assert [duration(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == ["0 min", "45 min", "1 h", "1 h 35 min"]
