@@ -76,8 +76,9 @@ def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Instance], now: date
 def _verdict_change(verdict: Verdict) -> Change:
     model = verdict.deployment.model
     kind = VerdictKind(verdict.kind).label if verdict.kind in VerdictKind.values else verdict.kind
-    text = f"became {kind}: {verdict.sentence}"
-    return Change(verdict.created_at, verdict.kind, f"{model.name} {verdict.deployment.version.name}", text, model.pk)
+    version = verdict.deployment.version.name
+    text = f"became {kind}: {verdict.sentence.removeprefix(f'Roll back {version}: ')}"
+    return Change(verdict.created_at, verdict.kind, f"{model.name} {version}", text, model.pk)
 
 
 def _deployed(one: Deployment, names: dict[int, str]) -> Change:

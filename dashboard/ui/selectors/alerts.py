@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q, QuerySet
 from django.http import Http404
 
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
@@ -33,7 +33,8 @@ def alert_rows(*, project: Project, open_only: bool) -> Sequence[Alert]:
     rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner")
     if open_only:
         rows = rows.exclude(state=AlertState.RESOLVED)
-    return list(rows.order_by(Q(state=AlertState.RESOLVED), "-opened_at")[:LISTED])
+    ended = ExpressionWrapper(Q(state=AlertState.RESOLVED), output_field=BooleanField())
+    return list(rows.annotate(ended=ended).order_by("ended", "-opened_at", "-pk")[:LISTED])
 
 
 def alert_counts(*, project: Project) -> dict[str, int]:

@@ -97,7 +97,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
 
 def _acknowledge(one: Alert, request: ProjectRequest, note: str) -> str:
     alert_acknowledge(alert=one, user=request.user, note=note, address=_address(request))
-    return "Acknowledged. It is yours now; nobody is reminded again."
+    return "Acknowledged. It is yours now."
 
 
 def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:

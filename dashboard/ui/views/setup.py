@@ -15,7 +15,7 @@ from dashboard.alerts.channels import CHANNELS
 from dashboard.alerts.models import Channel
 from dashboard.alerts.services import channel_create, channel_disable, channel_enable, channel_test
 from dashboard.projects.models import Role
-from dashboard.projects.selectors import for_project
+from dashboard.projects.selectors import for_project, member_role
 from dashboard.projects.services import key_create, key_revoke
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
@@ -111,7 +111,7 @@ def _page(request: ProjectRequest, *, made: str = "", channel_form: dict[str, st
         "channels": channels,
         "channels_etag": fragment_etag(channels),
         "kinds": [(kind, {"slack": "Slack", "webhook": "Webhook", "email": "E-mail"}.get(kind, kind)) for kind in CHANNELS],
-        "channel_list": list(for_project(Channel, request.project).order_by("created_at", "pk")),
+        "any_channel": "</li>" in channels,
         "channel_form": channel_form or {},
     }
     return uncached(render(request, "ui/setup/page.html", context, status=status))
@@ -122,4 +122,6 @@ def _arrival(request: ProjectRequest) -> str:
 
 
 def _channels(request: ProjectRequest) -> str:
-    return render_to_string("ui/setup/channels.html", {"channels": channels_with_last(project=request.project)})
+    role = member_role(request.user, request.project)
+    context = {"channels": channels_with_last(project=request.project), "project": request.project, "may_admin": role == Role.ADMIN}
+    return render_to_string("ui/setup/channels.html", context)
