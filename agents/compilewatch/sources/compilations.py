@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.caches import CacheCounters
@@ -63,7 +64,7 @@ class Compilations(Source):
         if self._bound:
             return self._answer
         self._recorder = recorder
-        self._latches = Latches.of(recorder)
+        self._latches = Latches.begin(recorder)
         self._utils = utils = sys.modules[self.module]
         self._caches = CacheCounters(getattr(utils, "counters", {}))
         self._breaks = BreakList(getattr(utils, "graph_break_reasons", []))
@@ -83,14 +84,12 @@ class Compilations(Source):
                 setattr(self._utils, name, previous)
 
     def _bind(self, utils: ModuleType, name: str, hook: Callable[[Any], None]) -> None:
-        previous = getattr(utils, name)
+        previous, guard = getattr(utils, name), Guard(self._recorder)
 
         def ours(*args: Any, **kwargs: Any) -> Any:
             if name in self._bound:
-                try:
+                with guard:
                     hook(args[0])
-                except Exception as error:  # noqa: BLE001 - torch would hand it to the job
-                    self._recorder.internal_error(error)
             return previous(*args, **kwargs)
 
         self._bound[name] = (ours, previous)
@@ -147,9 +146,9 @@ class Compilations(Source):
                 new_peak=self._new_peak(),
             )
         )
-        self._explain(record, frame, outcome, compiling)
         if kind == "first" and compile_id.endswith("/0"):
             self._latches.compiled_again(frame)
+        self._explain(record, frame, outcome, compiling)
 
     def _frame(self, compile_id: str, record: Any, compiling: Mapping[str, Any]) -> Frame:
         """The record's frame; backwards and autotunes name none and go by their forward's compile id."""

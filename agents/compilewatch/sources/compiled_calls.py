@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,10 @@ from compilewatch.sources import Answer, Source
 
 Hook = Callable[[bool], bool]
 _COLLECTIVES = "set_enable_guard_collectives"
+SETTLING_SECONDS = 20.0
+PERIOD_SECONDS, COUNTING_SECONDS = 10.0, 1.0
+"""After the first seconds lookups are counted one second in ten. The hook costs little, but an interrupt that Python happens to
+raise at its first instruction, which no handler covers, aborts the process: the less it is there, the less likely that is."""
 
 
 class CompiledCalls(Source):
@@ -27,6 +32,9 @@ class CompiledCalls(Source):
         self._hook: Hook | None = None
         self._previous: Hook | None = None
         self._switch: tuple[ModuleType, Any, Any] | None = None
+        self._started = 0.0
+        self._aside = False
+        self._answer: Answer = ("no", "not installed")
 
     def install(self, recorder: Recorder) -> Answer:
         if self._slot is not None:
@@ -35,13 +43,23 @@ class CompiledCalls(Source):
         eval_frame = getattr(sys.modules.get("torch._C._dynamo"), "eval_frame", None)
         self._slot = getattr(eval_frame, "set_guard_complete_hook", None)
         if self._slot is None:
-            self._answer: Answer = ("no", "this torch has no hook for the answer of a guard lookup")
+            self._answer = ("no", "this torch has no hook for the answer of a guard lookup")
             return self._answer
         self._watch_collectives()
-        if self._take_slot():
-            self._answer = ("yes", "")
-        else:
-            self._answer = ("no", "guard collectives are on and own torch's hook")
+        self._started = time.monotonic()
+        self._take_slot()
+        return self._answer
+
+    def poll(self, recorder: Recorder) -> Answer | None:
+        """Counts for a while, then lets torch run without the hook."""
+        if self._slot is None or self._aside:
+            return self._answer
+        since = time.monotonic() - self._started
+        if since < SETTLING_SECONDS or since % PERIOD_SECONDS < COUNTING_SECONDS:
+            if self._hook is None:
+                self._take_slot()
+        elif self._hook is not None:
+            self._leave_slot()
         return self._answer
 
     def uninstall(self) -> None:
@@ -53,16 +71,20 @@ class CompiledCalls(Source):
         self._leave_slot()
         self._slot = None
 
-    def _take_slot(self) -> bool:
+    def _take_slot(self) -> None:
         assert self._slot is not None
         previous = self._slot(None)
         if previous is not None and previous is getattr(sys.modules[self.module], "guard_collectives_hook", None):
             self._slot(previous)
-            return False
+            self._step_aside()
+            return
+        self._aside, self._answer = False, ("yes", "")
         self._previous, self._hook = previous, guard_hook(self._recorder, previous)
         self._slot(self._hook)
         self._recorder.count_lookups(True)
-        return True
+
+    def _step_aside(self) -> None:
+        self._aside, self._answer = True, ("no", "guard collectives are on and own torch's hook")
 
     def _leave_slot(self) -> None:
         if self._slot is None or self._hook is None:
@@ -81,10 +103,10 @@ class CompiledCalls(Source):
 
         @functools.wraps(original)
         def switch(enabled: bool) -> Any:
-            if enabled:
-                self._leave_slot()
+            self._leave_slot()
+            self._step_aside()
             result = original(enabled)
-            if not enabled and self._hook is None and self._slot is not None:
+            if not enabled and self._slot is not None:
                 self._take_slot()
             return result
 
@@ -93,19 +115,22 @@ class CompiledCalls(Source):
 
 
 def guard_hook(recorder: Recorder, previous: Hook | None) -> Hook:
-    """The hook torch calls with each lookup's answer; it runs inside the job's call, so it answers whatever happens."""
+    """The hook torch calls with each lookup's answer. Torch aborts the process on any exception that leaves it."""
 
     def hook(hit: bool) -> bool:
         if previous is not None:
             hit = previous(hit)
         try:
-            call = recorder.current.call
-        except AttributeError:
-            call = recorder.call()
-        if hit:
-            call.hits += 1
-        else:
-            call.misses += 1
+            try:
+                call = recorder.current.call
+            except AttributeError:
+                call = recorder.call()
+            if hit:
+                call.hits += 1
+            else:
+                call.misses += 1
+        except Exception as error:  # noqa: BLE001 - counted, and the call goes on
+            recorder.internal_error(error)
         return hit
 
     return hook

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
+from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.texts import normal
@@ -52,6 +53,7 @@ class _Handler(logging.Handler):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(logging.WARNING)
         self._recorder = recorder
+        self._guard = Guard(recorder)
         self._last = -1
         self._told = 0
 
@@ -60,7 +62,7 @@ class _Handler(logging.Handler):
         return told
 
     def emit(self, record: logging.LogRecord) -> None:
-        try:
+        with self._guard:
             text = record.getMessage()
             if _SIZES in text:
                 self._recorder.finding("cudagraph_skip", normal(text))
@@ -70,8 +72,6 @@ class _Handler(logging.Handler):
                     self._last = counted
                     self._told += 1
                     self._recorder.finding("cudagraph_skip", normal(text))
-        except Exception as error:  # noqa: BLE001 - the log is written inside the job's call
-            self._recorder.internal_error(error)
 
 
 def skips_counted() -> int:

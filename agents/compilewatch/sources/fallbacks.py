@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.texts import normal
@@ -42,16 +43,15 @@ class _Filter(logging.Filter):
     def __init__(self, recorder: Recorder, logger: logging.Logger) -> None:
         super().__init__()
         self._recorder = recorder
+        self._guard = Guard(recorder)
         self._logger = logger
         self._level = logger.level
         self._effective = logger.getEffectiveLevel()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        try:
+        with self._guard:
             if record.msg == _MESSAGE and isinstance(record.args, tuple):
                 self._recorder.finding("fallback", normal(f"no inductor kernel for {record.args[0]}"))
-        except Exception as error:  # noqa: BLE001 - the log is written inside the job's call
-            self._recorder.internal_error(error)
         return record.levelno >= self._effective
 
     def remove(self) -> None:

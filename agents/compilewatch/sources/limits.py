@@ -7,6 +7,7 @@ import re
 import weakref
 from typing import Any
 
+from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.places import Place, compiling_locals
@@ -26,6 +27,12 @@ class Latches:
         self._recorder = weakref.ref(recorder)
         self._causes: dict[Frame, str] = {}
         self._names: dict[str, Frame] = {}
+
+    @classmethod
+    def begin(cls, recorder: Recorder) -> Latches:
+        """Those of a recorder that starts anew."""
+        _LATCHES.pop(recorder, None)
+        return cls.of(recorder)
 
     @classmethod
     def of(cls, recorder: Recorder) -> Latches:
@@ -83,13 +90,12 @@ class _Handler(logging.Handler):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(logging.WARNING)
         self._recorder = recorder
+        self._guard = Guard(recorder)
 
     def emit(self, record: logging.LogRecord) -> None:
-        try:
+        with self._guard:
             if isinstance(record.msg, str) and record.msg.startswith(_LIMIT_MESSAGE) and isinstance(record.args, tuple):
                 self._limit(*record.args[:4])
-        except Exception as error:  # noqa: BLE001 - the log is written inside the job's call
-            self._recorder.internal_error(error)
 
     def _limit(self, limit_name: object, limit: Any, function: object, reason: object) -> None:
         compiling = compiling_locals()

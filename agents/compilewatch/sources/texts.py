@@ -13,7 +13,7 @@ from compilewatch.wire.report import MAX_REASON, MAX_TEXT
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 _LONG_NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w])")
 _PATH = re.compile(r"(?<![\w.:])/(?:[^\s'\"<>:,()\[\]]+/)+[^\s'\"<>:,()\[\]]*")
-_COMPILE_ID = re.compile(r"^(?:\[?!?\d+/)?\d+/\d+\]?(?:_\d+)?:\s*")
+_COMPILE_ID = re.compile(r"^\[?(?:!?\d+/)?\d+/\d+(?:_\d+)?\]?:\s*")
 _EXPECTED = re.compile(r"expected (\S+?), (actual|got) ([^\s,]+)")
 _SPACES = re.compile(r"\s+")
 _PACKAGE_FOLDERS = ("site-packages/", "dist-packages/")

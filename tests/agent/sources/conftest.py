@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from compilewatch.recorder import Recorder
+from compilewatch.recorder import RECORDER, Recorder
 from compilewatch.sources import SOURCES, Answer, Source, load
 from compilewatch.wire.report import Compile, Fact, Finding, Report
 
@@ -18,18 +18,17 @@ BOUND = (
     "torch._inductor.graph",
     "torch._inductor.cudagraph_utils",
 )
-HERE = "compilations limits fallbacks compiled_calls cuda_graphs".split()
+HERE = ("compilations", "limits", "fallbacks", "compiled_calls", "cuda_graphs")
 
 
 class Seen:
     """The sources of compile facts, installed, and what they recorded since the last look."""
 
-    def __init__(self) -> None:
-        self.recorder = Recorder()
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.recorder = recorder or Recorder()
         self.recorder.start()
         self.sources: list[Source] = [load(entry) for entry in SOURCES if entry.split(":")[0] in HERE]
         self.answers: dict[str, Answer] = {source.name: source.install(self.recorder) for source in self.sources}
-        self.reports: list[Report] = []
 
     def look(self) -> Report:
         """Closes the window; errors of the agent's own fail the test that caused them."""
@@ -67,6 +66,15 @@ def seen() -> Iterator[Seen]:
     watcher = Seen()
     yield watcher
     watcher.uninstall()
+
+
+@pytest.fixture
+def watching() -> Iterator[Seen]:
+    """The same with the process's own recorder, which `compilewatch.watch` writes to."""
+    watcher = Seen(RECORDER)
+    yield watcher
+    watcher.uninstall()
+    RECORDER.stop()
 
 
 def found(report: Report, kind: str) -> list[Finding]:

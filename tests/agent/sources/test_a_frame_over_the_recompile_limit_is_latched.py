@@ -6,6 +6,7 @@ import logging
 
 import pytest
 import torch
+
 from tests.agent.sources.conftest import Seen, latched
 
 

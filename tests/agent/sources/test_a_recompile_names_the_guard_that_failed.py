@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from tests.agent.sources.conftest import Seen, found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from tests.agent.sources.conftest import Seen, found
 
 FILE = "tests/agent/sources/test_graph_breaks_have_a_place.py"

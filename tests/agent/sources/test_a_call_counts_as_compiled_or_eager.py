@@ -1,0 +1,194 @@
+"""Each watched call is counted as what it was: compiled, partial, eager by a cause, or unknown."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import compilewatch
+import pytest
+import torch
+from compilewatch.sources import compiled_calls
+from compilewatch.sources.compiled_calls import guard_hook
+from compilewatch.wire.report import Region
+
+from tests.agent.sources.conftest import Seen
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def unsplittable(x: torch.Tensor) -> torch.Tensor:
+    try:
+        with torch.no_grad():
+            for _ in range(2):
+                torch._dynamo.graph_break()
+                x = x + 1
+        return x
+    finally:
+        pass
+
+
+def watched(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    wrapped: Callable[..., Any] = compilewatch.compile(function, backend="eager", **options)
+    return wrapped
+
+
+def one_region(seen: Seen) -> Region:
+    regions = seen.look().regions
+    total = Region("all", sum(region.calls for region in regions))
+    for region in regions:
+        total.compiled += region.compiled
+        total.partial += region.partial
+        total.unknown += region.unknown
+        total.sampled += region.sampled
+        for cause, count in region.eager_by.items():
+            total.eager_by[cause] = total.eager_by.get(cause, 0) + count
+    return total
+
+
+def test_calls_that_hit_their_guards_are_compiled(watching: Seen) -> None:
+    call = watched(doubled)
+    for _ in range(11):
+        call(torch.ones(3))
+    region = one_region(watching)
+    assert (region.calls, region.compiled, region.sampled) == (11, 10, 10)
+
+
+def test_one_graph_break_still_counts_a_call_once(watching: Seen) -> None:
+    call = watched(broken)
+    for _ in range(11):
+        call(torch.ones(3))
+    region = one_region(watching)
+    assert (region.calls, region.compiled, region.partial) == (11, 10, 0)
+
+
+def test_unseen_shapes_after_the_limit_are_eager_and_seen_ones_stay_compiled(watching: Seen) -> None:
+    call = watched(doubled, dynamic=False)
+    with torch._dynamo.config.patch(recompile_limit=3):
+        for length in (10, 11, 12, 13):
+            call(torch.ones(length))
+        watching.look()
+        for length in range(100, 120):
+            call(torch.ones(length))
+        for length in (10, 11, 12, 10, 11):
+            call(torch.ones(length))
+    region = one_region(watching)
+    assert region.eager_by == {"limit": 20}
+    assert (region.calls, region.compiled, region.unknown) == (25, 5, 0)
+
+
+def test_a_resumed_part_over_the_limit_makes_the_call_partial(watching: Seen) -> None:
+    def stepped(x: torch.Tensor, n: int) -> torch.Tensor:
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * n
+
+    call = watched(stepped, dynamic=False)
+    with torch._dynamo.config.patch(recompile_limit=2, specialize_int=True):
+        for n in (2, 3, 4):
+            call(torch.ones(3), n)
+        watching.look()
+        for n in (7, 8, 9):
+            call(torch.ones(3), n)
+    region = one_region(watching)
+    assert (region.calls, region.partial) == (3, 3)
+
+
+def test_a_frame_torch_skips_is_eager_by_skip(watching: Seen) -> None:
+    call = watched(unsplittable)
+    for _ in range(6):
+        call(torch.ones(3))
+    region = one_region(watching)
+    assert (region.calls, region.compiled) == (6, 0)
+    assert region.eager_by == {"skip": 5}
+
+
+def test_a_suppressed_error_makes_calls_eager_by_error(watching: Seen) -> None:
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        raise ValueError("no such device")
+
+    with torch._dynamo.config.patch(suppress_errors=True):
+        call = compilewatch.compile(doubled, backend=backend)
+        for _ in range(6):
+            call(torch.ones(3))
+    assert one_region(watching).eager_by == {"error": 5}
+
+
+def test_a_function_without_a_graph_is_unknown(watching: Seen) -> None:
+    call = watched(lambda x: x)
+    for _ in range(6):
+        call(torch.ones(3))
+    assert one_region(watching).unknown == 5
+
+
+def test_lookups_of_other_threads_are_not_this_calls(watching: Seen) -> None:
+    call = watched(doubled, dynamic=False)
+    with torch._dynamo.config.patch(recompile_limit=1):
+        call(torch.ones(3))
+        call(torch.ones(4))
+        watching.look()
+        threads = [threading.Thread(target=lambda n=n: [call(torch.ones(n)) for _ in range(200)]) for n in (3, 5, 3, 6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    region = one_region(watching)
+    assert (region.compiled, region.eager_by, region.partial) == (400, {"limit": 400}, 0)
+
+
+def test_after_settling_lookups_are_counted_for_a_part_of_the_time(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = next(source for source in watching.sources if source.name == "compiled_calls")
+    call = watched(doubled)
+    call(torch.ones(3))
+    watching.look()
+    now = compiled_calls.time.monotonic() + compiled_calls.SETTLING_SECONDS
+    for second in range(20):
+        monkeypatch.setattr(compiled_calls.time, "monotonic", lambda second=second: now + second + 0.5)
+        assert source.poll(watching.recorder) == ("yes", "")
+        call(torch.ones(3))
+    monkeypatch.undo()
+    region = one_region(watching)
+    assert (region.calls, region.sampled, region.compiled) == (20, 2, 2)
+
+
+def test_guard_collectives_own_the_hook_while_they_are_on(watching: Seen) -> None:
+    source = next(source for source in watching.sources if source.name == "compiled_calls")
+    assert torch.compiler.set_enable_guard_collectives(True) is False
+    assert watching.recorder.token == 0
+    assert source.poll(watching.recorder) == ("no", "guard collectives are on and own torch's hook")
+    assert torch.compiler.set_enable_guard_collectives(False) is True
+    assert watching.recorder.token != 0
+    assert source.poll(watching.recorder) == ("yes", "")
+
+
+def test_where_guard_collectives_are_on_already_the_hook_stays_theirs() -> None:
+    torch.compiler.set_enable_guard_collectives(True)
+    try:
+        seen = Seen()
+        assert seen.answers["compiled_calls"][0] == "no"
+        assert seen.recorder.token == 0
+        seen.uninstall()
+    finally:
+        assert torch.compiler.set_enable_guard_collectives(False) is True
+
+
+def test_the_previous_hooks_answer_is_torchs_answer(seen: Seen) -> None:
+    asked: list[bool] = []
+
+    def refuse(hit: bool) -> bool:
+        asked.append(hit)
+        return False
+
+    hook = guard_hook(seen.recorder, refuse)
+    assert hook(True) is False
+    assert asked == [True]
+    assert (seen.recorder.call().hits, seen.recorder.call().misses) == (0, 1)

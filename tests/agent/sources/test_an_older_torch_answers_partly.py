@@ -1,0 +1,76 @@
+"""A torch without one of the private names: the rest still works, and the capability says what is missing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch._dynamo.utils as utils
+from compilewatch.recorder import Recorder
+from compilewatch.sources.compilations import Compilations
+from compilewatch.sources.compiled_calls import CompiledCalls
+from compilewatch.wire.report import Compile
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def compiles_without(names: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[tuple[str, str], list[Compile]]:
+    originals = {name: getattr(utils, name) for name in names}
+    recorder, source = Recorder(), Compilations()
+    recorder.start()
+    for name in names:
+        monkeypatch.delattr(utils, name)
+    answer = source.install(recorder)
+    for name, value in originals.items():
+        monkeypatch.setattr(utils, name, value, raising=False)
+    compiled = torch.compile(doubled, backend="eager", dynamic=False)
+    compiled(torch.ones(2))
+    compiled(torch.ones(3))
+    source.uninstall()
+    assert recorder.internal_errors == 0, recorder.last_error
+    return answer, recorder.close(1, 0.0, 1.0).compiles
+
+
+def test_without_events_the_record_alone_gives_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, compiles = compiles_without(["record_chromium_event_internal"], monkeypatch)
+    assert answer == ("partly", "this torch has no record_chromium_event_internal")
+    assert [compile.kind for compile in compiles] == ["first", "recompile"]
+    assert {"total", "dynamo", "aot"} <= compiles[0].seconds.keys()
+    assert sum(compiles[0].seconds.values()) <= 2 * compiles[0].seconds["total"] + 1e-9
+
+
+def test_without_records_the_events_alone_tell_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, compiles = compiles_without(["log_compilation_event"], monkeypatch)
+    assert answer == ("partly", "this torch has no log_compilation_event")
+    assert [(compile.kind, compile.frame) for compile in compiles] == [("first", "doubled"), ("recompile", "doubled")]
+
+
+def test_without_counters_or_breaks_compilations_are_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, compiles = compiles_without(["counters", "graph_break_reasons"], monkeypatch)
+    assert answer == ("partly", "this torch has no counters, no graph_break_reasons")
+    assert [compile.cache for compile in compiles] == [{}, {}]
+
+
+def test_without_both_callbacks_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, compiles = compiles_without(["log_compilation_event", "record_chromium_event_internal"], monkeypatch)
+    assert answer[0] == "no"
+    assert compiles == []
+
+
+def test_without_a_guard_hook_calls_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, source = Recorder(), CompiledCalls()
+    monkeypatch.delattr(torch._C._dynamo.eval_frame, "set_guard_complete_hook")
+    assert source.install(recorder) == ("no", "this torch has no hook for the answer of a guard lookup")
+    assert recorder.token == 0
+    source.uninstall()
+
+
+def test_an_unknown_shape_of_record_is_read_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, source = Recorder(), Compilations()
+    recorder.start()
+    source.install(recorder)
+    utils.log_compilation_event(object())
+    source.uninstall()
+    (compile,) = recorder.close(1, 0.0, 1.0).compiles
+    assert (compile.kind, compile.outcome, compile.frame) == ("first", "ok", "")

@@ -1,0 +1,56 @@
+"""What a job may do to torch meanwhile: reset it, clear its counters, switch its records off, compile from many threads."""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+
+from tests.agent.sources.conftest import Seen, latched
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def test_cleared_counters_and_resets_lose_and_repeat_nothing(seen: Seen) -> None:
+    for _ in range(3):
+        torch.compile(doubled, backend="aot_eager")(torch.ones(3))
+        torch._dynamo.utils.counters.clear()
+        torch._dynamo.reset()
+        torch.compiler.reset()
+        torch._dynamo.utils.clear_compilation_metrics()
+    assert [compile.kind for compile in seen.compiles()] == ["first"] * 3
+
+
+def test_with_records_switched_off_the_events_tell_what_they_can(seen: Seen) -> None:
+    compiled = torch.compile(doubled, backend="eager", dynamic=False)
+    with torch._dynamo.config.patch(log_compilation_metrics=False, recompile_limit=2):
+        for length in (2, 3, 4):
+            compiled(torch.ones(length))
+    report = seen.look()
+    told = [(compile.kind, compile.outcome, compile.frame) for compile in report.compiles]
+    assert told == [("first", "ok", "doubled"), ("recompile", "ok", "doubled"), ("recompile", "skipped", "doubled")]
+    assert all(compile.seconds["total"] > 0 for compile in report.compiles)
+    assert len(latched(report)) == 1
+
+
+def test_threads_that_race_on_a_cold_function_are_told_as_a_race(seen: Seen) -> None:
+    compiled = torch.compile(doubled, backend="aot_eager")
+    together = threading.Barrier(8)
+
+    def call() -> None:
+        together.wait(30)
+        compiled(torch.ones(3))
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    report = seen.look()
+    assert report.compiles
+    assert seen.recorder.compiling() == []
+    races = [finding for finding in report.findings if finding.text.startswith("race: ")]
+    again = [compile for compile in report.compiles if compile.kind == "recompile"]
+    assert sum(race.count for race in races) == len(again)

@@ -1,0 +1,70 @@
+"""What leaves the process about the user's code: no source line, no address, no absolute path, no long number."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from compilewatch.sources.places import is_installed, user_place
+from compilewatch.sources.texts import break_reason, error_reason, guard_group, guard_reason, normal, short_path
+
+REASONS = {
+    "0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3": "tensor 'x' size mismatch at index 0. expected 2, actual 3",
+    "[0/1]: L['n'] == 3  # return x * n  # model.py:12 in forward": "L['n'] == 3",
+    "3/4: ___check_obj_id(L['self'], 140234567890)": "___check_obj_id(L['self'], #)",
+    "tensor dispatch key set mismatch at 0x7f3d4654ee10": "tensor dispatch key set mismatch at 0x*",
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), REASONS.items())
+def test_a_guards_text_is_the_guard_alone(reason: str, text: str) -> None:
+    assert guard_reason(reason) == text
+
+
+def test_guards_group_whatever_value_they_met() -> None:
+    texts = {guard_group(f"0/{n}: tensor 'x' size mismatch at index 0. expected {n}, actual {n + 1}") for n in range(9)}
+    assert texts == {"tensor 'x' size mismatch at index 0. expected *, actual *"}
+
+
+def test_a_break_is_its_first_line_and_its_explanation() -> None:
+    reason = "Unsupported call\n  Explanation: Dynamo does not trace `f`.\n  Hint: rewrite\n\n  Developer debug context: secret = 'x'\n"
+    assert break_reason(reason) == "Unsupported call. Explanation: Dynamo does not trace `f`."
+
+
+def test_an_error_ends_where_torch_quotes_the_users_code() -> None:
+    text = error_reason('backend failed\n\nfrom user code:\n  File "/home/someone/model.py", line 3, in f\n    return secret(x)')
+    assert text == "backend failed"
+
+
+def test_paths_are_cut_to_the_package_or_the_working_folder() -> None:
+    assert short_path("/opt/venv/lib/python3.11/site-packages/timm/layers/mlp.py") == "timm/layers/mlp.py"
+    assert short_path(str(Path.cwd() / "ranker" / "model.py")) == "ranker/model.py"
+    assert short_path("/srv/elsewhere/deep/model.py") == "model.py"
+    assert short_path(str(Path(tempfile.gettempdir()) / "tmpabc" / "cell.py")) == "<tmp>/cell.py"
+
+
+def test_paths_inside_a_text_are_cut_too() -> None:
+    assert normal("cannot open '/home/someone/private/data.bin' twice") == "cannot open 'data.bin' twice"
+
+
+def test_absurdly_long_texts_are_cut() -> None:
+    assert len(normal("x" * 5_000_000)) == 512
+    assert len(guard_reason("x" * 5_000_000)) == 2048
+
+
+def test_the_users_frame_is_the_first_outside_torch_and_installed_packages() -> None:
+    torch = sys.modules["torch"].__file__ or ""
+    frames = [
+        (torch, 1, "inside"),
+        ("/x/site-packages/transformers/modeling.py", 2, "layer"),
+        (str(Path.cwd() / "app.py"), 3, "main"),
+        ("z.py", 4, "z"),
+    ]
+    place = user_place(frames)
+    assert str(place) == "app.py:3 in main"
+
+
+def test_a_folder_that_is_called_torch_is_the_users_own() -> None:
+    assert not is_installed("/work/torch/model.py")
