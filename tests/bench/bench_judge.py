@@ -105,12 +105,9 @@ def print_cost() -> None:
     }
     for name, fleet in fleets.items():
         small, large = cost_of(PRODUCTION, fleet), cost_of(nine, fleet)
-        print(
-            f"cost, {name}, 2 buckets: {small * 1e6:.0f} us a minute and version as in production; with {METRICS} metrics {large * 1e6:.0f} us,"
-        )
-        print(
-            f"  {large / METRICS * 1e6:.1f} us a metric-minute; {VERSIONS} versions x {METRICS} metrics: {large * VERSIONS:.2f} s a minute"
-        )
+        each, whole = large / METRICS * 1e6, large * VERSIONS
+        print(f"cost, {name}, 2 buckets: {small * 1e6:.0f} us a minute and version with the metrics of production;")
+        print(f"  with {METRICS} metrics {each:.1f} us a metric-minute, {whole:.2f} s a minute for {VERSIONS} versions")
     rows = list(instance_minutes(Fleet(seed=1, candidates=2, minutes=360)))
     tracemalloc.start()
     comparison = Comparison(0)
