@@ -9,6 +9,8 @@ from typing import Any
 from dashboard.fleet.models import Instance
 
 LATEST = 400
+Configuration = tuple[int, dict[str, Any], dict[str, Any]]
+"""Version id, identity and components of one instance."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,7 @@ def version_instances(*, project_id: int, version_ids: Collection[int], environm
     return [_facts(row) for row in wanted[:LATEST]]
 
 
-def version_configurations(
-    *, project_id: int, version_ids: Collection[int], environment: str
-) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
+def version_configurations(*, project_id: int, version_ids: Collection[int], environment: str) -> list[Configuration]:
     """Version, identity and components of the instances seen last."""
     rows = Instance.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment).order_by(
         "-last_minute", "pk"

@@ -70,8 +70,8 @@ class InstancePoint(NamedTuple):
 
     instance_id: int
     series_id: int
-    latency: bytes | None
-    gpu: bytes | None
+    latency: bytes | memoryview[int] | None
+    gpu: bytes | memoryview[int] | None
 
 
 def series_outermost(*, project_id: int, version_ids: Collection[int], environment: str) -> dict[int, SeriesFacts]:
@@ -136,10 +136,7 @@ def process_points(*, project_id: int, environment: str, spans: Mapping[int, Spa
 def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
     """Latency per instance; only minutes know instances, so the span should be short."""
     rows = RegionMinute.objects.filter(_days([span]), project_id=project_id, series_id__in=series, **_between(span, hourly=False))
-    return [
-        InstancePoint(instance, one, *sketches)
-        for instance, one, *sketches in rows.values_list("instance_id", "series_id", "latency", "gpu")
-    ]
+    return [InstancePoint(*row) for row in rows.values_list("instance_id", "series_id", "latency", "gpu").iterator(chunk_size=2000)]
 
 
 def _calls(

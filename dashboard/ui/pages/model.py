@@ -59,7 +59,7 @@ class ModelPage:
 
     @property
     def not_drawn(self) -> int:
-        """Versions of the environment that the charts leave out."""
+        """Versions of the environment that the charts leave out: no report in the range, or more than six."""
         return len(self.facts.standing.latest) - len(self.facts.drawn)
 
 

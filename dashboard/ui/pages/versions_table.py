@@ -22,7 +22,6 @@ COLUMNS: tuple[Metric, ...] = (
     metrics.P99,
     metrics.EAGER,
     metrics.RECOMPILES,
-    metrics.ERRORS,
     metrics.CACHE,
     metrics.GPU_MEMORY,
 )

@@ -106,12 +106,12 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
     project, environment, hourly = model.project_id, standing.environment, asked.hourly
     span = Span(asked.window.first, asked.window.last)
     wanted = standing.listed
-    drawn = standing.drawn(wanted)
+    in_window = _inside(standing, wanted, span)
+    drawn = standing.drawn([id for id in wanted if id in in_window or id in standing.pair])
     series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
     regions = region_calls(project_id=project, series=series, span=span, hourly=hourly)
     region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
     series = {id: facts for id, facts in series.items() if facts.region == region}
-    in_window = _inside(standing, wanted, span)
     own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
     ids = [version.id for version in drawn]
     return ModelFacts(

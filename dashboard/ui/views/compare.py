@@ -1,11 +1,97 @@
-"""The Compare page."""
-from django.http import HttpResponse
+"""The Compare page: is B worse than A, by how much, how sure; and the same rows as JSON and CSV."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from dashboard.fleet.models import WatchedModel
 from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.pages.compare import ComparePage, compare_page
+from dashboard.ui.ranges import with_query
+from dashboard.ui.selectors.compare import Asked, compare_facts
+from dashboard.ui.selectors.model import Standing
+from dashboard.ui.views.model import model_or_404, whole_number
+
+RANGES = {"": ("Since deployment", None), "1h": ("1\u00a0h", 60), "6h": ("6\u00a0h", 360), "24h": ("24\u00a0h", 1440)}
 
 
 @project_page()
 def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
-    return HttpResponse("x")
+    """The page; where there are no two versions it says what is missing."""
+    model, standing, page = _read(request, model_id)
+    return render(request, "ui/compare.html", _context(request, model, standing, page))
 
 
-compare_json = compare_csv = compare
+@project_page()
+def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """Every row and what the charts draw."""
+    page = _page_or_404(request, model_id)
+    return JsonResponse({"rows": [asdict(row) for row in page.rows], **page.drawn()})
+
+
+@project_page()
+def compare_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """The evidence table."""
+    page = _page_or_404(request, model_id)
+    a, b = page.facts.pair
+    head = ["metric", "detail", a.name, b.name, "change", "interval", "label", "matched minutes", "strata agreeing"]
+    rows = [[r.title, r.detail, r.baseline, r.candidate, r.change, r.spread, r.label, r.matched, r.agreeing] for r in page.rows]
+    return csv_response([head, *rows], f"model-{model_id}-compare.csv")
+
+
+def _read(request: ProjectRequest, model_id: int) -> tuple[WatchedModel, Standing, ComparePage | None]:
+    query = request.GET
+    asked = Asked(
+        a=whole_number(query.get("a")),
+        b=whole_number(query.get("b")),
+        environment=query.get("env", ""),
+        region=query.get("region", ""),
+        minutes=RANGES.get(query.get("range", ""), RANGES[""])[1],
+    )
+    model = model_or_404(request, model_id)
+    standing, facts = compare_facts(model=model, asked=asked)
+    return model, standing, compare_page(facts, clock_asked=query.get("clock", "")) if facts else None
+
+
+def _page_or_404(request: ProjectRequest, model_id: int) -> ComparePage:
+    page = _read(request, model_id)[2]
+    if page is None:
+        raise Http404("There are no two versions to compare.")
+    return page
+
+
+def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, page: ComparePage | None) -> dict[str, Any]:
+    query = request.GET
+    context: dict[str, Any] = {
+        "model": model,
+        "standing": standing,
+        "page": page,
+        "query": query.urlencode(),
+        "choices": list(standing.latest.values()),
+    }
+    if page is None:
+        return context
+    facts = page.facts
+    a, b = facts.pair
+    chosen = query.get("range", "") if query.get("range", "") in RANGES else ""
+    alert = facts.b.alerts.exclude(state="resolved").order_by("-opened_at").first() if facts.verdict else None
+    return context | {
+        "facts": facts,
+        "verdict": facts.verdict,
+        "a": a,
+        "b": b,
+        "alert": alert,
+        "data": page.drawn(),
+        "several_strata": len(facts.series) > 2,
+        "ranges": [(words, with_query(query, range=key), key == chosen) for key, (words, _) in RANGES.items()],
+        "regions": [(name, with_query(query, region=name), name == facts.region) for name in facts.regions],
+        "clocks": [(words, with_query(query, clock=key), key == page.clock) for key, words in (("gpu", "GPU time"), ("wall", "Wall time"))],
+        "swap": with_query(query, a=str(b.pk), b=str(a.pk)),
+        "span_a": facts.spans[a.pk],
+        "span_b": facts.spans[b.pk],
+    }

@@ -100,15 +100,23 @@ def _context(request: HttpRequest, page: ModelPage) -> dict[str, Any]:
         "window": window,
         "data": _drawn(page),
         "tables": table_of(page, tables),
-        "ranges": [(name, with_query(query, range=name, until=""), name == key) for name in SPANS],
-        "environments": [(name, with_query(query, env=name, version=""), name == facts.standing.environment) for name in facts.standing.environments],
+        "ranges": [(_words(name), with_query(query, range=name, until=""), name == key) for name in SPANS],
+        "environments": [
+            (name, with_query(query, env=name, version=""), name == facts.standing.environment) for name in facts.standing.environments
+        ],
         "regions": [(name, with_query(query, region=name), name == facts.region) for name in facts.regions],
-        "clocks": [(words, with_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))],
+        "clocks": [
+            (words, with_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
+        ],
         "last_minute": last,
         "last_url": with_query(query, until=str(last + 1)) if last else "",
         "query": query.urlencode(),
-        "range_words": key.replace("h", "\u00a0h").replace("d", "\u00a0days"),
+        "range_words": _words(key),
         "held": window.last - facts.standing.verdict.since_minute
         if facts.standing.verdict and facts.standing.verdict.since_minute and "until" not in query
         else None,
     }
+
+
+def _words(span: str) -> str:
+    return f"{span[:-1]}\u00a0{span[-1]}"

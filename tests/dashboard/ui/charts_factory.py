@@ -8,9 +8,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from compilewatch.wire.sketch import Sketch
+
 from dashboard.common import clock
 from dashboard.fleet.models import (
     ColdStart,
@@ -199,14 +201,13 @@ def _stratum(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes: l
 def _calls(made: Made, series: Series, plan: Plan, instances: list[Instance], minutes: list[int]) -> None:
     noise = random.Random(f"{plan.name} {series.pk} {series.bucket}")
     hosts = {instance.pk: math.exp(noise.gauss(0, 0.02)) for instance in instances}
-    draws = [[noise.lognormvariate(0, 0.25) for _ in range(plan.calls)] for _ in range(5)]
     hours: dict[int, tuple[Sketch, int]] = {}
     by_minute, by_instance = [], []
     for minute in minutes:
         whole = Sketch()
         for instance in instances:
             level = plan.p50 * hosts[instance.pk] * (1 + 0.02 * math.sin(minute / 40))
-            sketch = Sketch.of(level * draw for draw in draws[noise.randrange(5)])
+            sketch = _sketch(round(math.log(level), 2), plan.calls, noise.randrange(5))
             whole.merge(sketch)
             columns = _columns(plan, sketch)
             by_instance.append(
@@ -224,6 +225,12 @@ def _calls(made: Made, series: Series, plan: Plan, instances: list[Instance], mi
         VersionHour(project_id=made.project.pk, day=hour // 24, series_id=series.pk, hour=hour, **_columns(plan, sketch))
         for hour, (sketch, _) in hours.items()
     )
+
+
+@cache
+def _sketch(level: float, calls: int, draw: int) -> Sketch:
+    noise = random.Random(draw)
+    return Sketch.of(math.exp(level) * noise.lognormvariate(0, 0.25) for _ in range(calls))
 
 
 def _columns(plan: Plan, sketch: Sketch) -> dict[str, Any]:

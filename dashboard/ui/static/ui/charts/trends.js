@@ -20,10 +20,13 @@ function dataset(line) {
   return { ...common, data: line.values.map((value, i) => ({ x: middle(i), y: value })), pointRadius: 0 };
 }
 
-// A value with a gap on both sides would be a line of no length; it is drawn as its version's shape instead.
+// One or two values between gaps would be a line too short to see; they are drawn as their version's shape as well.
 function alone(points, i) {
   const known = (j) => points[j] !== undefined && points[j].y !== null;
-  return known(i) && !known(i - 1) && !known(i + 1);
+  let run = 0;
+  for (let j = i; known(j); j -= 1) run += 1;
+  for (let j = i + 1; known(j) && run <= 2; j += 1) run += 1;
+  return known(i) && run <= 2;
 }
 
 const shapes = {

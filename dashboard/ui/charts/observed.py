@@ -1,0 +1,61 @@
+"""Two versions side by side without a judge: what was observed, and no claim about it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from statistics import median
+
+from dashboard.ui.charts import metrics
+from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow
+from dashboard.ui.charts.metrics import Metric
+from dashboard.ui.charts.rows import StartRow
+from dashboard.ui.charts.tally import Calls, Clock, Processes
+
+Side = tuple[Calls | None, Processes | None]
+DETAILS = {
+    "traffic": "calls/s per instance",
+    "compile": "per instance",
+    "recompiles": "per hour and instance",
+    "eager": "share of calls",
+    "errors": "share of calls",
+}
+SHOWN: tuple[Metric, ...] = tuple(metric for metric in metrics.TRENDS if metric is not metrics.COLD_START)
+
+
+def observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Container[str]) -> list[EvidenceRow]:
+    """A row for each metric that the judge did not speak about and that at least one side has."""
+    rows = []
+    for metric in SHOWN:
+        base, cand = metric.read(*baseline), metric.read(*candidate)
+        if metric.key in judged or (base is None and cand is None):
+            continue
+        detail = ("GPU time" if clock == "gpu" else "wall time") if metric.kind == "duration" else DETAILS.get(metric.key, metric.unit)
+        rows.append(_row(metric, detail, base, cand))
+    return rows
+
+
+def cold_start_row(starts: Sequence[StartRow], baseline: int, candidate: int) -> list[EvidenceRow]:
+    """The median start of both sides, where somebody started."""
+    base, cand = (
+        [start.cold_start for start in starts if start.version_id == version and start.cold_start is not None]
+        for version in (baseline, candidate)
+    )
+    if not base and not cand:
+        return []
+    row = _row(metrics.COLD_START, "median start", median(base) if base else None, median(cand) if cand else None)
+    return [row]
+
+
+def _row(metric: Metric, detail: str, base: float | None, cand: float | None) -> EvidenceRow:
+    return EvidenceRow(
+        key=metric.key,
+        title=metric.title,
+        detail=detail,
+        baseline=metrics.figure(metric, base),
+        candidate=metrics.figure(metric, cand),
+        change=metrics.difference(metric, cand, base) or "–",
+        spread="",
+        label=NOT_JUDGED,
+        judged=False,
+        tone="open",
+    )

@@ -1,0 +1,190 @@
+"""What the Compare page says, from the facts it read: with a verdict its evidence, without one what was observed and no claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compilewatch.wire.sketch import Sketch
+
+from dashboard.ui import words
+from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
+from dashboard.ui.charts.evidence import EvidenceRow, Raw, evidence_rows, number
+from dashboard.ui.charts.observed import cold_start_row, observed_rows
+from dashboard.ui.charts.strips import Point, Strip, place_name, points_from_evidence, strip_built
+from dashboard.ui.charts.tally import Calls, Clock, Processes, clock_shared
+from dashboard.ui.pages.configuration import Configured, configuration_compared
+from dashboard.ui.pages.findings_board import Column, findings_columns
+from dashboard.ui.selectors.compare import CompareFacts
+
+WHY = {
+    "no_baseline_in_stratum": "no baseline on the same GPU type, mode and world size",
+    "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
+    "too_few_calls": "too few calls to compare",
+    "after_the_baseline_ended": "came after the baseline had ended",
+}
+
+
+@dataclass(frozen=True)
+class NotCompared:
+    """Something that stands beside nothing, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass
+class ComparePage:
+    """Everything the template shows."""
+
+    facts: CompareFacts
+    clock: Clock
+    gpu_known: bool
+    rows: list[EvidenceRow]
+    strip: Strip
+    strip_note: str
+    panels: list[Panel]
+    panels_left_out: list[str]
+    columns: list[Column]
+    configured: Configured
+    not_compared: list[NotCompared]
+    notes: list[str]
+    about: list[str]
+
+    def drawn(self) -> dict[str, Any]:
+        """What the browser draws."""
+        a, b = self.facts.pair
+        return {
+            "names": {"baseline": a.name, "candidate": b.name},
+            "intervals": [
+                {
+                    "title": row.title,
+                    "detail": row.detail,
+                    "note": row.note,
+                    "tone": row.tone,
+                    "interval": asdict(row.interval) if row.interval else None,
+                }
+                for row in self.rows
+            ],
+            "strip": self.strip.as_json(),
+            "panels": panels_json(self.panels),
+        }
+
+    @property
+    def conclusion(self) -> str:
+        """What the interval plot says in a sentence."""
+        judged = [f"{row.title} {row.change} ({row.spread}), {row.label}" for row in self.rows if row.judged]
+        return "Changes with their intervals, right is worse. " + ("; ".join(judged) + "." if judged else "Nothing is judged.")
+
+
+def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
+    """Puts the page together."""
+    a, b = facts.pair
+    evidence: Raw = facts.verdict.evidence if facts.verdict else {}
+    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else clock_shared(facts.calls)
+    rows = evidence_rows(evidence, verdict=facts.verdict.kind if facts.verdict else "")
+    said = {row.trend for row in rows}
+    sides = [_side(facts, version.pk, chosen) for version in (a, b)]
+    rows += observed_rows(sides[0], sides[1], clock=chosen, judged=said) + cold_start_row(facts.instances, a.pk, b.pk)
+    panels, left_out = panels_built(cells_merged(facts.calls, chosen), _strata(facts), a.pk, b.pk)
+    strip, note = _strip(facts, evidence, chosen)
+    return ComparePage(
+        facts=facts,
+        clock=chosen,
+        gpu_known=any(row.gpu_count for row in facts.calls),
+        rows=rows,
+        strip=strip,
+        strip_note=note,
+        panels=panels,
+        panels_left_out=left_out,
+        columns=findings_columns(facts.findings, judged=(b.pk, b.name), baseline=(a.pk, a.name)),
+        configured=configuration_compared(facts.configurations, a.pk, b.pk),
+        not_compared=_not_compared(evidence, rows, facts),
+        notes=_notes(evidence),
+        about=_about(evidence, rows),
+    )
+
+
+def _side(facts: CompareFacts, version: int, chosen: Clock) -> tuple[Calls | None, Processes | None]:
+    calls, processes = Calls(), Processes()
+    for row in facts.calls:
+        if row.version_id == version:
+            calls.add(row, chosen)
+    for point in facts.processes:
+        if point.version_id == version:
+            processes.add(point)
+    return calls if calls.calls else None, processes if processes.covered else None
+
+
+def _strata(facts: CompareFacts) -> dict[int, str]:
+    return {series.stratum_id: series.stratum for series in facts.series.values()}
+
+
+def _strip(facts: CompareFacts, evidence: Raw, chosen: Clock) -> tuple[Strip, str]:
+    """The judge's dots of the level it judged; without a verdict the newest hour of every instance."""
+    for name, title in (("gpu_p50", "p50, GPU time"), ("p50", "p50, wall time")):
+        for row in evidence.get("evidence") or []:
+            points = points_from_evidence(row) if isinstance(row, Mapping) and row.get("metric") == name else []
+            if points:
+                return strip_built(title, points), "the level that was judged, in matched minutes"
+    title = "p50, GPU time" if chosen == "gpu" else "p50, wall time"
+    return strip_built(title, _observed_points(facts, chosen)), "observed in the newest hour of both, not judged"
+
+
+def _observed_points(facts: CompareFacts, chosen: Clock) -> list[Point]:
+    names = {instance.id: instance for instance in facts.instances}
+    merged: dict[tuple[int, int], Sketch] = {}
+    for row in facts.points:
+        packed = row.gpu if chosen == "gpu" else row.latency
+        if packed:
+            merged.setdefault((row.instance_id, row.series_id), Sketch()).merge(Sketch.unpack(packed))
+    points = []
+    for (instance_id, series_id), sketch in merged.items():
+        series, instance, value = facts.series[series_id], names.get(instance_id), sketch.quantile(0.5)
+        if instance and value is not None:
+            arm = "baseline" if series.version_id == facts.a.version_id else "candidate"
+            points.append(Point(instance.name, arm, place_name(series.stratum, series.bucket), value, sketch.count))
+    return points
+
+
+def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareFacts) -> list[NotCompared]:
+    found = []
+    for entry in evidence.get("not_compared") or []:
+        if isinstance(entry, Mapping):
+            share, why = number(entry, "share"), str(entry.get("why") or "")
+            size = f"; {words.percent(share)} of calls" if share is not None else ""
+            found.append(NotCompared(str(entry.get("what") or "some calls"), WHY.get(why, why.replace("_", " ")) + size))
+    observed = [row.title for row in rows if not row.judged]
+    if observed:
+        found.append(
+            NotCompared(
+                ", ".join(observed), "shown but not judged: plain differences, with every shift of shapes, machines and load in them"
+            )
+        )
+    if facts.verdict:
+        found.append(NotCompared("First 5 min of each instance", "warming up; not in the judged rows"))
+    return found
+
+
+def _notes(evidence: Raw) -> list[str]:
+    """A shifted mix apart from the change within it."""
+    notes = []
+    for shift in evidence.get("mix_shift") or []:
+        change = number(shift, "change") if isinstance(shift, Mapping) else None
+        if change is not None and abs(change) >= 0.001:
+            where, level = shift.get("region", "the region"), shift.get("metric", "the level")
+            notes.append(f"Shape mix of {where}: worth {words.change(change)} of {level}, already taken out")
+    return notes
+
+
+def _about(evidence: Raw, rows: list[EvidenceRow]) -> list[str]:
+    """The small facts beside the badge."""
+    worse = sum(row.red for row in rows)
+    said = [f"{words.plural(worse, 'hard metric')} regressed"] if worse else []
+    minutes, share = evidence.get("compared_minutes"), number(evidence, "comparable_share")
+    if isinstance(minutes, int) and minutes:
+        said.append(f"{words.number(minutes)} matched minutes")
+    if share is not None:
+        said.append(f"{words.percent(share)} of calls compared")
+    return said

@@ -1,0 +1,57 @@
+// Distributions laid over each other: steps as wide as the bins that were counted, nothing smoothed, the baseline first.
+
+import { colour, css } from "./theme.js";
+import { draw, inert } from "./plot.js";
+import { figure } from "./axis.js";
+
+const SIDES = { baseline: [1, "square", 0.16], candidate: [2, "circle", 0.14] };
+const NICE = [1, 2, 5];
+
+function faded(ink, share) {
+  const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(ink);
+  return hex ? `rgba(${hex.slice(1).map((part) => parseInt(part, 16)).join(",")},${share})` : ink;
+}
+
+function curve(one, unit) {
+  const [slot, , share] = SIDES[one.role];
+  const ink = colour(slot);
+  const x = one.edges.flatMap((edge, i) => (i === 0 || i === one.edges.length - 1 ? [edge] : [edge, edge]));
+  const y = one.shares.flatMap((value) => [value, value]);
+  return {
+    type: "scatter", mode: "lines", x, y, line: { color: ink, width: 1.75, shape: "linear" }, fill: "tozeroy", fillcolor: faded(ink, share),
+    hoverinfo: "text", text: inert(`${one.role}: p50 ${figure(one.p50)} ${unit}, p99 ${figure(one.p99)} ${unit}, ${one.count.toLocaleString("en")} calls`),
+  };
+}
+
+function medians(curves) {
+  return curves.map((one) => {
+    const [slot, symbol] = SIDES[one.role];
+    return {
+      type: "scatter", mode: "markers", x: [one.p50], y: [0], hoverinfo: "skip", cliponaxis: false,
+      marker: { symbol, size: 7, color: colour(slot), line: { width: 1, color: css("--surface") } },
+    };
+  });
+}
+
+function ticks(low, high) {
+  const all = [];
+  for (let power = -4; power < 9; power += 1) for (const step of NICE) all.push(step * 10 ** power);
+  const inside = all.filter((tick) => tick >= low && tick <= high);
+  return inside.length > 6 ? inside.filter((_, i) => i % 2 === 0) : inside;
+}
+
+export function density(element, panel) {
+  // The outermost calls are kept in the numbers; the drawing ends where the bins hold under one call in a thousand.
+  const visible = panel.curves.flatMap((one) => one.edges.filter((_, i) => (one.shares[Math.min(i, one.shares.length - 1)] || 0) >= 0.001));
+  const low = Math.min(...visible) / 1.05;
+  const high = Math.max(...visible) * 1.05;
+  const shown = ticks(low, high);
+  return draw(element, [...panel.curves.map((one) => curve(one, panel.unit)), ...medians(panel.curves)], {
+    height: 112, margin: { t: 6, r: 10, b: 22, l: 10 },
+    xaxis: {
+      type: "log", range: [Math.log10(low), Math.log10(high)], tickvals: shown,
+      ticktext: shown.map((tick, i) => figure(tick) + (i === shown.length - 1 ? ` ${panel.unit}` : "")),
+    },
+    yaxis: { rangemode: "tozero", showticklabels: false, showgrid: false, zeroline: true, zerolinecolor: css("--axis") },
+  });
+}
