@@ -69,16 +69,16 @@ def print_verdicts(deployments: int, minutes: int) -> None:
         for layout, candidates in (("1 v 3+3", 1), ("2 v 3+3", 2)):
             base = Fleet(minutes=minutes, candidates=candidates)
             seeds = range(910_000 + 10_000 * candidates, 910_000 + 10_000 * candidates + deployments)
-            print_row(f"healthy, {layout}", lambda seed, base=base: replace(base, seed=seed), seeds, settings)  # type: ignore[misc]
+            print_row(f"healthy, {layout}", lambda seed, base=base: replace(base, seed=seed), seeds, settings)
             for size in (0.1, 0.2, 0.5):
                 slow = replace(base, fault="slow", size=size)
                 few = range(seeds.start + 5000, seeds.start + 5000 + max(10, deployments // 3))
-                print_row(f"p50 +{size:.0%}, {layout}", lambda seed, slow=slow: replace(slow, seed=seed), few, settings)  # type: ignore[misc]
+                print_row(f"p50 +{size:.0%}, {layout}", lambda seed, slow=slow: replace(slow, seed=seed), few, settings)
         for name, changes in CONFOUNDERS.items():
-            confounded = replace(Fleet(minutes=minutes, candidates=2), **changes)  # type: ignore[arg-type]
+            confounded = replace(Fleet(minutes=minutes, candidates=2), **changes)
             few = range(950_000, 950_000 + max(10, deployments // 3))
             if name != "same":
-                print_row(f"healthy, {name}", lambda seed, made=confounded: replace(made, seed=seed), few, settings)  # type: ignore[misc]
+                print_row(f"healthy, {name}", lambda seed, made=confounded: replace(made, seed=seed), few, settings)
 
 
 def cost_of(settings: Settings, fleet: Fleet, repeats: int = 7) -> float:

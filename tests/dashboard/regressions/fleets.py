@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.regressions.judge import InstanceMinute, Settings
 from dashboard.regressions.judge.settings import EAGER, GPU_P50, P50
 
-# Variance between healthy simulated instances after so many matched minutes, as learned on other seeds than any test uses.
+# Variance between healthy simulated instances after so many matched minutes, as a fleet would have learned it.
 LEARNED_VARIANCE = (
     (10, 0.00270),
     (20, 0.00289),
