@@ -18,7 +18,7 @@ Block = dict[str, Any]
 
 HEADER, SENTENCE, CAUSE, FIELD, NOTE, FALLBACK, BUTTON_URL = 150, 700, 400, 200, 200, 500, 3000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_MENTION = re.compile(r"<([!@#])|@(?=(?:channel|here|everyone)\b)", re.IGNORECASE)
+_MENTION = re.compile(r"<([!@#])|@(?=(?:channel|here|everyone))", re.IGNORECASE)
 _VERDICTS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
 
 
@@ -99,7 +99,8 @@ def _notes(message: Message) -> list[str]:
         if alert["resolved_at"]:
             notes.append(f"over {_moment(alert['resolved_at'])}: {_outcome(alert['outcome'])}")
         if facts["covers"]:
-            notes.append(f"stands for {len(facts['covers'])} earlier messages that were not delivered")
+            count = len(facts["covers"])
+            notes.append(f"stands for {count} earlier message{'s' if count > 1 else ''} that could not be delivered")
     elif facts["since"]:
         notes.append(f"since {_moment(facts['since'])}")
     if facts["simulated"]:

@@ -1,0 +1,87 @@
+"""A model with versions that are deployed and judged: verdicts come in through the judge's own service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.projects.models import Project
+from dashboard.regressions.models import Verdict
+from dashboard.regressions.services import Judgement, verdict_write
+
+START = 1_795_000_000.0
+
+
+class Time:
+    """The clock of a test; it stands still until told to go on."""
+
+    def __init__(self) -> None:
+        self.seconds = START
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def go(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def evidence_row(metric: str = "p50", **other: Any) -> dict[str, Any]:
+    """One row as the judge writes it."""
+    row = {
+        "metric": metric,
+        "region": "forward",
+        "unit": "s",
+        "label": "REGRESSED",
+        "judged": True,
+        "drives": True,
+        "baseline": 0.0140,
+        "candidate": 0.0183,
+        "change": 0.31,
+        "low": 0.24,
+        "high": 0.38,
+        "worse": 1,
+        "baseline_instances": 6,
+        "candidate_instances": 6,
+        "affected_instances": 6,
+        "affected_share": 1.0,
+    }
+    return {**row, **other}
+
+
+@dataclass
+class Fleet:
+    """Deploys versions of one model and says verdicts about them."""
+
+    project: Project
+    model: WatchedModel
+
+    def deploy(self, name: str, environment: str = "prod") -> Deployment:
+        now, minute = clock.now(), clock.minute_of(clock.unix())
+        version, _ = ModelVersion.objects.get_or_create(
+            project=self.project, model=self.model, name=name, defaults={"first_seen_at": now, "last_seen_at": now}
+        )
+        return Deployment.objects.create(
+            project=self.project, model=self.model, version=version, environment=environment, started_minute=minute, last_minute=minute
+        )
+
+    def say(self, deployment: Deployment, kind: str, sentence: str = "", baseline: Deployment | None = None, **other: Any) -> Verdict:
+        said = sentence or f"{deployment.version.name} is {kind}."
+        rows = {"evidence": other.get("rows", [evidence_row()])}
+        minute = clock.minute_of(clock.unix())
+        judgement = Judgement(kind, said, other.get("cause", ""), rows, minute - 10)
+        with write_transaction():
+            verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=minute)
+        return Verdict.objects.get(deployment=deployment, current=True)
+
+    def end(self, deployment: Deployment) -> None:
+        Deployment.objects.filter(pk=deployment.pk).update(ended_minute=clock.minute_of(clock.unix()))
+
+
+def fleet_make(project: Project, name: str = "ranker", *, simulated: bool = False) -> Fleet:
+    """A model without versions."""
+    now = clock.now()
+    model = WatchedModel.objects.create(project=project, name=name, first_seen_at=now, last_seen_at=now, simulated=simulated)
+    return Fleet(project, model)

@@ -1,0 +1,158 @@
+"""Workers that die at any point and workers that meet: exactly one alert, nothing lost, at most one double and it has the same id."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+
+from dashboard.accounts.models import User
+from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryAttempt
+from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment
+from dashboard.projects.models import Project
+from tests.dashboard.alerts.fleet import Fleet, Time
+from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.environment import DATA
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def hook(project: Project, slack: StandIn, time: Time) -> Channel:
+    """A webhook, which names its message in a header."""
+    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+
+
+@pytest.fixture
+def regressed(fleet: Fleet, new: Deployment) -> Iterator[Deployment]:
+    fleet.say(new, "roll_back")
+    yield new
+    connection.close()
+
+
+def worker(point: str, slack: StandIn) -> subprocess.Popen[bytes]:
+    here = connection.settings_dict
+    if connection.vendor == "sqlite":
+        url = f"sqlite://{here['NAME']}"
+    else:
+        url = f"postgresql://{here['USER']}@{here['HOST']}:{here['PORT']}/{here['NAME']}"
+    wanted = {"DATABASE_URL": url, "DATA": str(DATA), "OUTBOUND_ALLOW": f"127.0.0.1:{slack.port}"}
+    environ = {**os.environ, **{f"COMPILEWATCH_{name}": value for name, value in wanted.items()}}
+    command = [sys.executable, "-m", "tests.dashboard.alerts.worker", point, str(clock.unix())]
+    return subprocess.Popen(command, env={**environ, "PYTHONPATH": ".:agents"}, cwd=django_settings.REPOSITORY)
+
+
+def crash(point: str, slack: StandIn) -> None:
+    assert worker(point, slack).wait(timeout=120) == 9
+
+
+def afterwards(time: Time) -> None:
+    """What the next workers do: sweeps and sends until a lease and the first waits are over."""
+    for _ in range(4):
+        alerts_sweep()
+        deliveries_send()
+        time.go(31)
+
+
+@pytest.mark.parametrize(("point", "messages"), [("opening", 1), ("leased", 1), ("sent", 2), ("marking", 2), ("marked", 1)])
+def test_a_worker_that_dies_loses_nothing(
+    point: str, messages: int, regressed: Deployment, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    crash(point, slack)
+    afterwards(time)
+    assert Alert.objects.count() == 1
+    delivery = Delivery.objects.get()
+    assert delivery.state == "delivered"
+    assert [headers["webhook-id"] for headers in slack.headers] == [delivery.message_id] * messages
+    assert list(AlertEvent.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "delivered"]
+    unended = DeliveryAttempt.objects.filter(ended_at=None).count()
+    assert unended == (1 if point in ("leased", "sent", "marking") else 0)
+
+
+def test_a_lease_keeps_others_away_until_it_ends(regressed: Deployment, hook: Channel, slack: StandIn, time: Time) -> None:
+    crash("leased", slack)
+    time.go(59)
+    assert deliveries_send() == 0
+    time.go(2)
+    assert deliveries_send() == 1
+
+
+def test_a_resolution_waits_for_a_message_that_is_under_way(
+    regressed: Deployment, fleet: Fleet, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    crash("sent", slack)
+    fleet.say(regressed, "healthy")
+    afterwards(time)
+    types = [message["type"] for message in slack.messages]
+    assert types == ["alert.opened", "alert.opened", "alert.resolved"]
+
+
+def test_processes_that_meet_make_one_alert_and_one_message(
+    fleet: Fleet, old: Deployment, regressed: Deployment, hook: Channel, slack: StandIn
+) -> None:
+    fleet.say(old, "roll_back")
+    workers = [worker("never", slack) for _ in range(3)]
+    assert [process.wait(timeout=120) for process in workers] == [0, 0, 0]
+    assert sorted(Alert.objects.values_list("number", flat=True)) == [1, 2]
+    assert sorted(headers["webhook-id"] for headers in slack.headers) == sorted(Delivery.objects.values_list("message_id", flat=True))
+    assert len(slack.headers) == 2
+
+
+def test_threads_that_meet_deliver_every_message_once_and_in_order(
+    project: Project, regressed: Deployment, hook: Channel, slack: StandIn, user: User
+) -> None:
+    other = channel_create(project=project, kind="webhook", name="cd", address=slack.url, actor_name="tests")
+    for _ in range(10):
+        for channel in (hook, other):
+            channel_test(channel=channel)
+    gate = threading.Barrier(4)
+
+    def work() -> None:
+        try:
+            gate.wait()
+            for _ in range(30):
+                alerts_sweep()
+                deliveries_send()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for _ in range(4)]:
+            done.result()
+    deliveries_send()
+    assert Alert.objects.count() == 1
+    assert set(Delivery.objects.values_list("state", "attempts")) == {("delivered", 1)}
+    received = [headers["webhook-id"] for headers in slack.headers]
+    for channel in (hook, other):
+        ids = list(Delivery.objects.filter(channel=channel).order_by("pk").values_list("message_id", flat=True))
+        assert [one for one in received if one in set(ids)] == ids
+    assert len(received) == Delivery.objects.count() == 22
+
+
+def test_people_and_sweeps_do_not_overwrite_each_other(fleet: Fleet, regressed: Deployment, user: User, time: Time) -> None:
+    alerts_sweep()
+    alert = Alert.objects.get()
+    gate = threading.Barrier(2)
+
+    def acknowledge() -> None:
+        gate.wait()
+        alert_acknowledge(alert=alert, user=user)
+        connection.close()
+
+    thread = threading.Thread(target=acknowledge)
+    fleet.say(regressed, "watch")
+    thread.start()
+    gate.wait()
+    alerts_sweep()
+    thread.join()
+    alert.refresh_from_db()
+    assert (alert.state, alert.severity, alert.owner) == ("acknowledged", "watch", user)

@@ -1,0 +1,203 @@
+"""A message that was not taken is tried again on a schedule, in order, until it is delivered or given up where everyone sees it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.accounts.models import AuditEntry, User
+from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt
+from dashboard.alerts.selectors import deliveries_given_up
+from dashboard.alerts.services import (
+    alerts_sweep,
+    channel_create,
+    channel_disable,
+    channel_enable,
+    channel_test,
+    deliveries_send,
+    delivery_replay,
+)
+from dashboard.alerts.services.outbox import SCHEDULE, retry_delay
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment
+from dashboard.projects.models import Project
+from tests.dashboard.alerts.fleet import Fleet, Time
+from tests.dashboard.alerts.slack_stand_in import StandIn
+
+pytestmark = pytest.mark.django_db
+
+
+def wait_of(delivery: Delivery) -> float:
+    delivery.refresh_from_db()
+    return (delivery.next_attempt_at - clock.now()).total_seconds()
+
+
+def test_ten_tries_over_four_days_then_given_up(channel: Channel, slack: StandIn, time: Time) -> None:
+    slack.always = (500, "oops", {})
+    delivery = channel_test(channel=channel)
+    waits = []
+    for _ in range(9):
+        deliveries_send()
+        waits.append(wait_of(delivery))
+        assert (delivery.state, delivery.last_status) == ("waiting", 500)
+        time.go(waits[-1])
+    deliveries_send()
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts, len(slack.bodies)) == ("dead", 10, 10)
+    assert all(0.8 * planned <= wait <= 1.2 * planned for wait, planned in zip(waits, SCHEDULE[1:], strict=True))
+    assert list(deliveries_given_up(project=channel.project)) == [delivery]
+    time.go(10 * 86400)
+    assert (deliveries_send(), len(slack.bodies)) == (0, 10)
+
+
+def test_nothing_is_sent_before_its_time(channel: Channel, slack: StandIn, time: Time) -> None:
+    slack.answers = [(500, "oops", {})]
+    delivery = channel_test(channel=channel)
+    deliveries_send()
+    time.go(wait_of(delivery) - 0.1)
+    assert (deliveries_send(), len(slack.bodies)) == (0, 1)
+    time.go(0.2)
+    assert (deliveries_send(), len(slack.bodies)) == (1, 2)
+
+
+def test_the_waits_of_a_storm_are_spread() -> None:
+    waits = {retry_delay(message_id=f"msg_{number}", attempts=3) for number in range(200)}
+    assert len(waits) > 190
+    assert min(waits) >= 1440
+    assert max(waits) <= 2160
+    assert max(waits) - min(waits) > 500
+
+
+@pytest.mark.parametrize(("header", "least"), [("120", 120), ("Sat, 01 Jan 2000 00:00:00 GMT", 4), ("soon", 4), ("999999999999", 86400)])
+def test_too_many_requests_waits_as_long_as_it_is_told(header: str, least: float, channel: Channel, slack: StandIn, time: Time) -> None:
+    slack.answers = [(429, "rate_limited", {"Retry-After": header})]
+    first, second = channel_test(channel=channel), channel_test(channel=channel)
+    deliveries_send()
+    assert least <= wait_of(first) <= max(least, 6)
+    time.go(least - 1)
+    assert (deliveries_send(), len(slack.bodies)) == (0, 1)
+    time.go(7)
+    deliveries_send()
+    time.go(1)
+    deliveries_send()
+    assert [row.state for row in Delivery.objects.filter(pk__in=(first.pk, second.pk))] == ["delivered", "delivered"]
+
+
+def test_slack_gets_one_message_a_second(channel: Channel, slack: StandIn, time: Time) -> None:
+    for _ in range(3):
+        channel_test(channel=channel)
+    sent = []
+    for _ in range(6):
+        sent.append(deliveries_send())
+        time.go(0.5)
+    assert sent == [1, 0, 1, 0, 1, 0]
+
+
+def test_a_channel_keeps_its_order_and_holds_up_no_other(project: Project, channel: Channel, slack: StandIn, time: Time) -> None:
+    hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    first, second = channel_test(channel=channel), channel_test(channel=channel)
+    other = channel_test(channel=hook)
+    slack.answers = [(500, "oops", {})]
+    deliveries_send()
+    time.go(2)
+    deliveries_send()
+    states = dict(Delivery.objects.values_list("pk", "state"))
+    assert states == {first.pk: "waiting", second.pk: "waiting", other.pk: "delivered"}
+    time.go(10)
+    for _ in range(2):
+        deliveries_send()
+        time.go(1)
+    done = Delivery.objects.filter(channel=channel).order_by("delivered_at").values_list("pk", "state")
+    assert list(done) == [(first.pk, "delivered"), (second.pk, "delivered")]
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(410, "channel_is_archived"), (404, "no_service"), (403, "invalid_token"), (403, "action_prohibited"), (410, "")]
+)
+def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
+    status: int, word: str, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
+) -> None:
+    slack.always = (status, word, {})
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    waiting = channel_test(channel=channel)
+    deliveries_send()
+    channel.refresh_from_db()
+    assert not channel.enabled
+    assert f"Slack answered {status} {word}" in channel.disabled_reason
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.attempts) == ("dead", 0)
+    assert "the channel is off" in waiting.last_answer
+    assert AlertEvent.objects.filter(kind="failed").count() == 1
+    assert len(slack.bodies) == 1
+
+
+def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(channel: Channel, slack: StandIn, time: Time) -> None:
+    slack.answers = [(400, "invalid_blocks", {})]
+    channel_test(channel=channel)
+    channel_test(channel=channel)
+    deliveries_send()
+    time.go(1)
+    deliveries_send()
+    assert list(Delivery.objects.order_by("pk").values_list("state", flat=True)) == ["dead", "delivered"]
+    channel.refresh_from_db()
+    assert channel.enabled
+
+
+def test_a_given_up_message_is_replayed_under_its_id(project: Project, user: User, slack: StandIn, time: Time) -> None:
+    hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, user=user)
+    slack.answers = [(410, "gone", {})]
+    delivery = channel_test(channel=hook)
+    deliveries_send()
+    with pytest.raises(ValueError, match="The channel ci is off"):
+        delivery_replay(delivery=delivery, user=user)
+    hook.refresh_from_db()
+    channel_enable(channel=hook, user=user)
+    delivery_replay(delivery=delivery, user=user)
+    assert deliveries_send() == 1
+    assert slack.headers[0]["webhook-id"] == slack.headers[1]["webhook-id"] == delivery.message_id
+    with pytest.raises(ValueError, match="Only a message that was given up"):
+        delivery_replay(delivery=delivery, user=user)
+    actions = ["channel.create", "channel.enable", "delivery.replay"]
+    assert list(AuditEntry.objects.filter(action__in=actions).order_by("pk").values_list("action", flat=True)) == actions
+
+
+def test_every_try_is_kept_cut_and_without_secrets(channel: Channel, slack: StandIn, time: Time) -> None:
+    slack.answers = [(500, f"no such hook {slack.url} /services/T012/B034/wJalrXUtnFEMI " + "x" * 5000, {}), (302, "", {"Location": "/"})]
+    delivery = channel_test(channel=channel)
+    for _ in range(3):
+        deliveries_send()
+        time.go(400)
+    tries = list(DeliveryAttempt.objects.filter(delivery=delivery).order_by("pk"))
+    assert [entry.status for entry in tries] == [500, 302, 200]
+    assert all(len(entry.answer) <= 500 and "wJalr" not in entry.answer and entry.ended_at for entry in tries)
+    assert "no such hook" in tries[0].answer
+
+
+def test_a_server_that_is_down_is_a_reason_like_any_other(channel: Channel, slack: StandIn, time: Time) -> None:
+    Channel.objects.filter(pk=channel.pk).update(address="https://10.0.0.1/services/x")
+    delivery = channel_test(channel=channel)
+    assert deliveries_send() == 0
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.last_status) == ("waiting", None)
+    assert delivery.last_answer == "The address could not be reached, or sending to it is not allowed."
+
+
+def test_a_channel_that_is_switched_off_by_hand_gets_nothing(
+    channel: Channel, user: User, fleet: Fleet, new: Deployment, slack: StandIn
+) -> None:
+    waiting = channel_test(channel=channel)
+    channel_disable(channel=channel, user=user)
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    deliveries_send()
+    waiting.refresh_from_db()
+    assert (waiting.state, slack.bodies, Delivery.objects.count()) == ("dead", [], 1)
+
+
+def test_an_error_of_ours_is_a_failed_try_too(channel: Channel, slack: StandIn, time: Time) -> None:
+    delivery = channel_test(channel=channel)
+    Delivery.objects.filter(pk=delivery.pk).update(facts={})
+    assert deliveries_send() == 0
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts) == ("waiting", 1)
+    assert delivery.last_answer.startswith("compilewatch failed (KeyError)")

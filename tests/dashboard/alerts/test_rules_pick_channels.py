@@ -1,0 +1,61 @@
+"""With rules, only what a rule asks for is sent, and only to its channel; without any, ROLL BACK goes to every channel that is on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard.alerts.models import Channel, Delivery, Rule
+from dashboard.alerts.services import alerts_sweep, channel_create
+from dashboard.fleet.models import Deployment
+from dashboard.projects.models import Project
+from tests.dashboard.alerts.fleet import Fleet
+from tests.dashboard.alerts.slack_stand_in import StandIn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def other(project: Project, channel: Channel, slack: StandIn) -> Channel:
+    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+
+
+def told() -> set[str]:
+    return set(Delivery.objects.values_list("channel__name", flat=True))
+
+
+def test_without_rules_every_channel_hears_of_roll_back(fleet: Fleet, new: Deployment, channel: Channel, other: Channel) -> None:
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    assert told() == {"#ranking", "ci"}
+
+
+def test_a_channel_of_another_project_hears_nothing(
+    fleet: Fleet, new: Deployment, channel: Channel, other_project: Project, slack: StandIn
+) -> None:
+    channel_create(project=other_project, kind="slack", name="theirs", address=slack.url, actor_name="tests")
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    assert told() == {"#ranking"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict", "hears"),
+    [
+        ({}, "watch", True),
+        ({"severities": ["watch", "roll_back"]}, "watch", True),
+        ({"severities": ["roll_back"]}, "watch", False),
+        ({"severities": ["roll_back"], "environments": ["prod"]}, "roll_back", True),
+        ({"environments": ["staging"]}, "roll_back", False),
+        ({"models_named": ["ranker"]}, "roll_back", True),
+        ({"models_named": ["other"]}, "roll_back", False),
+    ],
+)
+def test_a_rule_picks_verdicts_environments_and_models(
+    rule: dict[str, Any], verdict: str, hears: bool, fleet: Fleet, new: Deployment, channel: Channel, other: Channel
+) -> None:
+    Rule.objects.create(project=fleet.project, channel=channel, **rule)
+    fleet.say(new, verdict)
+    alerts_sweep()
+    assert told() == ({"#ranking"} if hears else set())
