@@ -1,0 +1,183 @@
+"""A dashboard in processes of its own: embedded on SQLite, or web, worker and beat on PostgreSQL and Redis."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import redis
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+REDIS_URL = os.environ.get("COMPILEWATCH_TEST_REDIS", "redis://127.0.0.1:6379/9")
+POSTGRESQL = {
+    "user": os.environ.get("PGUSER", "postgres"),
+    "host": os.environ.get("PGHOST", "127.0.0.1"),
+    "port": os.environ.get("PGPORT", "5432"),
+}
+
+
+def free_port() -> int:
+    """A port nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(what: str, seen: Callable[[], Any], *, seconds: float, every: float = 0.25) -> Any:
+    """Asks until the answer is true and returns it; the limit only bounds how long a failure takes."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = seen()
+        if found:
+            return found
+        time.sleep(every)
+    raise AssertionError(f"{what} did not happen within {seconds:.0f} s")
+
+
+class Stack:
+    """The processes of one dashboard. `database` is sqlite or postgresql."""
+
+    def __init__(self, *, database: str, folder: Path, outbound: str) -> None:
+        self.database, self.folder, self.port = database, folder, free_port()
+        self.name = f"compilewatch_flow_{secrets.token_hex(4)}"
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")},
+            "COMPILEWATCH_DATA": str(folder),
+            "COMPILEWATCH_PORT": str(self.port),
+            "COMPILEWATCH_OUTBOUND_ALLOW": outbound,
+            "PYTHONUNBUFFERED": "1",
+        }
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.key = ""
+        if database == "postgresql":
+            self._prepare_postgresql()
+
+    def _prepare_postgresql(self) -> None:
+        with psycopg.connect(dbname="postgres", autocommit=True, **POSTGRESQL) as connection:
+            connection.execute(f'CREATE DATABASE "{self.name}"')
+        redis.Redis.from_url(REDIS_URL).flushdb()
+        address = "{user}@{host}:{port}".format(**POSTGRESQL)
+        self.environment |= {
+            "COMPILEWATCH_MODE": "full",
+            "COMPILEWATCH_DATABASE_URL": f"postgresql://{address}/{self.name}",
+            "COMPILEWATCH_REDIS_URL": REDIS_URL,
+            "COMPILEWATCH_HOSTS": "127.0.0.1",
+            "COMPILEWATCH_BASE_URL": f"http://127.0.0.1:{self.port}",
+            "COMPILEWATCH_SECRET_KEY": secrets.token_urlsafe(48),
+            "COMPILEWATCH_KEY_PEPPER": secrets.token_urlsafe(48),
+        }
+
+    def manage(self, *arguments: str) -> str:
+        """The output of a management command."""
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(command, cwd=REPOSITORY, env=self.environment, capture_output=True, text=True, check=True, timeout=120).stdout
+
+    def start(self, *, channel: str) -> None:
+        """Migrates, makes a project with a key and a Slack channel, and starts every process."""
+        self.manage("migrate", "--verbosity=0")
+        self.key = re.search(r"cw_ing_\w+", self.manage("setup_project", "--name", "Flow", "--user", "ada"))[0]  # type: ignore[index]
+        self.manage("channel_add", "slack", channel, "--project", "flow", "--name", "#alerts")
+        for role in self.roles:
+            self.start_role(role)
+        wait_for("the web process answers", lambda: self.status("/healthz") == 200, seconds=60)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Names of the processes, the worker's last."""
+        return ("everything",) if self.database == "sqlite" else ("web", "beat", "worker")
+
+    def start_role(self, role: str) -> None:
+        """Starts one process; its output goes to a file that is named for it."""
+        binaries = Path(sys.executable).parent
+        celery = [str(binaries / "celery"), "-A", "dashboard.celery", "--quiet"]
+        commands = {
+            "everything": [sys.executable, "manage.py", "serve"],
+            "web": [
+                str(binaries / "gunicorn"),
+                "-k",
+                "gthread",
+                "-w",
+                "2",
+                "--threads",
+                "8",
+                "-b",
+                f"127.0.0.1:{self.port}",
+                "dashboard.wsgi",
+            ],
+            "worker": [*celery, "worker", "--concurrency", "1", "--loglevel", "WARNING"],
+            "beat": [*celery, "beat", "--schedule", str(self.folder / "beat"), "--pidfile", "", "--loglevel", "WARNING"],
+        }
+        with (self.folder / f"{role}.log").open("ab") as output:
+            self.processes[role] = subprocess.Popen(
+                commands[role], cwd=REPOSITORY, env=self.environment, stdout=output, stderr=output, start_new_session=True
+            )
+
+    def kill(self, role: str) -> None:
+        """SIGKILL to the process and everything it started."""
+        process = self.processes.pop(role)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def status(self, path: str) -> int:
+        """The status of a GET, 0 while nobody answers."""
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except OSError:
+            return 0
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query, read from the database itself."""
+        if self.database == "sqlite":
+            import sqlite3
+
+            with sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30) as connection:
+                return connection.execute(sql).fetchall()
+        with psycopg.connect(dbname=self.name, **POSTGRESQL) as connection:
+            return connection.execute(sql).fetchall()
+
+    def folded(self) -> bool:
+        """True when no report waits to be folded."""
+        return self.rows("SELECT count(*) FROM ingest_inbox")[0][0] == 0
+
+    def logs(self) -> str:
+        """What the processes wrote."""
+        return "\n".join(f"== {file.name}\n{file.read_text()[-4000:]}" for file in sorted(self.folder.glob("*.log")))
+
+    def close(self) -> None:
+        """Ends every process and removes the database."""
+        for role in list(self.processes):
+            self.kill(role)
+        if self.database == "postgresql":
+            with psycopg.connect(dbname="postgres", autocommit=True, **POSTGRESQL) as connection:
+                connection.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
+
+
+def answer_of(port: int, key: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    """Status and JSON of one POST to the report endpoint; status 0 when the connection broke."""
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request("POST", "/api/v1/reports", body, {"Authorization": f"Bearer {key}", "Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return 0, {}
+
+
+def host_port(url: str) -> str:
+    """The host:port entry that lets a local receiver through."""
+    return urlsplit(url).netloc
