@@ -37,17 +37,18 @@ def bucket_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     for arg in args:
         size = sizes[type(arg)]
         if size is not None:
-            return _log2(size, arg)
+            return log2(size, arg)
     for arg in kwargs.values():
         size = sizes[type(arg)]
         if size is not None:
-            return _log2(size, arg)
+            return log2(size, arg)
     return 0
 
 
-def _log2(size: Any, arg: Any) -> int:
+def log2(size: Any, arg: Any) -> int:
+    """1 + log2 of the tensor's element count; 0 if it has none."""
     try:
-        return int(size(arg)).bit_length()
+        return size(arg).bit_length()  # type: ignore[no-any-return]
     except Exception as error:  # noqa: BLE001 - a tensor that cannot say its size has no bucket
         RECORDER.internal_error(error)
         return 0
@@ -57,7 +58,7 @@ def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -
     """A plain callable; `skip` leaves out `self` where a tensor is looked for. Options that cost more go by the longer way."""
     if spec.items is not None or spec.bucket is not None:
         return _rich_wrapper(fn, spec, base, skip)
-    recorder, current, clock = RECORDER, RECORDER.current, time.perf_counter_ns
+    recorder, current, clock, rest = RECORDER, RECORDER.current, time.perf_counter_ns, skip + 1
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         lines = recorder.lines
@@ -69,15 +70,19 @@ def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -
             call = recorder.call()
         outer = call.line
         key = base if outer is None else base + NESTED
-        if kwargs or len(args) > skip:
-            key += bucket_of(args[skip:] if skip else args, kwargs)
+        if len(args) > skip:
+            size = sizes[type(args[skip])]
+            key += bucket_of(args[rest:], kwargs) if size is None else log2(size, args[skip])
+        elif kwargs:
+            key += bucket_of((), kwargs)
         call.line = line = lines[key]
         probe = line.probe
         pair = None if probe is None else probe.begin()
-        hits, misses, token, epoch = call.hits, call.misses, recorder.token, recorder.epoch
+        token, epoch, hits, misses = recorder.token, recorder.epoch, call.hits, call.misses
         start = clock()
         try:
-            result = fn(*args, **kwargs)
+            # Without keywords no dictionary is copied.
+            result = fn(*args, **kwargs) if kwargs else fn(*args)
         except BaseException:
             call.line = outer
             line.errors.append(1)
@@ -96,9 +101,9 @@ def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -
             line.compiled.append(took)
         else:
             line.partial.append(took)
-        if probe is not None and pair is not None:
+        if pair is not None and probe is not None:
             probe.end(pair)
-        if not took & RARELY and len(line.plain) + len(line.compiled) + len(line.idle) > LONG:
+        if not took & RARELY and line.waiting() > LONG:
             recorder.relieve(line)
         return result
 

@@ -34,7 +34,6 @@ class Spec:
     bucket: Callable[..., object] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """What torch.compile was told, reported once."""
-    number: int = 0
     told: bool = False
     buckets: set[str] = field(default_factory=set)
 

@@ -43,18 +43,18 @@ class Outbox:
 
     def add(self, report: Report) -> None:
         """Takes a closed window in; where memory is full, older ones are merged to make room."""
-        body = dumps(report)
-        if len(body) > MAX_BATCH_BYTES:
-            body = self._slimmed(report)
-        self._entries.append(Entry(report.seq, *report.window, body))
+        self._entries.append(self._entry(report))
         while self.bytes_held > self._max_bytes and self._merge_one():
             pass
 
-    def _slimmed(self, report: Report) -> bytes:
-        """A window too large for a request, without its samples; its calls and its counts stay."""
-        self.truncated_events += len(report.compiles) + len(report.findings) + len(report.facts)
-        report.compiles, report.findings, report.facts = [], [], []
-        return dumps(report)
+    def _entry(self, report: Report) -> Entry:
+        """The window as bytes; one too large for a request gives up its samples, and keeps its calls."""
+        body = dumps(report)
+        if len(body) > MAX_BATCH_BYTES:
+            self.truncated_events += len(report.compiles) + len(report.findings) + len(report.facts)
+            report.compiles, report.findings, report.facts = [], [], []
+            body = dumps(report)
+        return Entry(report.seq, *report.window, body)
 
     def _merge_one(self) -> bool:
         """Merges the two neighbours that span least, the oldest of equals, so that resolution coarsens evenly."""
@@ -69,7 +69,7 @@ class Outbox:
         merged, lost = reports_merge(loads(Report, first.body), loads(Report, second.body))
         self.truncated_events += lost
         self.merged_windows += 1
-        self._entries[best : best + 2] = [Entry(merged.seq, *merged.window, dumps(merged))]
+        self._entries[best : best + 2] = [self._entry(merged)]
         return True
 
     def batch(self, limit: int = MAX_REPORTS) -> list[Entry]:

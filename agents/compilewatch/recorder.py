@@ -15,6 +15,7 @@ from compilewatch.wire.report import EAGER_CAUSES, Compile, Fact, Finding, Gauge
 
 MAX_LINES = 256
 MAX_KEYS = 10_000
+MAX_SPECS = 1_000
 MAX_INTERNAL_ERRORS = 20
 NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
 
@@ -51,7 +52,8 @@ class Recorder:
         self.last_error = ""
         self.off_for_good = False
         """Set when the settings switch the agent off: what is watched from then on is not even wrapped."""
-        self._specs: list[Spec] = []
+        self._specs = [Spec(OTHER)]
+        self._bases: dict[tuple[str, str, str, int, int], int] = {}
         self._steps = itertools.count(1)
         self._draining = threading.Lock()
         self._reset()
@@ -131,10 +133,14 @@ class Recorder:
     # ---- for the wrappers
 
     def register(self, spec: Spec) -> int:
-        """The base of the spec's line keys."""
-        self._specs.append(spec)
-        spec.number = len(self._specs) - 1
-        return spec.number << 8
+        """The base of the spec's line keys: the same for the same spec, and that of `other` when there are too many."""
+        key = (spec.name, spec.mode, spec.runtime, id(spec.items), id(spec.bucket))
+        if key not in self._bases:
+            if len(self._specs) >= MAX_SPECS:
+                return 0
+            self._bases[key] = len(self._specs) << 8
+            self._specs.append(spec)
+        return self._bases[key]
 
     def call(self) -> Call:
         """The calling thread's record; `hits` and `misses` are for the guard hook to raise."""
@@ -175,7 +181,7 @@ class Recorder:
     def _line_with(self, region: Region, spec: Spec) -> Line:
         """The line of this region's key, shared by all keys that end in the same bucket."""
         for line in self._all_lines:
-            if line.spec is spec and region_key(line.region) == region_key(region):
+            if (line.spec is spec or region.name == OTHER) and region_key(line.region) == region_key(region):
                 return line
         line = Line(spec, region)
         if self._probe_for is not None:

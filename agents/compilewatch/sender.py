@@ -82,8 +82,8 @@ class Sender:
             if len(batch) == 1:
                 self.outbox.rejected([batch[0].seq])
             self._batch_limit = 1
-        self.failures += 1
         self.next_attempt = self._clock() + self._wait(answer.retry_after)
+        self.failures += 1
 
     def _count(self, problem: str) -> None:
         if problem in self.refusals or len(self.refusals) < 100:

@@ -6,7 +6,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from compilewatch import hotpath
 from compilewatch.errors import say
@@ -14,7 +14,32 @@ from compilewatch.lines import Spec
 from compilewatch.modes import mode_of, runtime_of
 from compilewatch.recorder import RECORDER
 
+T = TypeVar("T", bound=Callable[..., Any])
 WATCHED = "_compilewatch_watched"
+
+
+@overload
+def watch(
+    target: None = None,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    bucket: Callable[..., object] | None = None,
+    mode: str | None = None,
+    runtime: str | None = None,
+) -> Callable[[T], T]: ...
+
+
+@overload
+def watch(
+    target: T,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    bucket: Callable[..., object] | None = None,
+    mode: str | None = None,
+    runtime: str | None = None,
+) -> T: ...
 
 
 def watch(
@@ -145,7 +170,7 @@ class region:
     def __enter__(self) -> region:
         if RECORDER.lines is not None:
             try:
-                self._running = hotpath.Running(_region_base(str(self._name)))
+                self._running = hotpath.Running(RECORDER.register(Spec(str(self._name))))
             except Exception as error:  # noqa: BLE001 - the block runs in any case
                 RECORDER.internal_error(error)
         return self
@@ -154,16 +179,3 @@ class region:
         if self._running is not None:
             self._running.finish(failed=kind is not None, items=self._items)
             self._running = None
-
-
-_region_bases: dict[str, int] = {}
-
-
-def _region_base(name: str) -> int:
-    """The line keys of the block regions of this name; beyond 256 names the rest share one."""
-    base = _region_bases.get(name)
-    if base is None:
-        if len(_region_bases) >= 256:
-            name = "other"
-        base = _region_bases[name] = RECORDER.register(Spec(name))
-    return base

@@ -24,7 +24,7 @@ def clip(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def clip_data(value: Any, depth: int = MAX_DATA_DEPTH) -> Any:
-    """Free-form data made of JSON's own types, bounded in depth, width and text; of anything else only the type's name leaves the process."""
+    """Free-form data of JSON's own types, bounded in depth, width and text; of anything else only its type's name leaves."""
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):

@@ -1,0 +1,303 @@
+"""Each call of a watched callable counts once, in the class it belongs to; results and exceptions are the job's own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any
+
+import compilewatch
+import pytest
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.report import Compile, Region, Report
+
+Window = Callable[[], Report]
+
+
+def nothing(*args: object) -> None:
+    """The job's function."""
+
+
+def next_of(work: list[Callable[[], None]]) -> Callable[[], None]:
+    """A function that does another thing at each call."""
+
+    def step() -> None:
+        work.pop(0)()
+
+    return step
+
+
+def only(report: Report, name: str) -> Region:
+    [region] = [region for region in report.regions if region.name == name]
+    return region
+
+
+def test_a_function_counts_each_call_and_answers_as_ever(window: Window) -> None:
+    @compilewatch.watch
+    def double(x: int, *, plus: int = 0) -> int:
+        """Twice."""
+        return 2 * x + plus
+
+    assert [double(i) for i in range(5)] + [double(5, plus=1)] == [0, 2, 4, 6, 8, 11]
+    assert (double.__name__, double.__doc__) == ("double", "Twice.")
+    region = only(window(), "double")
+    assert (region.calls, region.errors, region.sampled, region.outermost) == (6, 0, 0, True)
+    assert region.latency is not None and region.latency.count == 6 and region.latency.problem() is None
+
+
+def test_a_window_that_was_closed_starts_from_nothing(window: Window) -> None:
+    call = compilewatch.watch(nothing, name="again")
+    call()
+    assert only(window(), "again").calls == 1
+    assert window().regions == []
+
+
+def test_an_exception_is_counted_and_raised_as_it_is(window: Window) -> None:
+    fault = KeyError("mine")
+
+    @compilewatch.watch
+    def fails() -> None:
+        raise fault
+
+    with pytest.raises(KeyError) as caught:
+        fails()
+    assert caught.value is fault
+    region = only(window(), "fails")
+    assert (region.calls, region.errors, region.latency) == (1, 1, None)
+
+
+def test_a_method_is_watched_in_its_class(window: Window) -> None:
+    class Service:
+        def __init__(self) -> None:
+            self.base = 3
+
+        @compilewatch.watch(name="predict")
+        def predict(self, x: int) -> int:
+            return self.base + x
+
+    assert Service().predict(4) == 7
+    assert only(window(), "predict").calls == 1
+
+
+def test_a_callable_object_stays_what_it_is(window: Window) -> None:
+    class Adder:
+        def __init__(self, by: int) -> None:
+            self.by = by
+
+        def __call__(self, x: int) -> int:
+            return x + self.by
+
+    adder = Adder(2)
+    watched = compilewatch.watch(adder)
+    watched.by = 5
+    assert (watched(1), adder.by, isinstance(watched, Adder)) == (6, 5, True)
+    assert only(window(), "Adder").calls == 1
+
+
+def test_a_coroutine_function_is_timed_to_its_end(window: Window) -> None:
+    @compilewatch.watch
+    async def answer(x: int) -> int:
+        await asyncio.sleep(0.01)
+        if x < 0:
+            raise ValueError(x)
+        return x
+
+    async def many() -> list[Any]:
+        return await asyncio.gather(*(answer(i) for i in (1, 2, -1)), return_exceptions=True)
+
+    found = asyncio.run(many())
+    assert found[:2] == [1, 2] and isinstance(found[2], ValueError)
+    region = only(window(), "answer")
+    assert (region.calls, region.errors) == (3, 1)
+    assert region.latency is not None and region.latency.min >= 0.009
+
+
+def test_a_generator_is_timed_to_its_first_item_and_to_its_end(window: Window) -> None:
+    @compilewatch.watch
+    def tokens(n: int) -> Generator[Any, Any, str]:
+        got = yield 0
+        for i in range(1, n):
+            got = yield (i, got)
+        return "end"
+
+    def consume() -> Iterator[Any]:
+        result = yield from tokens(3)
+        yield result
+
+    assert list(consume()) == [0, (1, None), (2, None), "end"]
+    talk = tokens(3)
+    assert (next(talk), talk.send("a")) == (0, (1, "a"))
+    talk.close()
+    report = window()
+    assert (only(report, "tokens").calls, only(report, "tokens/first item").calls) == (2, 2)
+
+
+def test_what_is_thrown_into_a_generator_reaches_it(window: Window) -> None:
+    @compilewatch.watch
+    def careful() -> Generator[str, None, None]:
+        try:
+            yield "a"
+        except LookupError:
+            yield "caught"
+
+    talk = careful()
+    assert (next(talk), talk.throw(LookupError())) == ("a", "caught")
+    with pytest.raises(OSError):
+        talk.throw(OSError())
+    assert only(window(), "careful").errors == 1
+
+
+def test_an_async_generator_is_timed_likewise(window: Window) -> None:
+    @compilewatch.watch
+    async def stream() -> AsyncIterator[int]:
+        for i in range(3):
+            yield i
+
+    async def consume() -> list[int]:
+        return [i async for i in stream()]
+
+    assert asyncio.run(consume()) == [0, 1, 2]
+    report = window()
+    assert (only(report, "stream").calls, only(report, "stream/first item").calls) == (1, 1)
+
+
+def test_a_block_is_a_region_with_items(window: Window) -> None:
+    for _ in range(3):
+        with compilewatch.region("train_step", items=32):
+            pass
+    with pytest.raises(ZeroDivisionError), compilewatch.region("train_step", items=32):
+        raise ZeroDivisionError
+    region = only(window(), "train_step")
+    assert (region.calls, region.errors, region.items) == (4, 1, 96.0)
+
+
+def test_items_and_buckets_can_be_told(window: Window) -> None:
+    call = compilewatch.watch(nothing, name="told", items=len, bucket=lambda x: f"len {len(x)}")
+    call("ab")
+    call("ab")
+    call("abc")
+    found = {region.bucket: (region.calls, region.items) for region in window().regions}
+    assert found == {"len 2": (2, 4.0), "len 3": (1, 3.0)}
+
+
+def test_a_bucket_callable_that_fails_costs_the_measurement_and_not_the_call(window: Window) -> None:
+    call = compilewatch.watch(abs, name="told", bucket=lambda x: 1 // 0)
+    assert call(3) == 3
+    assert RECORDER.internal_errors == 1
+
+
+def test_a_call_inside_another_is_not_outermost(window: Window) -> None:
+    inner = compilewatch.watch(nothing, name="inner")
+    outer = compilewatch.watch(inner, name="outer")
+    outer()
+    inner()
+    found = {(region.name, region.outermost): region.calls for region in window().regions}
+    assert found == {("outer", True): 1, ("inner", False): 1, ("inner", True): 1}
+
+
+def test_a_call_that_saw_a_compilation_is_warm_up(window: Window) -> None:
+    def first() -> None:
+        RECORDER.compile_started("f")
+        RECORDER.compile_stopped()
+
+    work: list[Callable[[], None]] = [first, lambda: None, lambda: None]
+    call = compilewatch.watch(next_of(work), name="f")
+    for _ in range(3):
+        call()
+    region = only(window(), "f")
+    assert region.warmup is not None and region.latency is not None
+    assert (region.calls, region.warmup.count, region.latency.count) == (3, 1, 2)
+
+
+def test_guard_lookups_decide_what_a_call_counts_as(window: Window) -> None:
+    def lookups(hits: int, misses: int) -> None:
+        RECORDER.call().hits += hits
+        RECORDER.call().misses += misses
+
+    call = compilewatch.watch(lookups, name="f")
+    call(1, 0)  # before anything is counted
+    RECORDER.count_lookups(True)
+    for hits, misses in ((2, 0), (1, 0), (1, 1), (0, 0), (0, 1)):
+        call(hits, misses)
+    RECORDER.count_lookups(False)
+    region = only(window(), "f")
+    assert (region.calls, region.sampled, region.compiled, region.partial, region.unknown) == (6, 5, 2, 1, 2)
+
+
+def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
+    work: list[Callable[[], None]] = [lambda: RECORDER.latch("f (a.py:1)", "limit"), lambda: None]
+    inner = compilewatch.watch(next_of(work), name="inner")
+    outer = compilewatch.watch(inner, name="outer")
+    other = compilewatch.watch(nothing, name="other")
+    RECORDER.count_lookups(True)
+    outer()
+    outer()
+    other()
+    RECORDER.unlatch()
+    work.append(lambda: None)
+    outer()
+    RECORDER.count_lookups(False)
+    report = window()
+    assert only(report, "inner").eager_by == {"limit": 2} and only(report, "inner").unknown == 1
+    assert only(report, "outer").eager_by == {"limit": 2}
+    assert only(report, "other").eager_by == {}
+    assert [fact.data["cause"] for fact in report.facts if fact.kind == "latched_eager"] == ["limit"]
+
+
+def test_a_stance_of_the_process_holds_for_every_region(window: Window) -> None:
+    call = compilewatch.watch(nothing, name="f")
+    RECORDER.count_lookups(True)
+    RECORDER.latch("", "stance")
+    call()
+    RECORDER.unlatch("")
+    call()
+    RECORDER.count_lookups(False)
+    region = only(window(), "f")
+    assert (region.eager_by, region.unknown) == ({"stance": 1}, 1)
+
+
+def test_a_compilation_inside_a_served_region_stalls_a_request(window: Window) -> None:
+    work: list[Callable[[], None]] = [lambda: None]
+    call = compilewatch.watch(next_of(work), name="f")
+
+    def compiles() -> None:
+        RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok"))
+
+    work.insert(0, compiles)
+    call()
+    call()
+    RECORDER.drain()
+    work.append(compiles)
+    call()
+    RECORDER.compile_finished(Compile(1.0, "0/2", "first", "ok"))
+    assert [compile.in_request for compile in window().compiles] == [False, True, False]
+
+
+def test_no_call_is_lost_or_doubled_between_threads_and_windows(window: Window) -> None:
+    call = compilewatch.watch(nothing, name="f")
+    threads = [threading.Thread(target=lambda: [call() for _ in range(5000)]) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    counts = []
+    while any(thread.is_alive() for thread in threads):
+        counts += [region.calls for region in window().regions]
+    counts += [region.calls for region in window().regions]
+    assert sum(counts) == 30_000
+
+
+def test_sixteen_buckets_live_and_the_rest_is_other(window: Window) -> None:
+    call = compilewatch.watch(nothing, name="f", bucket=lambda x: x)
+    for i in range(40):
+        call(i)
+    buckets = {region.bucket: region.calls for region in window().regions}
+    assert len(buckets) == 17
+    assert buckets["other"] == 24
+
+
+def test_regions_without_end_end_in_other(window: Window) -> None:
+    for i in range(400):
+        compilewatch.watch(nothing, name=f"f{i}")()
+    report = window()
+    assert len(report.regions) == 257
+    assert only(report, "other").calls == 144

@@ -1,0 +1,74 @@
+"""A missing or wrong setting is one line on stderr; the agent is off, the job goes on, and nothing is even wrapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import compilewatch
+import pytest
+from compilewatch.config import load
+from compilewatch.recorder import RECORDER
+
+GOOD = {"model": "ranker", "endpoint": "https://watch.example", "api_key": "cw_ing_x"}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"endpoint": None}, "off: no endpoint; pass init(endpoint=...) or set COMPILEWATCH_ENDPOINT"),
+        ({"api_key": None}, "off: no key; pass init(api_key=...) or set COMPILEWATCH_API_KEY"),
+        ({"model": ""}, "off: no model name; pass init(model=...) or set COMPILEWATCH_MODEL"),
+        ({"model": 3}, "off: init(model=...) must be text, got int"),
+        ({"model": "m" * 600}, "off: init(model=...) is longer than 512 characters"),
+        ({"endpoint": "watch.example"}, "off: the endpoint must be http(s)://host[:port] or file:PATH, got 'watch.example'"),
+        ({"endpoint": "http://[::1"}, "off: the endpoint 'http://[::1' is not an address"),
+        ({"endpoint": "file:"}, "off: the endpoint file: needs a path, as in file:/tmp/reports.jsonl"),
+        ({"endpoint": "http://watch.example"}, "off: the key would travel over plain http"),
+        ({"endpoint": "https://u:p@watch.example"}, "off: the endpoint must not hold a user, a query or a fragment"),
+        ({"api_key": "two words"}, "off: the key holds characters that no key has"),
+        ({"api_key": "line\r\nbreak"}, "off: the key holds characters that no key has"),
+        ({"interval": "soon"}, "off: init(interval=...) must be a number of seconds, got 'soon'"),
+        ({"interval": 0}, "off: init(interval=...) must be between 0.05 and 300 seconds, got 0.0"),
+        ({"interval": float("nan")}, "off: init(interval=...) must be between 0.05 and 300 seconds, got nan"),
+        ({"kind": "batch"}, "off: kind must be serving or training, got 'batch'"),
+        ({"allow_http": "perhaps"}, "off: init(allow_http=...) must be 1 or 0, got 'perhaps'"),
+        ({"endpiont": "x"}, "off: init() has no setting 'endpiont'"),
+    ],
+)
+def test_it_is_said_in_one_line_and_the_agent_is_off(change: dict[str, Any], sentence: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert compilewatch.init(**{**GOOD, **change}) is False
+    said = capfd.readouterr().err
+    assert said.startswith(f"compilewatch: {sentence}")
+    assert said.count("\n") == 1
+
+    def job() -> int:
+        return 7
+
+    assert compilewatch.watch(job) is job
+    assert RECORDER.lines is None
+    with compilewatch.region("step"):
+        assert job() == 7
+    compilewatch.ready()
+    compilewatch.mark("x")
+    compilewatch.shutdown()
+
+
+def test_a_variable_that_is_wrong_is_named() -> None:
+    with pytest.raises(Exception, match="COMPILEWATCH_INTERVAL must be a number"):
+        load({}, {"COMPILEWATCH_INTERVAL": "x"})
+
+
+def test_settings_come_from_the_call_then_from_the_environment() -> None:
+    environment = {
+        "COMPILEWATCH_MODEL": "a",
+        "COMPILEWATCH_ENDPOINT": "http://10.0.0.1",
+        "COMPILEWATCH_API_KEY": "k",
+        "COMPILEWATCH_ALLOW_HTTP": "1",
+    }
+    config = load({"model": "b"}, environment)
+    assert (config.model, config.endpoint, config.allow_http, config.interval) == ("b", "http://10.0.0.1", True, 10.0)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_loopback_may_be_plain_http(host: str) -> None:
+    assert load({**GOOD, "endpoint": f"http://{host}:8000"}).endpoint == f"http://{host}:8000"
