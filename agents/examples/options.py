@@ -24,7 +24,7 @@ def options_read(purpose: str, *, model: str, rate: float) -> argparse.Namespace
     parser.add_argument("--minutes", type=float, default=0.0, help="added to --seconds; without either it runs until interrupted")
     parser.add_argument("--rate", type=float, default=rate, help="requests or steps a second, at most (%(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads torch may use; 0 leaves it to torch (%(default)s)")
-    parser.add_argument("--width", type=int, default=96, help="width of the model (%(default)s)")
+    parser.add_argument("--width", type=int, default=128, help="width of the model (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the inputs (%(default)s)")
     return parser.parse_args()
 

@@ -38,7 +38,7 @@ def train(options: argparse.Namespace) -> None:
 
 def main() -> None:
     options = options_read(__doc__, model="ranker-training", rate=10.0)
-    compilewatch.init(model=options.model, version=options.version)
+    compilewatch.init(model=options.model, version=options.version, kind="training")
     with contextlib.suppress(KeyboardInterrupt), surroundings(options):
         train(options)
     compilewatch.shutdown()

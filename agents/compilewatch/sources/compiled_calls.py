@@ -16,8 +16,9 @@ Hook = Callable[[bool], bool]
 _COLLECTIVES = "set_enable_guard_collectives"
 SETTLING_SECONDS = 20.0
 PERIOD_SECONDS, COUNTING_SECONDS = 10.0, 1.0
-"""After the first seconds lookups are counted one second in ten. The hook costs little, but an interrupt that Python happens to
-raise at its first instruction, which no handler covers, aborts the process: the less it is there, the less likely that is."""
+"""For so long after a compilation lookups are counted all the time, then one second in ten. The hook costs little, but an
+interrupt that Python happens to raise at its first instruction, which no handler covers, aborts the process: the less the hook is
+there, the less likely that is."""
 
 
 class CompiledCalls(Source):
@@ -32,7 +33,7 @@ class CompiledCalls(Source):
         self._hook: Hook | None = None
         self._previous: Hook | None = None
         self._switch: tuple[ModuleType, Any, Any] | None = None
-        self._started = 0.0
+        self._epoch, self._changed = 0, 0.0
         self._aside = False
         self._answer: Answer = ("no", "not installed")
 
@@ -46,7 +47,7 @@ class CompiledCalls(Source):
             self._answer = ("no", "this torch has no hook for the answer of a guard lookup")
             return self._answer
         self._watch_collectives()
-        self._started = time.monotonic()
+        self._changed = time.monotonic()
         self._take_slot()
         return self._answer
 
@@ -54,7 +55,10 @@ class CompiledCalls(Source):
         """Counts for a while, then lets torch run without the hook."""
         if self._slot is None or self._aside:
             return self._answer
-        since = time.monotonic() - self._started
+        now = time.monotonic()
+        if recorder.epoch != self._epoch:
+            self._epoch, self._changed = recorder.epoch, now
+        since = now - self._changed
         if since < SETTLING_SECONDS or since % PERIOD_SECONDS < COUNTING_SECONDS:
             if self._hook is None:
                 self._take_slot()

@@ -145,19 +145,28 @@ def test_lookups_of_other_threads_are_not_this_calls(watching: Seen) -> None:
     assert (region.compiled, region.eager_by, region.partial) == (400, {"limit": 400}, 0)
 
 
-def test_after_settling_lookups_are_counted_for_a_part_of_the_time(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
-    call = watched(doubled)
+    call = watched(doubled, dynamic=False)
     call(torch.ones(3))
+    source.poll(watching.recorder)
     watching.look()
-    now = compiled_calls.time.monotonic() + compiled_calls.SETTLING_SECONDS
-    for second in range(20):
-        monkeypatch.setattr(compiled_calls.time, "monotonic", lambda second=second: now + second + 0.5)
-        assert source.poll(watching.recorder) == ("yes", "")
-        call(torch.ones(3))
-    monkeypatch.undo()
-    region = one_region(watching)
-    assert (region.calls, region.sampled, region.compiled) == (20, 2, 2)
+    now = compiled_calls.time.monotonic()
+
+    def pass_time(seconds: range) -> tuple[int, int]:
+        for second in seconds:
+            monkeypatch.setattr(compiled_calls.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
+            assert source.poll(watching.recorder) == ("yes", "")
+            call(torch.ones(3))
+        monkeypatch.undo()
+        region = one_region(watching)
+        return region.calls, region.sampled
+
+    assert pass_time(range(20)) == (20, 20)
+    assert pass_time(range(20, 40)) == (20, 2)
+    call(torch.ones(4))
+    watching.look()
+    assert pass_time(range(40, 50)) == (10, 10)
 
 
 def test_guard_collectives_own_the_hook_while_they_are_on(watching: Seen) -> None:
