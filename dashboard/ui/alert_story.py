@@ -137,6 +137,12 @@ def guide_filled(text: str, page: AlertPage) -> str:
     return text.replace("{version}", page.alert.deployment.version.name).replace("{baseline}", baseline_name(page))
 
 
+def guide_address(page: AlertPage) -> str:
+    """The owners' address with both versions in place; one that a browser would run instead of open is left out."""
+    address = guide_filled(page.guide.url, page) if page.guide else ""
+    return address if address.startswith(("https://", "http://")) else ""
+
+
 def _baseline(page: AlertPage) -> int | None:
     for verdict in (page.alert.verdict, page.verdict):
         if verdict is not None and verdict.baseline is not None:

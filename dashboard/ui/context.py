@@ -14,7 +14,16 @@ _RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:
-    """The frame's own values; a page outside a project, and a part that is fetched again, get no navigation."""
+    """The frame's own values, read once a request, however many templates it takes."""
+    found: dict[str, Any] | None = getattr(request, "frame", None)
+    if found is None:
+        found = _frame(request)
+        request.frame = found  # type: ignore[attr-defined]
+    return found
+
+
+def _frame(request: HttpRequest) -> dict[str, Any]:
+    """A page outside a project, and a part that is fetched again, get no navigation."""
     user = getattr(request, "user", None)
     if not isinstance(user, User):
         return {"product_version": __version__}

@@ -91,7 +91,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "rolled_back": rolled_back,
         "ended_after": alert_story.after(one, rolled_back or one.resolved_at),
         "guide_text": alert_story.guide_filled(page.guide.text, page) if page.guide else "",
-        "guide_url": alert_story.guide_filled(page.guide.url, page) if page.guide else "",
+        "guide_url": alert_story.guide_address(page),
     }
 
 

@@ -1,4 +1,4 @@
-"""Makes a small fleet through the ORM: three simulated models with a day of minutes, verdicts with evidence, an alert and its deliveries."""
+"""Makes a small fleet through the ORM: simulated models with a day of minutes, instances and cold starts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from compilewatch.wire.sketch import Sketch
+
 from dashboard.accounts.models import User
 from dashboard.common import clock
 from dashboard.fleet.models import (
@@ -30,6 +31,7 @@ from dashboard.fleet.partitions import partitions_ensure
 from dashboard.projects.models import Member, Project, Role
 
 GIB = 1 << 30
+RECENT = 16
 PASSWORD = "a long enough password"
 
 
@@ -71,7 +73,7 @@ def project(name: str = "Search and chat", slug: str = "search-and-chat") -> Pro
 def model(
     owner: Project, name: str, versions: Sequence[Shape], *, every: int = 1, budget: float | None = 90.0, gpu: str = "NVIDIA H200"
 ) -> WatchedModel:
-    """A model with its versions, instances and minutes; `every` thins the minutes out for speed."""
+    """A model with its versions, instances and minutes; `every` thins out all minutes but the last ones."""
     partitions_ensure(today=now_minute() // 1440)
     now = clock.now()
     made = WatchedModel.objects.create(
@@ -101,12 +103,13 @@ def _version(owner: Project, made: WatchedModel, stratum: Stratum, shape: Shape,
     series = Series.objects.create(
         project=owner, version=version, environment="production", stratum=stratum, region="forward", bucket="2^12", last_minute=last
     )
-    _minutes(owner, version, series, shape, range(max(minute - shape.start, minute - 1440), last + 1, every))
+    first, recent = max(minute - shape.start, minute - 1440), last - RECENT
+    _minutes(owner, version, series, shape, [*range(first, recent, every), *range(max(first, recent), last + 1)])
     if not shape.end:
         _instances(owner, made, version, shape, stratum.gpu)
 
 
-def _minutes(owner: Project, version: ModelVersion, series: Series, shape: Shape, minutes: range) -> None:
+def _minutes(owner: Project, version: ModelVersion, series: Series, shape: Shape, minutes: Sequence[int]) -> None:
     noise = random.Random(f"{shape.name} {version.model.name}")
     calls, processes = [], []
     for minute in minutes:

@@ -1,0 +1,31 @@
+"""What the tests of the pages start from: a project with a made fleet, and people of each role signed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from dashboard.accounts.models import User
+from dashboard.alerts.models import Alert
+from dashboard.projects.models import Project, Role
+from tests.dashboard.ui import stories
+
+
+@pytest.fixture
+def alert(project: Project) -> Alert:
+    """The open alert of a made fleet of three models in `project`."""
+    return stories.fleet(project, every=30)
+
+
+@pytest.fixture
+def as_role(make_user: Callable[..., User], project: Project) -> Callable[[Role], Client]:
+    """A browser in which somebody with this role in `project` has signed in."""
+
+    def sign_in(role: Role) -> Client:
+        client = Client()
+        client.force_login(make_user(f"{role.value}-person", project, role))
+        return client
+
+    return sign_in

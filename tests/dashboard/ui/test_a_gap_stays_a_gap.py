@@ -1,0 +1,35 @@
+"""The sparkline: two bands, lines that stop where nothing was reported, a flat line that stays flat."""
+
+from dashboard.ui.recovery import recovery_draw, span_of
+from dashboard.ui.sparkline import spark_draw
+
+
+def test_a_line_is_broken_where_a_bin_is_missing() -> None:
+    spark = spark_draw([(2, {0: (0.01, 0.03), 1: (0.01, 0.03), 4: (0.01, 0.03), 5: (0.01, 0.03)})], 10, [])
+    assert [line.path.count("M") for line in spark.lines] == [2, 2]
+
+
+def test_a_lone_bin_is_still_seen() -> None:
+    spark = spark_draw([(2, {3: (0.01, 0.03)})], 10, [])
+    assert all(line.path.endswith("h1") for line in spark.lines)
+
+
+def test_noise_looks_like_noise() -> None:
+    points = {place: (0.01 * (1 + 0.005 * (place % 2)), 0.03) for place in range(20)}
+    spark = spark_draw([(2, points)], 20, [])
+    heights = [float(step.split()[1]) for line in spark.lines if not line.thin for step in line.path[1:].split("L")]
+    assert max(heights) - min(heights) < 1
+
+
+def test_without_a_call_nothing_is_drawn() -> None:
+    assert spark_draw([], 72, []).lines == []
+    assert recovery_draw(span_of(1000, 1100), [(1, {}), (2, {})], [], None) is None
+
+
+def test_the_band_lies_around_the_level_before() -> None:
+    chart = recovery_draw(span_of(1000, 1100), [(1, {0: 0.014, 1: 0.014}), (2, {20: 0.0184})], [(1000, "deployment")], 0.014)
+    assert chart is not None
+    assert chart.unit == "ms"
+    assert chart.band is not None
+    line_y = float(chart.lines[0][1].split("M")[1].split("L")[0].split()[1])
+    assert float(chart.band[0]) < line_y < float(chart.band[0]) + float(chart.band[1])

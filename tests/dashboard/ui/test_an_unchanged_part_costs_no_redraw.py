@@ -1,0 +1,33 @@
+"""Polling: the part of a page that changes carries a tag, and an unchanged one is answered with 304."""
+
+from django.test import Client
+
+from dashboard.alerts.models import Alert
+from dashboard.regressions.models import Verdict
+
+HTMX = {"HX-Request": "true"}
+
+
+def test_the_part_is_not_sent_again_until_something_is_said_anew(signed_in: Client, alert: Alert) -> None:
+    first = signed_in.get("/p/ranking/", headers=HTMX)
+    assert first.status_code == 200
+    assert b"<html" not in first.content
+    again = signed_in.get("/p/ranking/", headers={**HTMX, "If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    Verdict.objects.filter(current=True, kind="roll_back").update(sentence="It is worse now.")
+    changed = signed_in.get("/p/ranking/", headers={**HTMX, "If-None-Match": first["ETag"]})
+    assert changed.status_code == 200
+    assert b"It is worse now." in changed.content
+
+
+def test_the_page_carries_the_tag_of_the_part_it_shows(signed_in: Client, alert: Alert) -> None:
+    for address in ("/p/ranking/", "/p/ranking/alerts/", f"/p/ranking/alerts/{alert.number}/"):
+        page = signed_in.get(address)
+        tag = signed_in.get(address, headers=HTMX)["ETag"]
+        assert f'data-etag="{tag.replace(chr(34), "&quot;")}"' in page.content.decode()
+
+
+def test_a_page_and_its_part_are_never_mixed_up_by_a_cache(signed_in: Client, alert: Alert) -> None:
+    answer = signed_in.get("/p/ranking/")
+    assert "HX-Request" in answer["Vary"]
+    assert answer["Cache-Control"] == "private, no-cache"

@@ -1,0 +1,87 @@
+"""The Setup page: a key that is shown once, the first report, and channels."""
+
+import re
+from collections.abc import Callable
+
+from compilewatch.wire.report import Request
+from django.conf import settings
+from django.test import Client
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.alerts.models import Channel, Delivery
+from dashboard.projects.models import Key, Project
+from tests.dashboard.ui.factory import Shape, model
+
+SETUP = "/p/ranking/setup/"
+
+
+def test_a_new_key_is_shown_once_and_stored_nowhere(signed_in: Client, project: Project) -> None:
+    made = signed_in.post(SETUP + "keys/add/", {"name": "ranker in production"})
+    found = re.search(r'<code id="key">(cw_ing_\w+)</code>', made.content.decode())
+    assert found
+    assert made["Cache-Control"] == "no-store"
+    assert f"COMPILEWATCH_API_KEY={found[1]}" in made.content.decode()
+    again = signed_in.get(SETUP).content.decode()
+    assert found[1] not in again
+    assert f"cw_ing_{Key.objects.get(project=project).lookup}_" in again
+    assert "ranker in production" in again
+
+
+def test_a_key_can_be_revoked(signed_in: Client, project: Project, ingest_key: str) -> None:
+    key = Key.objects.get(project=project)
+    html = signed_in.post(f"{SETUP}keys/{key.pk}/revoke/", follow=True).content.decode()
+    assert "The key is revoked." in html
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert signed_in.post(f"{SETUP}keys/{key.pk}/revoke/").status_code == 404
+
+
+def test_the_snippets_hold_the_address_of_this_server(signed_in: Client, project: Project) -> None:
+    html = signed_in.get(SETUP).content.decode()
+    assert f"export COMPILEWATCH_ENDPOINT={settings.BASE_URL}" in html
+    for words in ("compilewatch.init(", "compilewatch run -- python serve.py", "file:/tmp/reports.jsonl", "train_step"):
+        assert words in html
+
+
+def test_it_waits_then_says_received_then_says_from_whom(
+    signed_in: Client, project: Project, make_request: Callable[..., Request], store_reports: Callable[..., object]
+) -> None:
+    def part() -> str:
+        return signed_in.get(SETUP + "arrival/").content.decode()
+
+    assert "Waiting for the first report." in part()
+    store_reports(make_request(model="ranker", version="1", minutes=1))
+    assert "The first report is here" in part()
+    model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
+    assert "Reports arrive." in part()
+    assert "ranker 7" in part()
+
+
+def test_a_channel_with_a_wrong_address_says_which_field(signed_in: Client, project: Project) -> None:
+    answer = signed_in.post(SETUP + "channels/add/", {"kind": "slack", "name": "#ml-ops", "address": "ftp://nowhere"})
+    html = answer.content.decode()
+    assert answer.status_code == 400
+    assert 'id="eaddr"' in html
+    assert 'value="#ml-ops"' in html
+    assert not Channel.objects.exists()
+
+
+def test_a_channel_is_added_tested_and_switched_off(signed_in: Client, project: Project) -> None:
+    address = "https://hooks.slack.com/services/T000/B000/verysecret"
+    html = signed_in.post(SETUP + "channels/add/", {"kind": "slack", "name": "#ml-ops", "address": address}, follow=True).content.decode()
+    assert "#ml-ops is added." in html
+    assert "verysecret" not in html
+    channel = Channel.objects.get(project=project)
+    signed_in.post(f"{SETUP}channels/{channel.pk}/test/")
+    assert Delivery.objects.get(channel=channel).kind == "test"
+    assert "on its way" in signed_in.get(SETUP + "channels/").content.decode()
+    signed_in.post(f"{SETUP}channels/{channel.pk}/disable/")
+    assert "Switched off by hand." in signed_in.get(SETUP).content.decode()
+    signed_in.post(f"{SETUP}channels/{channel.pk}/enable/")
+    channel.refresh_from_db()
+    assert channel.enabled
+    assert AuditEntry.objects.filter(action__startswith="channel.").count() == 3
+
+
+def test_a_project_without_channels_says_that_nobody_is_told(signed_in: Client, project: Project) -> None:
+    assert "No channel yet" in signed_in.get(SETUP).content.decode()

@@ -1,0 +1,97 @@
+"""The Alert page: the story with its evidence, what to do, who was told, and what a person answers."""
+
+from django.test import Client
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery
+from dashboard.projects.models import Project
+
+
+def page(client: Client, alert: Alert) -> str:
+    answer = client.get(f"/p/ranking/alerts/{alert.number}/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def act(client: Client, alert: Alert, action: str, **fields: str) -> str:
+    answer = client.post(f"/p/ranking/alerts/{alert.number}/{action}/", fields, follow=True)
+    assert answer.redirect_chain == [(f"/p/ranking/alerts/{alert.number}/", 302)]
+    alert.refresh_from_db()
+    return answer.content.decode()
+
+
+def test_the_time_line_is_newest_first_with_the_evidence_of_each_moment(signed_in: Client, alert: Alert) -> None:
+    html = page(signed_in, alert)
+    places = [html.index(text) for text in ("Message delivered.", "ROLL BACK.</b>", "WATCH, alert opened.", "2026.11.3 deployed")]
+    assert places == sorted(places)
+    evidence = html[places[1] : places[2]]
+    assert "+31\u00a0%" in evidence
+    assert "24 to 38\u00a0%" in evidence
+    assert "6 of 6" in evidence
+    assert 'class="label worse drives"' in evidence
+    assert 'class="label worse caution"' in html[places[2] :]
+
+
+def test_it_says_what_to_do_with_the_owners_words_filled_in(signed_in: Client, alert: Alert) -> None:
+    html = page(signed_in, alert)
+    assert "Send calls back to 2026.11.2" in html
+    assert "kubectl argo rollouts undo ranker" in html
+    assert "score_batch reached its recompile limit of 8" in html
+
+
+def test_deliveries_show_what_the_channels_answered(signed_in: Client, alert: Alert) -> None:
+    html = page(signed_in, alert)
+    assert "200 ok" in html
+    assert "503 Service Unavailable, again at" in html
+
+
+def test_without_a_channel_it_says_that_nobody_was_told(signed_in: Client, alert: Alert) -> None:
+    Delivery.objects.all().delete()
+    Channel.objects.all().delete()
+    assert "This project has no channel, so nobody was told." in page(signed_in, alert)
+
+
+def test_acknowledging_makes_it_yours_with_one_line_and_one_audit_row(signed_in: Client, alert: Alert) -> None:
+    html = act(signed_in, alert, "acknowledge", note="rolling back <now>")
+    assert "It is yours now." in html
+    assert "rolling back &lt;now&gt;" in html
+    assert alert.state == "acknowledged"
+    assert AlertEvent.objects.filter(alert=alert, kind="acknowledged").count() == 1
+    assert AuditEntry.objects.filter(action="alert.acknowledge", address="127.0.0.1").count() == 1
+
+
+def test_snoozing_takes_only_the_offered_times(signed_in: Client, alert: Alert) -> None:
+    assert "Choose one of the offered times." in act(signed_in, alert, "snooze", hours="9999999")
+    assert alert.state == "open"
+    act(signed_in, alert, "snooze", hours="4")
+    assert alert.state == "snoozed"
+
+
+def test_a_false_alarm_needs_a_reason(signed_in: Client, alert: Alert) -> None:
+    assert "Say why this is a false alarm." in act(signed_in, alert, "dismiss", note="  ")
+    assert alert.state == "open"
+    assert "False alarm" in act(signed_in, alert, "dismiss", note="the load test did it")
+    assert alert.outcome == "dismissed"
+
+
+def test_a_resolved_alert_takes_no_more_answers(signed_in: Client, alert: Alert) -> None:
+    html = act(signed_in, alert, "resolve", note="went back by hand")
+    assert alert.state == "resolved"
+    assert "/acknowledge/" not in html
+    assert "already resolved" in act(signed_in, alert, "acknowledge")
+
+
+def test_an_unknown_action_does_not_exist(signed_in: Client, alert: Alert) -> None:
+    assert signed_in.post(f"/p/ranking/alerts/{alert.number}/explode/").status_code == 404
+
+
+def test_the_list_shows_open_alerts_and_says_when_there_are_none(signed_in: Client, alert: Alert) -> None:
+    assert "A-418" in signed_in.get("/p/ranking/alerts/?state=open").content.decode()
+    act(signed_in, alert, "resolve")
+    html = signed_in.get("/p/ranking/alerts/?state=open").content.decode()
+    assert "Nothing is open" in html
+    assert "A-418" in signed_in.get("/p/ranking/alerts/").content.decode()
+
+
+def test_a_project_without_alerts_says_how_one_comes(signed_in: Client, project: Project) -> None:
+    assert "One opens by itself when a version is judged WATCH or ROLL BACK." in signed_in.get("/p/ranking/alerts/").content.decode()

@@ -1,0 +1,101 @@
+"""The Fleet page: most urgent first, with the sentence, and in words where something is not known."""
+
+import re
+
+from django.test import Client
+
+from dashboard.alerts.models import Alert
+from dashboard.fleet.models import Deployment, VersionMinute, WatchedModel
+from dashboard.projects.models import Project
+from tests.dashboard.ui import stories
+from tests.dashboard.ui.factory import Shape, model
+
+
+def page(client: Client, query: str = "") -> str:
+    answer = client.get(f"/p/ranking/{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_models_stand_in_order_of_urgency_with_their_sentence(signed_in: Client, alert: Alert) -> None:
+    html = page(signed_in)
+    places = [html.index(f">{name}</a>") for name in ("ranker", "llm-7b-chat", "vit-embed")]
+    assert places == sorted(places)
+    assert stories.SLOWER in html
+    assert html.index("ROLL BACK") < html.index("WATCH</span>") < html.index("HEALTHY</span>")
+
+
+def test_a_row_shows_shares_figures_and_the_judged_change(signed_in: Client, alert: Alert) -> None:
+    row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
+    assert "Share of calls: 2026.11.3 50\u00a0%, 2026.11.2 50\u00a0%" in row
+    assert re.search(r'class="delta drives">\+31\u00a0%', row)
+    assert "71.7\u00a0%" in row
+    assert "31.6\u00a0GiB" in row
+    assert "6 eager" in row
+    assert f"/p/ranking/alerts/{alert.number}/" in row
+
+
+def test_every_simulated_model_says_so(signed_in: Client, alert: Alert) -> None:
+    assert page(signed_in).count(">simulated</span>") == 3
+
+
+def test_a_model_without_data_says_so_instead_of_showing_zeros(signed_in: Client, project: Project) -> None:
+    made = model(project, "silent-one", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
+    VersionMinute.objects.all().delete()
+    row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
+    assert made.name in row
+    assert "has not been judged yet" in row
+    assert "no calls in 24\u00a0h" in row
+    assert "no calls now" in row
+    assert ">0\u00a0%" not in row
+
+
+def test_a_model_whose_versions_all_stopped_stays_in_the_list(signed_in: Client, project: Project) -> None:
+    made = model(project, "gone", [Shape("1", 0.01, 100, 300, end=100)], every=60)
+    assert not Deployment.objects.filter(model=made, ended_minute=None).exists()
+    row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
+    assert "No version of it has reported in the last 30 minutes." in row
+    assert "none live" in row
+
+
+def test_an_empty_project_points_to_setup(signed_in: Client, project: Project) -> None:
+    html = page(signed_in)
+    assert "No model has reported yet" in html
+    assert 'href="/p/ranking/setup/"' in html
+
+
+def test_what_cannot_be_seen_is_written_out(signed_in: Client, alert: Alert) -> None:
+    html = page(signed_in)
+    assert "1\u00a0silent instance" in html
+    assert "9\u00a0% of ranker&#x27;s calls" in html
+    assert "have no baseline of the same shape; they are not compared" in html
+
+
+def test_what_changed_lists_deployments_and_verdicts(signed_in: Client, alert: Alert) -> None:
+    feed = page(signed_in).split('class="feed"')[1]
+    assert "became ROLL BACK: p50 is 31 % slower" in feed
+    assert "deployed to production, seen in traffic" in feed
+
+
+def test_the_verdict_filter_keeps_only_its_models(signed_in: Client, alert: Alert) -> None:
+    table = page(signed_in, "?verdict=watch").split("<tbody>")[1].split("</tbody>")[0]
+    assert "llm-7b-chat" in table
+    assert "vit-embed" not in table
+
+
+def test_the_environment_filter_leaves_out_models_that_do_not_run_there(signed_in: Client, alert: Alert) -> None:
+    moved = WatchedModel.objects.get(name="vit-embed")
+    Deployment.objects.filter(model=moved).update(environment="staging")
+    table = page(signed_in, "?env=production").split("<tbody>")[1].split("</tbody>")[0]
+    assert "ranker" in table
+    assert "vit-embed" not in table
+
+
+def test_every_range_draws_its_lines_and_an_unknown_one_is_the_default(signed_in: Client, alert: Alert) -> None:
+    for query in ("?range=1h", "?range=6h", "?range=24h", "?range=7d"):
+        assert '<path class="l s2"' in page(signed_in, query)
+    assert 'aria-current="true">24\u00a0h' in page(signed_in, "?range=3000y")
+
+
+def test_the_way_in_leads_to_the_only_project(signed_in: Client, project: Project) -> None:
+    assert signed_in.get("/").headers["Location"] == "/p/ranking/"
