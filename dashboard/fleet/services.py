@@ -43,11 +43,11 @@ def fold_shard(*, shard: int) -> int:
     """Folds the oldest batches of a shard; returns how many reports left the inbox, 0 also when another worker has the shard."""
     total = 0
     with shard_claim(shard) as mine:
-        for _ in range(MAX_FOLDS if mine else 0):
-            begun = attempt_begin(shard=shard)
-            if begun is None:
-                break
-            total += _fold_or_step_aside(begun)
+        folds = 0
+        while mine and folds < MAX_FOLDS and (begun := attempt_begin(shard=shard)) is not None:
+            moved = _fold_or_step_aside(begun)
+            folds += moved > 0
+            total += moved
     return total
 
 
@@ -64,7 +64,7 @@ def _fold_or_step_aside(begun: Begun) -> int:
             FoldAttempt.objects.filter(id=begun.note.id).update(attempts=F("attempts") - 1)
         raise
     except Exception as error:
-        logger.exception("folding %d reports of shard %d failed", len(begun.rows), begun.note.shard)
+        logger.warning("folding %d reports of shard %d failed: %s", len(begun.rows), begun.note.shard, error, exc_info=begun.alone)
         if begun.alone and begun.exhausted:
             return poison_set_aside(begun, f"{type(error).__name__}: {error}")
         return 0

@@ -1,0 +1,81 @@
+"""A report that cannot be folded is set aside with its error while the rest is counted, and can be brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from compilewatch.wire.report import Request
+from django.core.management import call_command
+
+from dashboard.fleet import services
+from dashboard.fleet.fold.facts import Facts
+from dashboard.fleet.fold.window import minute_of_end
+from dashboard.fleet.models import RegionMinute
+from dashboard.fleet.services import fold_all, poison_refold
+from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
+from tests.dashboard.fleet.totals import assert_all_counted
+
+MakeRequest = Callable[..., Request]
+Store = Callable[..., object]
+
+pytestmark = pytest.mark.django_db
+
+
+def spoil(seq: int) -> None:
+    """Damages the stored text of a report, as a faulty disk or an older release could."""
+    assert InboxRow.objects.filter(seq_first=seq).update(report=b'{"seq": [1, 1], "window": "never"}') == 1
+
+
+def test_an_unreadable_report_is_set_aside_and_the_rest_is_counted(make_request: MakeRequest, store_reports: Store) -> None:
+    request = make_request(minutes=20)
+    store_reports(request)
+    spoil(7)
+    assert fold_all() == 20
+    [poison] = PoisonReport.objects.all()
+    assert poison.seq_first == 7
+    assert "window" in poison.error
+    request.reports = [report for report in request.reports if report.seq[0] != 7]
+    assert_all_counted([request])
+    assert not InboxRow.objects.exists()
+    assert not FoldAttempt.objects.exists()
+
+
+def test_what_the_database_refuses_is_found_by_halving(
+    make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = make_request(minutes=20)
+    store_reports(request)
+    real, tries = services.facts_store, []
+    bad = minute_of_end(request.reports[12].window[1])
+
+    def refuse(facts: Facts, **kwargs: Any) -> None:
+        if any(minute == bad for _, minute in facts.process_minutes):
+            tries.append(len(facts.process_minutes))
+            raise ValueError("this one cannot be stored")
+        real(facts, **kwargs)
+
+    monkeypatch.setattr(services, "facts_store", refuse)
+    assert fold_all() == 20
+    assert tries[-3:] == [1, 1, 1]
+    assert tries[0] == 20
+    [poison] = PoisonReport.objects.all()
+    assert (poison.seq_first, poison.error) == (13, "ValueError: this one cannot be stored")
+    assert RegionMinute.objects.count() == 19
+    monkeypatch.setattr(services, "facts_store", real)
+    call_command("refold", str(poison.pk), verbosity=0)
+    assert fold_all() == 1
+    assert_all_counted([request])
+    assert not PoisonReport.objects.exists()
+    assert not FoldAttempt.objects.exists()
+
+
+def test_refold_brings_back_everything_that_was_set_aside(make_request: MakeRequest, store_reports: Store) -> None:
+    store_reports(make_request(minutes=3))
+    spoil(1)
+    spoil(2)
+    fold_all()
+    assert PoisonReport.objects.count() == 2
+    assert poison_refold() == 2
+    assert (PoisonReport.objects.count(), InboxRow.objects.count()) == (0, 2)
