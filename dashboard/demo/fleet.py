@@ -64,10 +64,10 @@ def fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
         ),
         SimulatedModel(
             "llm-7b-chat", "decode_step", "NVIDIA H200", 0.041, 120, 68.2, ("decode_step", "prefill"),
-            (Rollout("2026.11.1", 3, HISTORY_MINUTES, compile_seconds=74.0), Rollout("2026.11.2", 3, 9 * 60, compile_seconds=71.0)),
+            (Rollout("2026.11.1", 2, HISTORY_MINUTES, compile_seconds=74.0), Rollout("2026.11.2", 2, 7 * 60, compile_seconds=71.0)),
         ),
         SimulatedModel(
-            "vit-embed", "encode", "NVIDIA H100", 0.0042, 180, 6.1, ("encode",), (Rollout("2026.11.1", 2, 20 * 60, compile_seconds=12.0),),
+            "vit-embed", "encode", "NVIDIA H100", 0.0042, 180, 6.1, ("encode",), (Rollout("2026.11.1", 1, 20 * 60, compile_seconds=12.0),),
         ),
     )  # fmt: skip
 

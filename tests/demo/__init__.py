@@ -1,0 +1,1 @@
+"""`make demo`, as a person at a terminal meets it."""
