@@ -31,8 +31,10 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """On SQLite tests use a file as production does: several threads share it, with its real locks."""
+    """On SQLite tests use a file as production does: several threads share it, with its real locks. On PostgreSQL a server's
+    thread keeps no connection after its answer, which would be in the way when the database is dropped."""
     database = settings.DATABASES["default"]
+    database["CONN_MAX_AGE"] = 0
     if database["ENGINE"].endswith("sqlite3"):
         database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
 

@@ -1,0 +1,51 @@
+"""The write lock is handed over in the order of asking, to one at a time, and its holder may take it again."""
+
+import time
+from threading import Barrier, Thread
+
+from dashboard.common.locks import FirstComeLock
+
+
+def test_first_come_first_served() -> None:
+    lock, order = FirstComeLock(), list[int]()
+
+    def work(number: int) -> None:
+        lock.acquire()
+        order.append(number)
+        lock.release()
+
+    lock.acquire()
+    threads = []
+    for number in range(12):
+        thread = Thread(target=work, args=(number,))
+        thread.start()
+        threads.append(thread)
+        while len(lock._waiting) <= number:
+            time.sleep(0.001)
+    assert order == []
+    lock.release()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert order == list(range(12))
+
+
+def test_one_at_a_time_and_again_by_its_holder() -> None:
+    lock, inside, most, barrier = FirstComeLock(), [0], [0], Barrier(8)
+
+    def work() -> None:
+        barrier.wait()
+        for _ in range(200):
+            lock.acquire()
+            lock.acquire()
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            lock.release()
+            inside[0] -= 1
+            lock.release()
+
+    threads = [Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert most == [1] and inside == [0] and lock._owner is None

@@ -1,0 +1,73 @@
+"""While the database cannot commit nothing is acknowledged, the answer says when to come back, and the same report is taken later."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from compilewatch.wire.report import Request
+from django.db import DatabaseError, connection
+from django.test import RequestFactory
+
+from dashboard.common.http import ApiErrors
+from dashboard.ingest.models import InboxRow
+from tests.dashboard.ingest.conftest import Endpoint
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@contextmanager
+def nobody_writes() -> Iterator[None]:
+    """Another process holds the lock that the inbox needs."""
+    database = connection.settings_dict
+    if connection.vendor == "sqlite":
+        with closing(sqlite3.connect(database["NAME"], isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+            other.execute("ROLLBACK")
+        return
+    address: Any = {"host": database["HOST"], "port": database["PORT"], "user": database["USER"], "dbname": database["NAME"]}
+    with psycopg.connect(**address) as other_session:
+        other_session.execute("LOCK TABLE ingest_inbox")
+        yield
+        other_session.rollback()
+
+
+def test_a_locked_inbox_is_busy_and_then_takes_the_report(endpoint: Endpoint, make_request: Callable[..., Request]) -> None:
+    request = make_request(minutes=2)
+    assert endpoint.report(make_request(instance=1)).status == 200
+    with nobody_writes():
+        answer = endpoint.report(request)
+        assert answer.outcome == (503, "busy") and int(answer.headers["Retry-After"]) >= 1
+    while endpoint.report(request).status == 503:  # what the lock held up comes first
+        pass
+    assert endpoint.report(request).json["acked"] == [[1, 1], [2, 2]]
+    assert InboxRow.objects.count() == 3
+
+
+def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(project: Any, make_request: Callable[..., Request]) -> None:
+    from compilewatch.wire.codec import dumps
+
+    from dashboard.ingest.batch import batch_read
+    from dashboard.ingest.committer import Committer, Waiting
+
+    def waiting(project_id: int, instance: int) -> Waiting:
+        request = make_request(instance=instance)
+        return batch_read(text=dumps(request), project_id=project_id, received=request.sent), Future()
+
+    from concurrent.futures import Future
+
+    good, gone, also_good = waiting(project.pk, 1), waiting(987654, 2), waiting(project.pk, 3)
+    Committer()._commit([good, gone, also_good])
+    assert good[1].result().acked == also_good[1].result().acked == [(1, 1)]
+    with pytest.raises(DatabaseError):
+        gone[1].result()
+    assert InboxRow.objects.count() == 2
+
+
+def test_any_view_under_api_answers_a_failing_database_with_a_503() -> None:
+    answer = ApiErrors(lambda request: None).process_exception(RequestFactory().get("/api/v1/x"), DatabaseError("gone"))  # type: ignore[arg-type,return-value]
+    assert answer is not None and answer.status_code == 503 and answer["Retry-After"]
+    assert ApiErrors(lambda request: None).process_exception(RequestFactory().get("/page"), DatabaseError("gone")) is None  # type: ignore[arg-type,return-value]

@@ -1,0 +1,54 @@
+"""A project above its rate hears 429, a process with too much under way 503; both say when to come back and count as refusals."""
+
+from collections.abc import Callable
+
+import pytest
+from compilewatch.wire.report import Request
+
+from dashboard.ingest import views
+from dashboard.ingest.admission import Admission, Bucket
+from dashboard.ingest.body import Refused
+from dashboard.ingest.models import InboxRow
+from dashboard.projects.keycheck import key_checks_forget
+from dashboard.projects.models import Project
+from tests.dashboard.ingest.conftest import Endpoint
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_project_above_its_rate_waits_and_others_do_not(
+    endpoint: Endpoint, make_request: Callable[..., Request], project: Project
+) -> None:
+    Project.objects.filter(pk=project.pk).update(settings={"reports_per_second": 0.01})
+    key_checks_forget()
+    assert endpoint.report(make_request(minutes=5)).status == 200
+    answer = endpoint.report(make_request(first_seq=6))
+    assert answer.outcome == (429, "too_many") and int(answer.headers["Retry-After"]) > 1
+    assert InboxRow.objects.count() == 5
+
+
+def test_one_too_many_under_way_is_sent_away(
+    endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admission = Admission(limit=1)
+    monkeypatch.setattr(views, "ADMISSION", admission)
+    with admission.enter():
+        answer = endpoint.report(make_request())
+    assert answer.outcome == (503, "busy") and 5 <= int(answer.headers["Retry-After"]) <= 30
+    assert endpoint.report(make_request()).status == 200
+
+
+def test_a_place_is_given_back_when_a_request_fails() -> None:
+    admission = Admission(limit=1)
+    for _ in range(3):
+        with pytest.raises(Refused, match="not JSON"), admission.enter():
+            raise Refused("not_json", "not JSON")
+
+
+def test_a_bucket_refills() -> None:
+    bucket = Bucket(rate=1e6)
+    bucket.charge(10**6)
+    assert bucket.wait() == 0.0
+    slow = Bucket(rate=1e-3)
+    slow.charge(1)
+    assert slow.wait() > 0

@@ -1,0 +1,46 @@
+"""Every refusal is counted by project, hour and code, without a write for each."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from compilewatch.wire.codec import encode
+from compilewatch.wire.report import Request
+from django.db import DatabaseError
+
+from dashboard.ingest import committer
+from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.models import Refusal
+from dashboard.ingest.refusals import refusal_note, refusals_take
+from dashboard.ingest.selectors import refusals_by_code
+from dashboard.projects.models import Project
+from tests.dashboard.ingest.conftest import Endpoint
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_by_code_of_request_and_report(endpoint: Endpoint, make_request: Callable[..., Request], project: Project) -> None:
+    for _ in range(3):
+        endpoint.send_json("[]")
+    endpoint.send(b"", headers={"Authorization": "Bearer nonsense"})
+    data = encode(make_request(minutes=2))
+    data["reports"][0]["seq"] = [0, 0]
+    endpoint.send_json(json.dumps(data))
+    COMMITTER.stop()
+    assert refusals_by_code(project=project) == {"bad_request": 3, "invalid_seq": 1}
+    assert Refusal.objects.get(project_id=0).code == "bad_key"
+
+
+def test_counts_that_could_not_be_written_are_kept(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(counts: object) -> None:
+        raise DatabaseError("gone")
+
+    refusal_note(project_id=project.pk, code="too_old", count=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(committer, "refusals_write", failing)
+        committer._write_refusals()
+    refusal_note(project_id=project.pk, code="too_old")
+    committer._write_refusals()
+    committer._write_refusals()
+    assert refusals_by_code(project=project) == {"too_old": 3}
+    assert not refusals_take()

@@ -1,0 +1,100 @@
+"""A key works until it expires or is revoked; only its hash is stored, and its use is noted to the minute."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.common import clock
+from dashboard.projects import keycheck
+from dashboard.projects.keycheck import key_check, key_checks_forget
+from dashboard.projects.keys import KEY_ANYWHERE, key_digest, key_text_make, key_text_read
+from dashboard.projects.models import Key, Project
+from dashboard.projects.services import key_create, key_exposed, key_revoke
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_text_has_its_shape_and_its_checksum() -> None:
+    for kind in ("ing", "api"):
+        made = key_text_make(kind)
+        assert re.fullmatch(rf"cw_{kind}_[0-9A-Za-z]{{8}}_[0-9A-Za-z]{{49}}", made.text)
+        assert key_text_read(made.text) == made and KEY_ANYWHERE.search(f"?key={made.text}&x")
+        for place in (3, 9, 30, len(made.text) - 1):
+            mistyped = made.text[:place] + ("x" if made.text[place] != "x" else "y") + made.text[place + 1 :]
+            assert key_text_read(mistyped) is None
+    assert key_text_read("") is None and key_text_read(made.text + "\n") is None
+
+
+def test_only_a_hash_is_stored_and_it_needs_the_pepper(project: Project) -> None:
+    key, text = key_create(project=project)
+    row = Key.objects.get(pk=key.pk)
+    assert bytes(row.digest) == key_digest(text, settings.KEY_PEPPER) != key_digest(text, "another pepper")
+    assert text[16:] not in repr(row.__dict__)
+
+
+def test_a_key_speaks_for_its_project(project: Project, other_project: Project) -> None:
+    for owner in (project, other_project):
+        known = key_check(key_create(project=owner, kind="api")[1])
+        assert known is not None and (known.project_id, known.kind) == (owner.pk, "api")
+
+
+def test_right_lookup_but_wrong_secret_is_unknown(project: Project) -> None:
+    key, _ = key_create(project=project)
+    other = key_text_make("ing")
+    Key.objects.filter(pk=key.pk).update(lookup=other.lookup)
+    assert key_check(other.text) is None
+
+
+def test_expired_at_once_even_if_remembered(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, text = key_create(project=project, expires_at=clock.now() + timedelta(hours=1))
+    assert key_check(text) is not None
+    later = clock.now() + timedelta(hours=2)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert key_check(text) is None
+
+
+def test_revoked_when_the_memory_is_half_a_second_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, text = key_create(project=project)
+    assert key_check(text) is not None
+    key_revoke(key=key, actor_name="tests")
+    later = keycheck.time.monotonic() + keycheck.TRUSTED_FOR + 0.1
+    monkeypatch.setattr(keycheck.time, "monotonic", lambda: later)
+    assert keycheck.TRUSTED_FOR < 1.0 and key_check(text) is None
+
+
+def test_a_second_check_asks_nothing_and_use_is_noted_once_a_minute(project: Project) -> None:
+    key, text = key_create(project=project)
+    key_check(text)
+    noted = Key.objects.get(pk=key.pk).last_used_at
+    assert noted is not None and noted.second == noted.microsecond == 0
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        key_check(text)
+    assert not queries.captured_queries
+    Key.objects.filter(pk=key.pk).update(last_used_at=noted + timedelta(minutes=1))
+    key_checks_forget()
+    with CaptureQueriesContext(connection) as queries:
+        key_check(text)
+    assert [query["sql"].split()[0] for query in queries.captured_queries] == ["SELECT"]
+
+
+def test_two_keys_live_side_by_side_while_rotating(project: Project) -> None:
+    (old, old_text), (_, new_text) = key_create(project=project), key_create(project=project)
+    assert key_check(old_text) and key_check(new_text)
+    key_revoke(key=old)
+    key_checks_forget()
+    assert key_check(old_text) is None and key_check(new_text)
+
+
+def test_exposure_is_noted_once_a_minute(project: Project) -> None:
+    from dashboard.accounts.models import AuditEntry
+
+    key, _ = key_create(project=project)
+    for _ in range(3):
+        key_exposed(key_id=key.pk, where="URL", address="192.0.2.1")
+    assert AuditEntry.objects.filter(action="key.exposed").count() == 1
