@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilewatch.wire.sketch import Sketch, lower_bound
 
 from dashboard.ui import words
+from dashboard.ui.charts.places import place_name, places_shortened
 from dashboard.ui.charts.rows import CallRow
 from dashboard.ui.charts.scales import duration_scale, rounded
-from dashboard.ui.charts.strips import place_name
 from dashboard.ui.charts.tally import Clock
 
 PANELS = 6
 LEAST_CALLS = 20
-ENOUGH_IN_MODE = 40
+ENOUGH_IN_MODE = 100
 WIDEST = 8
 """Bins that are joined at most: 8 of 2.2 % are 19 %."""
 
@@ -38,6 +38,7 @@ class Panel:
     """One stratum and bucket; absent curves had too few calls."""
 
     place: str
+    short: str
     unit: str
     curves: list[Curve]
     facts: str
@@ -80,7 +81,8 @@ def panels_built(cells: Cells, strata: Mapping[int, str], baseline: int, candida
             panels.append(_panel(place, curves))
         else:
             left_out.append(place)
-    return panels, left_out
+    short, _ = places_shortened(panel.place for panel in panels)
+    return [replace(panel, short=short[panel.place]) for panel in panels], left_out
 
 
 def panels_json(panels: Iterable[Panel]) -> list[dict[str, Any]]:
@@ -99,7 +101,7 @@ def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
     drawn = [_curve(role, sketch, width, factor) for role, sketch in curves]
     said = [f"{words.duration(sketch.quantile(0.5) or 0.0)}" for _, sketch in curves]
     facts = f"p50 {' and '.join(said)}" if len(said) == 2 else f"{curves[0][0]} only, p50 {said[0]}"
-    return Panel(place, unit, drawn, facts)
+    return Panel(place, place, unit, drawn, facts)
 
 
 def _width(sketch: Sketch) -> int:

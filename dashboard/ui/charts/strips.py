@@ -9,6 +9,7 @@ from typing import Any
 
 from dashboard.ui import words
 from dashboard.ui.charts.evidence import number
+from dashboard.ui.charts.places import place_name, places_shortened
 from dashboard.ui.charts.scales import duration_scale, rounded
 
 ROWS = 8
@@ -30,6 +31,7 @@ class StripRow:
     """One stratum and bucket: the instances of both sides, and the change between their means."""
 
     place: str
+    short: str = ""
     baseline: list[Point] = field(default_factory=list)
     candidate: list[Point] = field(default_factory=list)
 
@@ -59,6 +61,7 @@ class Strip:
     factor: float
     rows: list[StripRow]
     left_out: int
+    shared: str
 
     @property
     def conclusion(self) -> str:
@@ -72,7 +75,7 @@ class Strip:
         return {
             "unit": self.unit,
             "rows": [
-                {"place": row.place, "counts": row.counts, "change": row.change, **{arm: self._arm(getattr(row, arm)) for arm in ARMS}}
+                {"place": row.short, "counts": row.counts, "change": row.change, **{arm: self._arm(getattr(row, arm)) for arm in ARMS}}
                 for row in self.rows
             ],
         }
@@ -101,11 +104,6 @@ def points_from_evidence(row: Mapping[str, Any]) -> list[Point]:
     return points
 
 
-def place_name(stratum: str, bucket: str) -> str:
-    """Stratum and shape bucket in words."""
-    return ", ".join(part for part in (stratum, f"shapes {bucket}" if bucket else "") if part) or "all calls"
-
-
 def strip_built(title: str, points: Iterable[Point]) -> Strip:
     """Rows of the points that are above zero, the fullest first."""
     rows: dict[str, StripRow] = {}
@@ -116,7 +114,10 @@ def strip_built(title: str, points: Iterable[Point]) -> Strip:
     ordered = sorted(rows.values(), key=lambda row: (-row.weight, row.place))
     top = max((point.value for row in ordered for point in row.baseline + row.candidate), default=0.0)
     factor, unit = duration_scale(top)
-    return Strip(title, unit, factor, ordered[:ROWS], max(0, len(ordered) - ROWS))
+    short, shared = places_shortened(row.place for row in ordered[:ROWS])
+    for row in ordered[:ROWS]:
+        row.short = short[row.place]
+    return Strip(title, unit, factor, ordered[:ROWS], max(0, len(ordered) - ROWS), shared)
 
 
 def _mean(points: list[Point]) -> float | None:

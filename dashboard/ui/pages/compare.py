@@ -12,7 +12,8 @@ from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
 from dashboard.ui.charts.evidence import EvidenceRow, Raw, evidence_rows, number
 from dashboard.ui.charts.observed import cold_start_row, observed_rows
-from dashboard.ui.charts.strips import Point, Strip, place_name, points_from_evidence, strip_built
+from dashboard.ui.charts.places import place_name
+from dashboard.ui.charts.strips import Point, Strip, points_from_evidence, strip_built
 from dashboard.ui.charts.tally import Calls, Clock, Processes, clock_shared
 from dashboard.ui.pages.configuration import Configured, configuration_compared
 from dashboard.ui.pages.findings_board import Column, findings_columns

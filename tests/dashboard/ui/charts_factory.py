@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -271,7 +272,8 @@ def _processes(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes:
         VersionProcessMinute(day=minute // 1440, minute=minute, **facts(minute < first + 2, 60.0)) for minute in minutes
     )
     VersionProcessHour.objects.bulk_create(
-        VersionProcessHour(day=hour // 24, hour=hour, **facts(hour == first // 60, 3600.0)) for hour in sorted({m // 60 for m in minutes})
+        VersionProcessHour(day=hour // 24, hour=hour, **facts(hour == first // 60, 60.0 * count))
+        for hour, count in sorted(Counter(m // 60 for m in minutes).items())
     )
 
 

@@ -9,7 +9,9 @@ const data = JSON.parse(document.getElementById("compare-data").textContent);
 const boxes = document.querySelectorAll(".draw");
 
 async function drawAll() {
-  const work = [intervals(document.getElementById("intervals"), data.intervals)];
+  const work = [];
+  const plot = document.getElementById("intervals");
+  if (plot) work.push(intervals(plot, data.intervals));
   const box = document.getElementById("strip");
   if (box) work.push(strip(box, data.strip));
   document.querySelectorAll("[data-panel]").forEach((panel) => work.push(density(panel, data.panels[Number(panel.dataset.panel)])));

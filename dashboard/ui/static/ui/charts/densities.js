@@ -5,7 +5,7 @@ import { draw, inert } from "./plot.js";
 import { figure } from "./axis.js";
 
 const SIDES = { baseline: [1, "square", 0.16], candidate: [2, "circle", 0.14] };
-const NICE = [1, 2, 5];
+const SETS = [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]];
 
 function faded(ink, share) {
   const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(ink);
@@ -33,11 +33,16 @@ function medians(curves) {
   });
 }
 
+// The finest set of round numbers of which at most five fit; a label right at the edge would be cut off.
 function ticks(low, high) {
-  const all = [];
-  for (let power = -4; power < 9; power += 1) for (const step of NICE) all.push(step * 10 ** power);
-  const inside = all.filter((tick) => tick >= low && tick <= high);
-  return inside.length > 6 ? inside.filter((_, i) => i % 2 === 0) : inside;
+  let best = [];
+  for (const steps of SETS) {
+    const found = [];
+    for (let power = -4; power < 9; power += 1) for (const step of steps) found.push(step * 10 ** power);
+    const inside = found.filter((tick) => tick >= low && Math.log(tick / low) <= 0.94 * Math.log(high / low));
+    if (inside.length <= 5 && inside.length > best.length) best = inside;
+  }
+  return best;
 }
 
 export function density(element, panel) {

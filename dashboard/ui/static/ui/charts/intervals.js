@@ -77,10 +77,14 @@ export function intervals(element, rows) {
       line: { width: known.map(({ row }) => (row.tone === "open" ? 1.75 : 0)), color: known.map(({ row }) => css(INKS[row.tone])) },
     },
   };
+  const shown = element.clientWidth < 420 ? TICKS.filter((_, i) => i !== 2 && i !== 4) : TICKS;
   element.style.height = `${HEAD + rows.length * ROW + FOOT}px`;
   return draw(element, [marks], {
     height: HEAD + rows.length * ROW + FOOT, margin: { t: HEAD, r: 12, b: FOOT, l: 12 }, shapes: [zero, ...lines], annotations: notes(rows, wide),
-    xaxis: { range: [LEFT, RIGHT], tickvals: TICKS.map((tick) => Math.log1p(tick)), ticktext: TICKS.map((tick) => (tick ? percent(Math.log1p(tick)) : "0")) },
+    xaxis: {
+      range: [LEFT, RIGHT], tickangle: 0, tickvals: shown.map((tick) => Math.log1p(tick)),
+      ticktext: shown.map((tick) => (tick ? percent(Math.log1p(tick)) : "0")),
+    },
     yaxis: { range: [rows.length - 0.5, -0.5], showgrid: false, showticklabels: false },
   });
 }
