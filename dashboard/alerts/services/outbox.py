@@ -47,7 +47,7 @@ class Result:
     wait: float = 0.0
 
 
-def deliveries_send(*, seconds: float = 60.0) -> int:
+def deliveries_send(*, seconds: float = 20.0) -> int:
     """Tries everything that is due, one after the other, for about so long; returns how many were delivered."""
     count, stop = 0, time.monotonic() + seconds
     while time.monotonic() < stop and (claim := delivery_claim()):
