@@ -140,6 +140,16 @@ def _name_of(target: Any) -> str:
     return getattr(inner, "__name__", None) or type(inner).__name__
 
 
+@overload
+def compile(
+    target: None = None, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any
+) -> Callable[[T], T]: ...
+
+
+@overload
+def compile(target: T, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any) -> T: ...
+
+
 def compile(target: Any = None, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any) -> Any:
     """`torch.compile` and `watch` in one; the mode, `dynamic` and `fullgraph` are reported with the region."""
     if target is None:

@@ -1,0 +1,100 @@
+"""Reports recorded to a file are sent later, with their times moved so that the last window ends now."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.agent.programs import command, run
+from tests.agent.server import Dashboard
+
+JOB = """
+import time, compilewatch
+compilewatch.init(model="m", version="7", interval=0.05)
+call = compilewatch.watch(lambda: None, name="forward")
+for _ in range(40):
+    call()
+    time.sleep(0.01)
+compilewatch.mark("end")
+"""
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "reports.jsonl"
+    done = run(JOB, ENDPOINT=f"file:{path}")
+    assert (done.returncode, done.stderr) == (0, "")
+    return path
+
+
+def recorded(path: Path) -> list[dict[str, object]]:
+    return [report for line in path.read_text().splitlines() for report in json.loads(line)["reports"]]
+
+
+def test_every_window_arrives_as_it_was(recording: Path, dashboard: Dashboard) -> None:
+    done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert dashboard.calls("forward") == 40
+    assert list(dashboard.acked.values()) == recorded(recording)
+    assert f"{len(recorded(recording))} windows of 1 instances acknowledged, 0 refused, 0 not sent" in done.stdout
+
+
+def test_a_second_replay_sends_the_same_instance_and_new_ids_another(recording: Path, dashboard: Dashboard) -> None:
+    for words in ([], [], ["--new-ids"]):
+        assert command("replay", str(recording), "--endpoint", dashboard.endpoint, "--key", "k", *words).returncode == 0
+    ids = [request["instance"]["id"] for request in dashboard.requests]
+    assert len(set(ids)) == 2
+    assert dashboard.calls("forward") == 80
+
+
+def test_shifted_times_keep_their_distances(recording: Path, dashboard: Dashboard) -> None:
+    lines = [json.loads(line) for line in recording.read_text().splitlines()]
+    for line in lines:
+        for report in line["reports"]:
+            report["window"] = [at - 86400 for at in report["window"]]
+            for fact in report.get("facts", []):
+                fact["at"] -= 86400
+    recording.write_text("\n".join(map(json.dumps, lines)))
+    before = recorded(recording)
+    command("replay", str(recording), "--shift-to-now", ENDPOINT=dashboard.endpoint, API_KEY="k")
+    after = list(dashboard.acked.values())
+    moved = after[0]["window"][0] - before[0]["window"][0]  # type: ignore[index]
+    assert 86_000 < moved < 87_000
+    assert abs(after[-1]["window"][1] - time.time()) < 300
+    for old, new in zip(before, after, strict=True):
+        assert new["window"] == pytest.approx([at + moved for at in old["window"]])  # type: ignore[attr-defined]
+    [mark] = [fact for report in after for fact in report.get("facts", [])]
+    assert after[0]["window"][0] <= mark["at"] <= after[-1]["window"][1]
+
+
+def test_many_windows_go_in_batches(tmp_path: Path, dashboard: Dashboard) -> None:
+    instance = {"id": "a" * 26, "started": 0.0, "model": "m", "version": "1"}
+    reports = [{"seq": [i, i], "window": [float(i), float(i + 1)]} for i in range(1, 101)]
+    path = tmp_path / "many.jsonl"
+    path.write_text("\n".join(json.dumps({"v": 1, "sent": 1.0, "instance": instance, "reports": [one]}) for one in reports))
+    assert command("replay", str(path), ENDPOINT=dashboard.endpoint, API_KEY="k").returncode == 0
+    assert [len(request["reports"]) for request in dashboard.requests] == [32, 32, 32, 4]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot read"), ("{", "line 1: the body is not JSON"), ('{"v": 1}', "line 1: sent: is missing")],
+)
+def test_a_wrong_file_is_one_sentence(tmp_path: Path, content: str | None, said: str) -> None:
+    path = tmp_path / "wrong.jsonl"
+    if content is not None:
+        path.write_text(content)
+    done = command("replay", str(path), ENDPOINT="http://127.0.0.1:9", API_KEY="k")
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_refused_key_is_said_and_fails(recording: Path, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps({"cw": 1, "code": "bad_key", "detail": "the key is unknown"}).encode()
+    dashboard.scripts = [lambda data: (401, {}, body)] * 99
+    done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
+    assert done.returncode == 1
+    assert "HTTP 401 bad_key: the key is unknown" in done.stdout

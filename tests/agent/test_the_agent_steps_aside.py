@@ -1,0 +1,91 @@
+"""Faults inside the agent are counted and never raised; after twenty it switches itself off and says so in its last report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import compilewatch
+import pytest
+from compilewatch import client
+from compilewatch.guard import Guard
+from compilewatch.recorder import RECORDER
+from compilewatch.sources import Source
+from compilewatch.sources.installed import InstalledSources
+
+from tests.agent.server import Dashboard
+
+
+def job() -> int:
+    """The job's function."""
+    return 7
+
+
+def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callable[..., None]) -> None:
+    start()
+    call = compilewatch.watch(job, name="forward")
+    call()
+    for number in range(20):
+        RECORDER.internal_error(ValueError(number))
+    assert RECORDER.lines is None
+    assert call() == 7
+    dashboard.wait(lambda it: any(fact.data.get("name") == "agent switched itself off" for r in it.reports() for fact in r.facts))
+    last = dashboard.reports()[-1]
+    assert last.losses.internal_errors == 20
+    assert dashboard.calls("forward") == 1
+
+
+def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
+    before = RECORDER.internal_errors
+    with Guard():
+        raise MemoryError
+    assert RECORDER.internal_errors == before + 1
+    for passing in (KeyboardInterrupt, SystemExit):
+        with pytest.raises(passing), Guard():
+            raise passing
+    RECORDER.internal_errors = 0
+
+
+def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], object]) -> None:
+    sources = InstalledSources(RECORDER)
+    sources.install(("no_such_source:Nothing", "memory:Memory"))
+    found = sources.capabilities()
+    sources.uninstall()
+    assert found["no_such_source"][0] == "no" and "ModuleNotFoundError" in found["no_such_source"][1]
+    assert found["memory"][0] in ("yes", "partly")
+    assert RECORDER.internal_errors == 1
+
+
+def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[], object]) -> None:
+    class Broken(Source):
+        name, module = "broken", ""
+
+        def install(self, recorder: object) -> tuple[str, str]:
+            return "yes", ""
+
+        def poll(self, recorder: object) -> None:
+            raise OSError
+
+        def uninstall(self) -> None:
+            raise OSError
+
+    sources = InstalledSources(RECORDER)
+    sources._install(Broken())
+    sources.poll()
+    sources.uninstall()
+    assert RECORDER.internal_errors == 2
+
+
+def test_what_cannot_be_watched_comes_back_as_it_is(window: Callable[[], object], capfd: pytest.CaptureFixture[str]) -> None:
+    for odd in (3, "text", dict):
+        assert compilewatch.watch(odd) is odd  # type: ignore[type-var]
+    assert capfd.readouterr().err.count("watch() takes a function or a module") == 3
+
+
+def test_starting_fails_quietly_when_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def refused(self: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", refused)
+    assert client.init(model="m", endpoint="file:/dev/null") is False
+    assert capfd.readouterr().err == "compilewatch: off: it could not start (RuntimeError: can't start new thread)\n"
+    assert RECORDER.lines is None

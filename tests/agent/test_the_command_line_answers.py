@@ -1,0 +1,80 @@
+"""`doctor`, `run` and `version` do what a stranger expects of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import compilewatch
+import pytest
+
+from tests.agent.programs import command
+from tests.agent.server import Dashboard
+
+PROGRAM = """
+import sys, torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x.sin()
+
+@torch.compile(backend="eager")
+def step(x):
+    return x + 1
+
+net = torch.compile(Net(), backend="eager")
+for _ in range(3):
+    step(net(torch.ones(4)))
+print(__name__, sys.argv[1:])
+sys.exit(4)
+"""
+
+
+def test_version_prints_the_version() -> None:
+    assert command("version").stdout == f"{compilewatch.__version__}\n"
+
+
+def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
+    done = command("doctor", "--json", ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert (found["settings"], found["dashboard"], found["healthy"]) == ("ok", "ok: reachable, and it takes the key", True)
+    assert found["capabilities"]["compilations"] == ["yes", ""]
+    assert found["identity"]["model"] == "m"
+    assert dashboard.requests[0]["reports"] == []
+
+
+def test_doctor_says_what_is_wrong(dashboard: Dashboard) -> None:
+    body = json.dumps({"cw": 1, "code": "bad_key", "detail": "the key is unknown"}).encode()
+    dashboard.scripts = [lambda data: (401, {}, body)]
+    done = command("doctor", ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m")
+    assert done.returncode == 1
+    assert "dashboard  HTTP 401 bad_key: the key is unknown" in done.stdout
+    away = command("doctor", ENDPOINT="http://127.0.0.1:9", API_KEY="k", MODEL="m")
+    assert away.returncode == 1 and "cannot be reached: ConnectionRefusedError" in away.stdout
+    unset = command("doctor")
+    assert unset.returncode == 1 and "settings   no endpoint" in unset.stdout
+
+
+def test_run_watches_what_a_program_compiles(tmp_path: Path, dashboard: Dashboard) -> None:
+    (tmp_path / "serve.py").write_text(PROGRAM)
+    done = command(
+        "run", "--model", "m", "--", "python", "serve.py", "--port", "1", folder=tmp_path, ENDPOINT=dashboard.endpoint, API_KEY="k"
+    )
+    assert (done.returncode, done.stdout) == (4, "__main__ ['--port', '1']\n")
+    assert (dashboard.calls("step"), dashboard.calls("Net")) == (3, 3)
+    assert dashboard.requests[0]["instance"]["model"] == "m"
+
+
+def test_run_takes_a_module_too_and_goes_on_without_settings(tmp_path: Path) -> None:
+    (tmp_path / "serve.py").write_text("import sys; print(__name__, sys.argv[1:])")
+    done = command("run", "--", "python", "-m", "serve", "a", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "__main__ ['a']\n")
+    assert done.stderr.startswith("compilewatch: off: no endpoint")
+
+
+@pytest.mark.parametrize("words", [[], ["--"], ["--", "python"], ["--", "bash", "-c", "true"], ["no-such-file.py"]])
+def test_run_says_what_it_takes(words: list[str]) -> None:
+    done = command("run", *words)
+    assert done.returncode == 2
+    assert "run takes a Python program" in done.stderr
