@@ -119,7 +119,7 @@ class Sketch:
             return f"bins has {len(self.bins)} entries, expected at most {MAX_BINS}"
         if self.bins and (self.offset < MIN_INDEX or self.offset + len(self.bins) - 1 > MAX_INDEX):
             return f"offset is {self.offset}: bins must lie between {MIN_INDEX} and {MAX_INDEX}"
-        if self.zero < 0 or self.count < 0 or any(n < 0 for n in self.bins):
+        if self.zero < 0 or self.count < 0 or (self.bins and min(self.bins) < 0):
             return "count, zero and bins must not be negative"
         if self.count != self.zero + sum(self.bins):
             return f"count is {self.count}, but zero and bins hold {self.zero + sum(self.bins)}"
@@ -130,13 +130,14 @@ class Sketch:
         return self._range_problem()
 
     def _range_problem(self) -> str | None:
-        filled = [i for i, n in enumerate(self.bins) if n]
-        if not filled:
+        if self.count == self.zero:
             return None
+        first = next(i for i, n in enumerate(self.bins) if n)
+        last = len(self.bins) - next(i for i, n in enumerate(reversed(self.bins), start=1) if n)
         # One bin of slack: an agent's rounding next to a bound is not a contradiction.
-        if self.max <= 0 or abs(index_of(self.max) - self.offset - filled[-1]) > 1:
+        if self.max <= 0 or abs(index_of(self.max) - self.offset - last) > 1:
             return "max lies outside the last filled bin"
-        if not self.zero and (self.min <= 0 or abs(index_of(self.min) - self.offset - filled[0]) > 1):
+        if not self.zero and (self.min <= 0 or abs(index_of(self.min) - self.offset - first) > 1):
             return "min lies outside the first filled bin"
         return None
 
