@@ -4,7 +4,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from django.http import HttpRequest
 
 
-class NoSignup(DefaultAccountAdapter):
+class NoSignup(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Sign-in only."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
