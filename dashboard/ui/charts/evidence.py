@@ -75,7 +75,7 @@ class EvidenceRow:
     @property
     def red(self) -> bool:
         """Red is for what drives a ROLL BACK, and nothing else."""
-        return self.drives and not self.caution
+        return self.drives and not self.caution and self.label == "REGRESSED"
 
 
 def evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
@@ -94,11 +94,11 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
     unit = str(raw.get("unit") or "")
     label = str(raw.get("label") or "NOT ENOUGH DATA").replace("_", " ")
     judged = bool(raw.get("judged", True))
-    drives = bool(raw.get("drives"))
-    caution = label == "REGRESSED" and (not raw.get("hard", True) or verdict == "watch")
+    drives = bool(raw.get("drives")) and judged
+    caution = label == "REGRESSED" and not (drives and raw.get("hard", True) and verdict != "watch")
     tone: Tone = "open" if label == "NOT ENOUGH DATA" or not judged else "quiet"
     if label == "REGRESSED" and judged:
-        tone = "rollback" if drives and not caution else "watch"
+        tone = "watch" if caution else "rollback"
     baseline, candidate = number(raw, "baseline"), number(raw, "candidate")
     interval = _interval(raw, tone)
     return EvidenceRow(

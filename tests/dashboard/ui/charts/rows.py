@@ -1,0 +1,51 @@
+"""Rows as the selectors hand them over, steady unless asked otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compilewatch.wire.sketch import Sketch
+
+from dashboard.fleet.selectors.trends import CallPoint, ProcessPoint
+
+A, B = 1, 2
+
+
+def calls(minute: int, values: Sequence[float] = (0.01,) * 50, *, version: int = A, **changed: Any) -> CallPoint:
+    """A minute of calls that took these seconds."""
+    sketch = Sketch.of(values)
+    facts: dict[str, Any] = {
+        "version_id": version,
+        "stratum_id": 7,
+        "bucket": "2^8",
+        "minute": minute,
+        "calls": len(values),
+        "errors": 0,
+        "items": None,
+        "eager": 0,
+        "unknown": 0,
+        "latency_count": len(values),
+        "latency_sum": sketch.sum,
+        "gpu_count": 0,
+        "latency": sketch.pack(),
+        "gpu": None,
+    }
+    return CallPoint(**(facts | changed))
+
+
+def process(minute: int, *, version: int = A, **changed: Any) -> ProcessPoint:
+    """A minute of two processes."""
+    facts: dict[str, Any] = {
+        "version_id": version,
+        "minute": minute,
+        "instances": 2,
+        "covered": 120.0,
+        "recompiles": 0,
+        "compile_seconds": 0.0,
+        "hit_seconds": 0.0,
+        "miss_seconds": 0.0,
+        "gpu_peak": None,
+        "host_rss": None,
+    }
+    return ProcessPoint(**(facts | changed))

@@ -1,0 +1,95 @@
+"""What nobody reported is neither zero nor joined over; what was reported is added up exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.charts.tally import calls_binned, clock_shared, processes_binned
+from dashboard.ui.charts.trends import Trend, trends_built
+from dashboard.ui.charts.window import Window
+from tests.dashboard.ui.charts.rows import A, B, calls, process
+
+WINDOW = Window(1000, 1010, 2)
+DRAWN = [Drawn(B, "new", 2), Drawn(A, "old", 1)]
+
+
+def built(call_rows: list[Any], process_rows: list[Any], **changed: Any) -> dict[str, Trend]:
+    clock = clock_shared(call_rows)
+    trends = trends_built(
+        window=WINDOW,
+        drawn=DRAWN,
+        calls=calls_binned(call_rows, WINDOW, clock),
+        processes=processes_binned(process_rows, WINDOW),
+        starts=changed.pop("starts", []),
+        clock=clock,
+        **changed,
+    )
+    return {trend.key: trend for trend in trends}
+
+
+def line(trend: Trend, slot: int) -> list[float | None]:
+    return next(line.values for line in trend.lines if line.slot == slot)
+
+
+def test_a_bin_without_a_report_is_absent_in_every_chart() -> None:
+    trends = built([calls(1000), calls(1008)], [process(1000), process(1008)])
+    for key in ("p50", "p99", "traffic", "eager", "recompiles", "errors", "compile"):
+        values = line(trends[key], 1)
+        assert [value is None for value in values] == [False, True, True, True, False], key
+        assert line(trends[key], 2) == [None] * 5, key
+
+
+def test_a_bin_merges_the_sketches_of_its_minutes_strata_and_buckets() -> None:
+    rows = [calls(1000, [0.010] * 90), calls(1001, [0.100] * 10, stratum_id=8), calls(1001, [0.010] * 100, bucket="2^9")]
+    values = built(rows, [])["p99"]
+    assert line(values, 1)[0] == pytest.approx(100.0, rel=0.03) and values.unit == "ms, wall time"
+    assert line(built(rows, [])["p50"], 1)[0] == pytest.approx(10.0, rel=0.03)
+
+
+def test_a_share_of_calls_that_nobody_could_classify_is_unknown() -> None:
+    rows = [calls(1000, unknown=50), calls(1002, eager=10), calls(1004)]
+    assert line(built(rows, [])["eager"], 1) == [None, 20.0, 0.0, None, None]
+
+
+def test_a_cache_that_was_not_asked_has_no_hit_share() -> None:
+    rows = [process(1000), process(1002, hit_seconds=3.0, miss_seconds=1.0)]
+    assert line(built([], rows)["cache"], 1) == [None, 75.0, None, None, None]
+
+
+def test_compile_seconds_are_per_instance_over_all_gpu_types_of_a_minute() -> None:
+    rows = [process(1000, compile_seconds=30.0), process(1000, compile_seconds=10.0), process(1001, compile_seconds=4.0)]
+    assert line(built([], rows)["compile"], 1)[0] == 11.0
+
+
+def test_recompiles_are_per_hour_and_instance() -> None:
+    assert line(built([], [process(1000, recompiles=1)])["recompiles"], 1)[0] == 30.0
+
+
+def test_throughput_stands_only_where_items_are_reported() -> None:
+    assert "throughput" not in built([calls(1000)], [process(1000)])
+    values = line(built([calls(1000, [0.5] * 50, items=100.0)], [])["throughput"], 1)
+    assert values[0] == pytest.approx(4.0) and values[1] is None
+
+
+def test_memory_keeps_the_highest_instance_and_is_empty_without_a_gpu() -> None:
+    trends = built([], [process(1000, gpu_peak=None, host_rss=3 << 30), process(1001, host_rss=4 << 30)])
+    assert trends["gpu_memory"].empty and line(trends["host_memory"], 1)[0] == 4.0
+
+
+def test_gpu_and_wall_time_are_never_mixed() -> None:
+    sampled = calls(1000, version=A, gpu_count=20, gpu=calls(0, [0.002] * 20).latency)
+    assert clock_shared([sampled]) == "gpu"
+    assert clock_shared([sampled, calls(1000, version=B)]) == "wall"
+    assert built([sampled], [])["p50"].unit == "ms, GPU time"
+
+
+def test_what_is_said_aloud_calls_only_fresh_values_new() -> None:
+    said = built([calls(1000, version=A), calls(1008, version=B)], [])["p50"].conclusion
+    assert said.startswith("p50, ms, wall time.") and "new 10\u00a0ms" in said and "old –" in said
+
+
+def test_rows_outside_the_window_are_not_drawn() -> None:
+    assert calls_binned([calls(999), calls(1010)], WINDOW, "wall") == {}

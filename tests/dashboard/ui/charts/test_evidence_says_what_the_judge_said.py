@@ -1,0 +1,131 @@
+"""Rows of evidence in words and in the interval plot: right is worse, red only drives a roll back, missing keys stay unsaid."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from dashboard.ui.charts.evidence import evidence_rows
+from dashboard.ui.charts.proofs import Proof, proofs_chosen
+
+P50: dict[str, Any] = {
+    "metric": "gpu_p50",
+    "region": "forward",
+    "unit": "s",
+    "label": "REGRESSED",
+    "judged": True,
+    "hard": True,
+    "drives": True,
+    "since": 29_000_000,
+    "baseline": 0.014,
+    "candidate": 0.0184,
+    "change": 0.31,
+    "low": 0.24,
+    "high": 0.38,
+    "smallest_effect": 0.05,
+    "worse": 1,
+    "matched_minutes": 130,
+    "strata": [{"stratum": "H200"}, {"stratum": "H100"}],
+    "strata_agreeing": 2,
+    "candidate_instances": 6,
+    "affected_instances": 6,
+}
+EAGER: dict[str, Any] = {
+    "metric": "eager",
+    "region": "forward",
+    "unit": "share",
+    "label": "REGRESSED",
+    "judged": True,
+    "hard": True,
+    "drives": True,
+    "baseline": 0.0,
+    "candidate": 0.288,
+    "change": None,
+    "smallest_effect": 0.02,
+    "candidate_instances": 6,
+    "affected_instances": 6,
+}
+
+
+def rows(*evidence: dict[str, Any], verdict: str = "roll_back") -> Any:
+    return evidence_rows({"evidence": list(evidence)}, verdict=verdict)
+
+
+def test_a_level_in_words_and_on_the_log_scale() -> None:
+    (row,) = rows(P50)
+    assert (row.title, row.detail, row.baseline, row.candidate) == ("p50", "GPU time", "14\u00a0ms", "18.4\u00a0ms")
+    assert (row.change, row.spread, row.agreeing, row.matched, row.trend) == ("+31\u00a0%", "24 to 38\u00a0%", "2 of 2", "130", "p50")
+    assert row.red and row.interval is not None and row.interval.tone == "rollback"
+    assert row.interval.centre == pytest.approx(math.log(1.31)) and row.interval.low < row.interval.centre < row.interval.high
+
+
+def test_a_count_is_told_in_points_and_instances_and_has_no_interval() -> None:
+    (row,) = rows(EAGER)
+    assert (row.change, row.spread, row.interval, row.note) == ("+28.8\u00a0pts", "6 of 6\u00a0instances", None, "0\u00a0% to 28.8\u00a0%")
+
+
+def test_less_throughput_points_right_and_reads_as_less() -> None:
+    (row,) = rows(
+        P50 | {"metric": "throughput", "unit": "/s", "worse": -1, "change": 1 / 0.76 - 1, "low": 1 / 0.82 - 1, "high": 1 / 0.71 - 1}
+    )
+    assert row.interval.centre > 0
+    assert (row.change, row.spread) == ("\u221224\u00a0%", "\u221229 to \u221218\u00a0%")
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict", "tone"),
+    [
+        ({}, "roll_back", "rollback"),
+        ({"hard": False}, "roll_back", "watch"),
+        ({}, "watch", "watch"),
+        ({"drives": False}, "roll_back", "watch"),
+        ({"label": "NO CHANGE", "drives": False}, "roll_back", "quiet"),
+        ({"label": "NOT ENOUGH DATA", "drives": False}, "watch", "open"),
+        ({"judged": False}, "roll_back", "open"),
+    ],
+)
+def test_red_is_only_what_drives_a_roll_back(changed: dict[str, Any], verdict: str, tone: str) -> None:
+    (row,) = rows(P50 | changed, verdict=verdict)
+    assert row.interval.tone == tone and row.red == (tone == "rollback")
+
+
+def test_a_metric_that_is_only_shown_says_so() -> None:
+    (row,) = rows(P50 | {"judged": False, "drives": False})
+    assert (row.label, row.judged) == ("NOT JUDGED", False)
+
+
+@pytest.mark.parametrize("missing", sorted(set(P50) - {"metric"}))
+def test_a_missing_key_is_not_an_error(missing: str) -> None:
+    (row,) = rows({key: value for key, value in P50.items() if key != missing})
+    assert row.title == "p50"
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"evidence": None}, {"evidence": [None, 3, {}]}, {"evidence": [{"metric": "new_one", "change": "much"}]}]
+)
+def test_odd_evidence_makes_no_claim(odd: dict[str, Any]) -> None:
+    assert all(row.interval is None and row.change == "–" for row in evidence_rows(odd))
+
+
+def test_numbers_that_are_none_are_dashes_not_zeros() -> None:
+    (row,) = rows(
+        P50 | {"baseline": None, "candidate": None, "change": None, "low": None, "high": None, "label": "NOT ENOUGH DATA", "drives": False}
+    )
+    assert (row.baseline, row.candidate, row.change, row.interval) == ("–", "–", "–", None)
+
+
+def test_regions_are_named_where_there_are_several() -> None:
+    assert [row.detail for row in rows(P50, P50 | {"region": "encode"})] == ["GPU time, forward", "GPU time, encode"]
+
+
+def test_at_most_three_proofs_and_the_cause_is_one_of_them() -> None:
+    cause = Proof("Cause", "score_batch", "", "")
+    proofs = proofs_chosen(rows(P50, EAGER, P50 | {"metric": "p99"}), [cause, cause])
+    assert [proof.title for proof in proofs] == ["p50, GPU time", "Eager calls", "Cause"]
+    assert (proofs[0].figure, proofs[1].figure, proofs[1].beside) == ("+31\u00a0%", "28.8\u00a0%", "was 0\u00a0%")
+
+
+def test_nothing_worse_is_no_proof() -> None:
+    assert proofs_chosen(rows(P50 | {"label": "NO CHANGE", "drives": False}), []) == []
