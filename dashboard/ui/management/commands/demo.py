@@ -1,24 +1,22 @@
 """`manage.py demo`: the embedded dashboard with a small simulated fleet whose newest version regresses."""
 
-import secrets
 import sys
 import threading
 import time
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandParser
 
-from dashboard.accounts.services import user_create
 from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
-from dashboard.projects.models import Project, Role
-from dashboard.projects.services import key_create, key_revoke, member_add, project_create
+from dashboard.projects.models import Project
+from dashboard.projects.services import key_create, key_revoke
+from dashboard.projects.setup import project_setup
 from dashboard.regressions.judge.settings import PRODUCTION
 from dashboard.ui.management.commands.serve import embedded_run, embedded_start
 
-PROJECT = "demo"
+PROJECT = "Simulated fleet"
 KEY_NAME = "simulated fleet"
 
 
@@ -71,18 +69,13 @@ class Command(BaseCommand):
 
 def demo_project() -> tuple[Project, str | None]:
     """The demo's project and, at the first start, the new user's password."""
-    project = Project.objects.filter(slug=PROJECT).first() or project_create(name="Simulated fleet", slug=PROJECT)
-    if get_user_model().objects.filter(username="demo").exists():
-        return project, None
-    password = secrets.token_urlsafe(12)
-    user = user_create(username="demo", password=password)
-    member_add(project=project, user=user, role=Role.ADMIN)
-    return project, password
+    setup = project_setup(name=PROJECT, username="demo", actor_name="demo")
+    return setup.project, setup.password
 
 
 def simulator_key(project: Project) -> str:
     """A fresh ingest key for this start; those of earlier starts are revoked."""
     for key in project.keys.filter(name=KEY_NAME, revoked_at=None):
-        key_revoke(key=key)
-    _, text = key_create(project=project, kind="ing", name=KEY_NAME)
+        key_revoke(key=key, actor_name="demo")
+    _, text = key_create(project=project, kind="ing", name=KEY_NAME, actor_name="demo")
     return text

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.embedded import Embedded, PortTaken, port_claim
 from dashboard.env import SettingError
+from dashboard.projects.setup import project_setup
 
 
 class Command(BaseCommand):
@@ -28,11 +29,19 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         server = embedded_start(self, host=options["host"], port=options["port"])
-        self.stdout.write(f"compilewatch: {settings.BASE_URL}   Ctrl-C stops it")
-        if not get_user_model().objects.exists():
-            self.stdout.write("compilewatch: nobody can sign in yet; in another terminal: .venv/bin/python manage.py setup_project")
-        self.stdout.flush()
+        self.say_where()
         embedded_run(server)
+
+    def say_where(self) -> None:
+        """The address, and at the first start a user, a project and a key; their secrets are shown once."""
+        self.stdout.write(f"\n  open      {settings.BASE_URL}")
+        if not get_user_model().objects.exists():
+            setup = project_setup(name="Default", username="admin")
+            self.stdout.write(f"  sign in   admin / {setup.password}")
+            self.stdout.write(f"  key       {setup.key}")
+            self.stdout.write("  both are shown this once; the Setup page says what to put into the job")
+        self.stdout.write("  stop      Ctrl-C\n\n", ending="")
+        self.stdout.flush()
 
 
 def embedded_start(command: BaseCommand, *, host: str, port: int) -> Embedded:
