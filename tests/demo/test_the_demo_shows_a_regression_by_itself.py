@@ -90,7 +90,7 @@ def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> N
 
     before = demo.rows("SELECT sum(calls) FROM version_hour")[0][0]
     second = demo.start("second")
-    wait_for("the second start says where it is", lambda: "sign in   demo, with the password" in second.read_text(), seconds=120)
+    wait_for("the second start says where it is", lambda: "(the password shown at the first start)" in second.read_text(), seconds=120)
     wait_for("live reports are counted", lambda: (demo.rows("SELECT sum(calls) FROM version_hour") or [(0,)])[0][0] > before, seconds=120)
     with urllib.request.urlopen(f"http://127.0.0.1:{demo.port}/accounts/login/", timeout=30) as page:
         assert page.status == 200

@@ -6,13 +6,13 @@ import time
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand
 
 from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
 from dashboard.projects.models import Project
 from dashboard.projects.services import key_create, key_revoke
-from dashboard.projects.setup import project_setup
+from dashboard.projects.setup import Setup, project_setup
 from dashboard.regressions.judge.settings import PRODUCTION
 from dashboard.ui.management.commands.serve import embedded_run, embedded_start
 
@@ -26,23 +26,20 @@ class Command(BaseCommand):
     help = __doc__ or ""
     requires_system_checks = []
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=settings.ENV.port, help="default COMPILEWATCH_PORT or 8000")
-
     def handle(self, *args: Any, **options: Any) -> None:
         began = time.monotonic()
-        server = embedded_start(self, host="127.0.0.1", port=options["port"])
-        project, password = demo_project()
+        server = embedded_start()
+        setup = project_setup(name=PROJECT, username="demo", actor_name="demo")
         progress = Progress(settings.ENV.data / "demo.json")
         progress.load(now=time.time())
         models = fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
         simulated = instances(models, start_minute=progress.start_minute)
-        endpoint = Endpoint(port=options["port"], key=simulator_key(project))
+        endpoint = Endpoint(port=settings.ENV.port, key=simulator_key(setup.project))
         if not progress.seeded:
             self.stdout.write("compilewatch: sending 24 h of a simulated fleet of three models through the report endpoint")
             count = seed(simulated, endpoint, progress, tell=self.tell)
             self.stdout.write(f"\rcompilewatch: {count:,} simulated reports acknowledged, {time.monotonic() - began:.0f} s after the start")
-        self.say_where(password)
+        self.say_where(setup)
         stopping = threading.Event()
         arguments = (simulated, endpoint, progress, stopping)
         threading.Thread(target=keep_sending, args=arguments, name="compilewatch-demo", daemon=True).start()
@@ -56,21 +53,15 @@ class Command(BaseCommand):
             self.stdout.write(f"compilewatch: {done:,} of {total:,} reports")
         self.stdout.flush()
 
-    def say_where(self, password: str | None) -> None:
-        """The address, and the password at the first start."""
-        self.stdout.write("")
-        self.stdout.write(f"  open      {settings.BASE_URL}")
-        self.stdout.write(f"  sign in   demo / {password}" if password else "  sign in   demo, with the password shown at the first start")
+    def say_where(self, setup: Setup) -> None:
+        """The address, and at the first start the password and a key."""
+        self.stdout.write(f"\n  open      {settings.BASE_URL}")
+        self.stdout.write(f"  sign in   demo / {setup.password or '(the password shown at the first start)'}")
+        if setup.key:
+            self.stdout.write(f"  key       {setup.key}   (shown this once, for a job of your own)")
         self.stdout.write("  watch     ranker: its newest version is slower and partly eager; a roll-back alert opens within 2 minutes")
-        self.stdout.write("  stop      Ctrl-C       remove everything: make clean")
-        self.stdout.write("")
+        self.stdout.write("  stop      Ctrl-C       remove everything: make clean\n\n", ending="")
         self.stdout.flush()
-
-
-def demo_project() -> tuple[Project, str | None]:
-    """The demo's project and, at the first start, the new user's password."""
-    setup = project_setup(name=PROJECT, username="demo", actor_name="demo")
-    return setup.project, setup.password
 
 
 def simulator_key(project: Project) -> str:

@@ -25,10 +25,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
-        parser.add_argument("--port", type=int, default=settings.ENV.port, help="default COMPILEWATCH_PORT or 8000")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        server = embedded_start(self, host=options["host"], port=options["port"])
+        server = embedded_start(host=options["host"])
         self.say_where()
         embedded_run(server)
 
@@ -44,12 +43,12 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def embedded_start(command: BaseCommand, *, host: str, port: int) -> Embedded:
+def embedded_start(*, host: str = "127.0.0.1") -> Embedded:
     """Claims the port, brings the database up to date and starts every part."""
     if not settings.EMBEDDED:
         raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat as processes of their own (see docker/README.md).")
     try:
-        listener = port_claim(host=host, port=port)
+        listener = port_claim(host=host, port=settings.ENV.port)
     except PortTaken as error:
         raise SettingError(str(error)) from error
     Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
