@@ -65,7 +65,8 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> None:
     output = demo.start("first")
-    wait_for("the demo says where it is", lambda: "sign in   demo / " in output.read_text(), seconds=300)
+    wait_for("the fleet is seeded", lambda: "compilewatch: ready" in output.read_text(), seconds=300)
+    assert "sign in   demo / " in output.read_text()
     assert re.search(r"[\d,]+ simulated reports acknowledged", output.read_text())
     seeded_until = time.time()
     assert demo.rows("SELECT count(*) FROM alert WHERE severity = 'roll_back' AND state = 'open'") in ([], [(0,)])
@@ -90,7 +91,8 @@ def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> N
 
     before = demo.rows("SELECT sum(calls) FROM version_hour")[0][0]
     second = demo.start("second")
-    wait_for("the second start says where it is", lambda: "(the password shown at the first start)" in second.read_text(), seconds=120)
+    wait_for("the second start is ready", lambda: "compilewatch: ready" in second.read_text(), seconds=120)
+    assert "(the password shown at the first start)" in second.read_text()
     wait_for("live reports are counted", lambda: (demo.rows("SELECT sum(calls) FROM version_hour") or [(0,)])[0][0] > before, seconds=120)
     with urllib.request.urlopen(f"http://127.0.0.1:{demo.port}/accounts/login/", timeout=30) as page:
         assert page.status == 200

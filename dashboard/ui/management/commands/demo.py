@@ -30,6 +30,7 @@ class Command(BaseCommand):
         began = time.monotonic()
         server = embedded_start()
         setup = project_setup(name=PROJECT, username="demo", actor_name="demo")
+        self.say_where(setup)
         progress = Progress(settings.ENV.data / "demo.json")
         progress.load(now=time.time())
         models = fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
@@ -39,7 +40,10 @@ class Command(BaseCommand):
             self.stdout.write("compilewatch: sending 24 h of a simulated fleet of three models through the report endpoint")
             count = seed(simulated, endpoint, progress, tell=self.tell)
             self.stdout.write(f"\rcompilewatch: {count:,} simulated reports acknowledged, {time.monotonic() - began:.0f} s after the start")
-        self.say_where(setup)
+        self.stdout.write(
+            "compilewatch: ready. ranker's newest version is slower and partly eager: a roll-back alert opens within 2 minutes"
+        )
+        self.stdout.flush()
         stopping = threading.Event()
         arguments = (simulated, endpoint, progress, stopping)
         threading.Thread(target=keep_sending, args=arguments, name="compilewatch-demo", daemon=True).start()
@@ -59,7 +63,6 @@ class Command(BaseCommand):
         self.stdout.write(f"  sign in   demo / {setup.password or '(the password shown at the first start)'}")
         if setup.key:
             self.stdout.write(f"  key       {setup.key}   (shown this once, for a job of your own)")
-        self.stdout.write("  watch     ranker: its newest version is slower and partly eager; a roll-back alert opens within 2 minutes")
         self.stdout.write("  stop      Ctrl-C       remove everything: make clean\n\n", ending="")
         self.stdout.flush()
 
