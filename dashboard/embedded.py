@@ -16,6 +16,7 @@ from celery.worker import WorkController, state
 from waitress.server import create_server
 
 from dashboard.celery import app as celery_app
+from dashboard.ingest.committer import COMMITTER
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def port_claim(*, host: str, port: int) -> socket.socket:
 class Embedded:
     """The running parts, started together and stopped together."""
 
-    def __init__(self, *, application: Any, listener: socket.socket, threads: int = 8) -> None:
+    def __init__(self, *, application: Any, listener: socket.socket, threads: int = 32) -> None:
         self._server = create_server(
             application,
             sockets=[listener],
@@ -50,6 +51,8 @@ class Embedded:
             max_request_body_size=2 << 20,
             channel_timeout=30,
         )
+        # Waitress logs a line for each request that waits for a thread; the endpoint's own admission limit answers those that cannot.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         setup_worker_optimizations(celery_app)
         self._worker = WorkController(
             app=celery_app,
@@ -82,6 +85,7 @@ class Embedded:
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        COMMITTER.stop()
 
     def _serve(self) -> None:
         server = self._server

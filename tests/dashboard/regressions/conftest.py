@@ -1,0 +1,60 @@
+"""Two versions of a simulated model that ran side by side, folded and ready to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from compilewatch.wire.report import VERSION, Request
+
+from dashboard.common import clock
+from dashboard.demo.fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.sender import past
+from dashboard.fleet.services import fold_all
+from dashboard.regressions.running import comparisons_forget
+
+JUDGED_MINUTES = 40
+NOW_MINUTE = 29_900_000
+
+
+class Clock:
+    """The time the dashboard believes it is; tests move it."""
+
+    def __init__(self) -> None:
+        self.minute = NOW_MINUTE
+
+    def unix(self) -> float:
+        """Half a minute and a bit after the last minute's end: that minute is closed."""
+        return self.minute * 60.0 + 35.0
+
+
+@pytest.fixture
+def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """`time_is.minute = ...` moves the clock; nothing waits."""
+    stopped = Clock()
+    monkeypatch.setattr(clock, "unix", stopped.unix)
+    return stopped
+
+
+@pytest.fixture
+def side_by_side(time_is: Clock, store_reports: Callable[..., Any]) -> Iterator[list[SimulatedInstance]]:
+    """Three instances of each version of `ranker`: the newer one is slower and partly eager for 39 minutes; not sent yet."""
+    comparisons_forget()
+    found = instances(fleet(judged_minutes=JUDGED_MINUTES)[:1], start_minute=NOW_MINUTE)
+    for instance in found:
+        instance.first_minute = max(instance.first_minute, NOW_MINUTE - 70)
+    yield found
+    comparisons_forget()
+
+
+@pytest.fixture
+def send(store_reports: Callable[..., Any]) -> Callable[..., None]:
+    """`send(instance, first, last)` stores and folds the windows of an instance with those numbers, counted from 1."""
+
+    def sent(instance: SimulatedInstance, first: int = 1, last: int = 10_000) -> None:
+        reports = [report for report in past(instance, start_minute=NOW_MINUTE) if first <= report.seq[0] <= last]
+        store_reports(Request(VERSION, clock.unix(), instance.identity, reports))
+        fold_all()
+
+    return sent

@@ -1,0 +1,62 @@
+"""Windows that arrive after their minute was judged, or that another worker judged, change nothing in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dashboard.demo.fleet import SimulatedInstance
+from dashboard.regressions.models import Comparison, Verdict
+from dashboard.regressions.running import comparisons_forget
+from dashboard.regressions.services import deployments_judge
+
+pytestmark = pytest.mark.django_db
+
+
+def answer() -> tuple[str, str, dict[str, Any]]:
+    verdict = Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
+    return verdict.kind, verdict.sentence, verdict.evidence
+
+
+def test_late_windows_count_as_if_they_had_been_on_time(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+    late = side_by_side[-1]
+    for instance in side_by_side[:-1]:
+        send(instance)
+    send(late, last=10)
+    send(late, first=25)
+    deployments_judge()
+    incomplete = answer()
+    send(late, first=11, last=24)
+    deployments_judge()
+    in_the_end = answer()
+    assert in_the_end != incomplete
+
+    comparisons_forget()
+    Verdict.objects.all().delete()
+    Comparison.objects.all().delete()
+    deployments_judge()
+    assert answer() == in_the_end
+
+
+def test_a_worker_that_starts_anew_says_the_same(side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Any) -> None:
+    for instance in side_by_side:
+        send(instance, last=instance_windows(instance) - 5)
+    time_is.minute -= 5
+    deployments_judge()
+    time_is.minute += 5
+    for instance in side_by_side:
+        send(instance, first=instance_windows(instance) - 4)
+    deployments_judge()
+    continued = answer()
+    comparisons_forget()
+    Comparison.objects.all().delete()
+    deployments_judge()
+    assert answer() == continued
+
+
+def instance_windows(instance: SimulatedInstance) -> int:
+    from tests.dashboard.regressions.conftest import NOW_MINUTE
+
+    return NOW_MINUTE - instance.first_minute
