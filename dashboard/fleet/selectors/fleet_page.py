@@ -193,7 +193,7 @@ def _call_bins(series: Iterable[int], project_id: int, window: Window) -> Iterab
     table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
     slot = (F(unit) - window.start // step) / (window.bin // step)
-    return (
+    rows: Iterable[dict[str, Any]] = (
         _between(table.objects.filter(project_id=project_id, series_id__in=list(series)), unit, step, window)
         .values("series_id", slot=slot)
         .annotate(
@@ -207,6 +207,7 @@ def _call_bins(series: Iterable[int], project_id: int, window: Window) -> Iterab
             p99_weighted=Sum(F("p99") * F("latency_count"), output_field=FloatField()),
         )
     )
+    return rows
 
 
 def _add_bin(facts: VersionFacts, row: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 (() => {
   const STALE_AFTER = 45;
   let checked = Date.now();
+  let place = null;
 
   document.addEventListener("htmx:configRequest", (event) => {
     const shown = event.detail.elt.dataset.etag;
@@ -28,14 +29,20 @@
     }
   });
 
-  // What the person has opened or is reading with the keyboard stays as it is until they are done.
+  // A redraw keeps the place of whoever is reading: the link with the focus, and how far wide tables were scrolled.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { elt } = event.detail;
     if (!elt.hasAttribute("data-etag")) return;
-    if (elt.querySelector("details[open]") || (elt.contains(document.activeElement) && document.activeElement !== elt)) {
-      event.detail.shouldSwap = false;
-      elt.dataset.etag = "";
-    }
+    const active = document.activeElement;
+    place = { href: elt.contains(active) ? active.getAttribute("href") : null, scrolled: [...elt.querySelectorAll(".scroll")].map((box) => box.scrollLeft) };
+  });
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const elt = event.detail.elt;
+    if (!place || !elt.hasAttribute("data-etag")) return;
+    elt.querySelectorAll(".scroll").forEach((box, number) => { box.scrollLeft = place.scrolled[number] || 0; });
+    if (place.href) [...elt.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
+    place = null;
   });
 
   function say() {

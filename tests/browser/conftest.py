@@ -1,0 +1,94 @@
+"""A real Chromium against a live server: a page that notes every console error and every breach of the content policy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import BrowserContext, Page
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard.accounts.models import User
+from dashboard.alerts.models import Alert
+from dashboard.projects.models import Project, Role
+from tests.dashboard.ui import factory, stories
+from tests.environment import DATA
+
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # playwright's event loop runs in the thread that sets up the database
+
+CHROMIUM = Path("/usr/bin/chromium")
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+BREACHES = """document.addEventListener('securitypolicyviolation', (event) => {
+  console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
+});"""
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """On SQLite a file, as in production: the live server has threads of its own."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    """The system's Chromium where there is one, else the one that playwright installed."""
+    return {"args": QUIET} | ({"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {})
+
+
+@pytest.fixture
+def complaints(context: BrowserContext) -> Iterator[list[str]]:
+    """Everything the browser complained about on any page of the test; none may be left at the end."""
+    found: list[str] = []
+    context.add_init_script(BREACHES)
+    context.on("console", lambda message: found.append(f"{message.type}: {message.text}") if message.type in ("error", "warning") else None)
+    context.on("weberror", lambda error: found.append(f"{error.error}"))
+    yield found
+    assert found == []
+
+
+@pytest.fixture
+def project(live_server: LiveServer) -> Project:
+    """A project called Search and chat, behind the live server."""
+    return factory.project()
+
+
+@pytest.fixture
+def user(project: Project) -> User:
+    """An administrator of `project`."""
+    return factory.person("mara", project, Role.ADMIN)
+
+
+@pytest.fixture
+def alert(project: Project) -> Alert:
+    """The open alert of a made fleet of three models in `project`."""
+    return stories.fleet(project, every=30)
+
+
+@pytest.fixture
+def sign_in(page: Page, live_server: LiveServer, complaints: list[str]) -> Callable[[User], Page]:
+    """`sign_in(user)` fills in the sign-in page as a person does."""
+
+    def fill(user: User) -> Page:
+        page.goto(f"{live_server.url}/accounts/login/")
+        page.get_by_label("Name").fill(user.get_username())
+        page.get_by_label("Password").fill(factory.PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(lambda address: "/accounts/" not in address)
+        return page
+
+    return fill
