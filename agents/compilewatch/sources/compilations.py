@@ -40,11 +40,10 @@ _EVENTS = "record_chromium_event_internal"
 
 
 class _Thread(threading.local):
-    """What one thread is compiling: one clock for the compilation, one for what compiled code does when it first runs."""
+    """What one thread is compiling."""
 
     def __init__(self) -> None:
-        self.compiling = PhaseClock()
-        self.running = PhaseClock()
+        self.clock = PhaseClock()
         self.peak: int | None = None
 
 
@@ -97,9 +96,9 @@ class Compilations(Source):
 
     def _on_event(self, event: dict[str, Any]) -> None:
         name, at = event["name"], event["ts"] / 1e6
-        thread = self._thread
-        is_root = name in ROOTS
-        clock = thread.compiling if is_root or thread.compiling.running else thread.running
+        clock, is_root = self._thread.clock, name in ROOTS
+        if not is_root and not clock.running:
+            return
         if event["ph"] == "B":
             if is_root and not clock.running:
                 self._started(_compile_id(event))
@@ -112,7 +111,7 @@ class Compilations(Source):
                     self._finished(_record_of(event))
 
     def _started(self, compile_id: str) -> None:
-        self._thread.compiling.reset()
+        self._thread.clock.reset()
         self._thread.peak = _peak_memory()
         frame = frame_of(None, compiling_locals())
         self._recorder.compile_started(frame.name or self._frames.get(compile_id, NOWHERE).name)
@@ -129,7 +128,7 @@ class Compilations(Source):
         compile_id = str(getattr(record, "compile_id", None) or "")
         kind, outcome = kind_of(record, compiling), outcome_of(record, compiling)
         frame = self._frame(compile_id, record, compiling if kind not in ("autotune", "backward") else {})
-        clock = self._thread.running if kind == "autotune" else self._thread.compiling
+        phases = {} if kind == "autotune" else self._thread.clock.take()
         self._recorder.compile_finished(
             Compile(
                 at=time.time(),
@@ -140,7 +139,7 @@ class Compilations(Source):
                 file=frame.file,
                 line=frame.line,
                 reason=reason_of(record, outcome),
-                seconds=seconds_of(record, clock.take()),
+                seconds=seconds_of(record, phases),
                 cache=self._caches.delta(),
                 saved=saved_of(record),
                 new_peak=self._new_peak(),

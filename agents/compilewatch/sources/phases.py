@@ -22,10 +22,7 @@ _PHASES = {
     "async_compile.precompile": "triton",
     "compile_file": "cpp",
     "CachingAutotuner.benchmark_all_configs": "autotune",
-    "CachingAutotuner.coordinate_descent_tuning": "autotune",
-    "CachingAutotuner.combo_sequential_autotune": "autotune",
     "benchmark_fused_nodes": "autotune",
-    "cudagraphify": "cuda_graphs",
 }
 
 _NESTED = (
@@ -90,6 +87,13 @@ class PhaseClock:
             phase = self._open[-1][1]
             self.seconds[phase] = self.seconds.get(phase, 0.0) + at - self._since
         self._since = at
+
+
+def phases_at_run_time(record: Any) -> dict[str, float]:
+    """What compiled code still had to do when it first ran: tune its kernels, capture its CUDA graphs."""
+    named = (("autotune", "runtime_triton_autotune_time_us"), ("cuda_graphs", "runtime_cudagraphify_time_us"))
+    spent = {phase: _seconds(record, (name,)) for phase, name in named}
+    return {phase: seconds for phase, seconds in spent.items() if seconds}
 
 
 def phases_of_record(record: Any) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from compilewatch.sources.phases import phases_of_record, total_of_record
+from compilewatch.sources.phases import phases_at_run_time, phases_of_record, total_of_record
 from compilewatch.sources.places import Place, calling_place, is_installed
 from compilewatch.sources.texts import break_reason, error_reason, guard_group, guard_reason, short_path
 
@@ -114,7 +114,7 @@ def failure_place(record: Any, frame: Frame) -> str:
 
 def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:
     """The total and the exclusive phases; the sum of the phases never passes the total."""
-    exclusive = phases or phases_of_record(record)
+    exclusive = phases or phases_at_run_time(record) or phases_of_record(record)
     if getattr(record, "triton_version", None) == "" and "triton" in exclusive:
         # Without triton, what torch waits for under that name is the C++ compiler.
         exclusive["cpp"] = exclusive.get("cpp", 0.0) + exclusive.pop("triton")
