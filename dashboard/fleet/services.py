@@ -137,10 +137,10 @@ def _waiting_shards() -> list[int]:
 
 
 def _look_up_by_key() -> None:
-    """A fold finds rows by their whole key only; a planner without statistics would rather read whole partitions."""
+    """A fold finds rows by their whole key only; a planner without statistics may rather read whole partitions."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off")
+            cursor.execute("SET LOCAL enable_seqscan = off")
 
 
 def _rows_delete(rows: list[InboxRow]) -> None:

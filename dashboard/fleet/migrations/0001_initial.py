@@ -365,7 +365,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "region_minute",
-                "indexes": [models.Index(fields=["series_id", "minute"], name="region_minute_by_series")],
+                "indexes": [models.Index(fields=["series_id", "minute", "instance_id"], name="region_minute_by_series")],
             },
         ),
         migrations.CreateModel(

@@ -84,7 +84,7 @@ class RegionMinute(CallColumns):
 
     class Meta:
         db_table = "region_minute"
-        indexes = [models.Index(fields=["series_id", "minute"], name="region_minute_by_series")]
+        indexes = [models.Index(fields=["series_id", "minute", "instance_id"], name="region_minute_by_series")]
 
 
 class ProcessMinute(ProcessColumns):

@@ -146,20 +146,22 @@ def rows_read(table: Table, keys: Iterable[Row]) -> list[Row]:
 
 
 def _read_arrays(table: Table, names: str, wanted: list[Row]) -> list[Row]:
-    """Project and day are constants of the statement, so that one partition is looked into; the rest of the key comes as arrays."""
+    """One look-up of the whole key per row. Project and day are constants, so that one partition is looked into; OFFSET 0 keeps the
+    planner from turning the look-ups round into a walk over the day, which it prefers while the day is young and has no statistics."""
     found: list[Row] = []
     rest = table.key[2:]
     columns = ", ".join(f'"{column}"' for column in rest)
     marks = ", ".join(f"%b::{table.type_of(column)}[]" for column in rest)
-    joined = " AND ".join(f'"{table.name}"."{column}" = given."{column}"' for column in rest)
+    same = " AND ".join(f'"{table.name}"."{column}" = given."{column}"' for column in rest)
     groups: dict[tuple[int, int], list[Row]] = {}
     for key in wanted:
         groups.setdefault((key[0], key[1]), []).append(key[2:])
     with server_cursor() as cursor:
         for (project, day), keys in groups.items():
+            constant = f'"{table.name}"."{table.key[0]}" = {int(project)} AND "{table.name}"."{table.key[1]}" = {int(day)}'
+            one = f'SELECT {names} FROM "{table.name}" WHERE {constant} AND {same} OFFSET 0'
             cursor.execute(
-                f'SELECT {names} FROM unnest({marks}) AS given({columns}) JOIN "{table.name}" ON {joined}'
-                f' WHERE "{table.name}"."{table.key[0]}" = {int(project)} AND "{table.name}"."{table.key[1]}" = {int(day)}',
+                f"SELECT found.* FROM unnest({marks}) AS given({columns}) CROSS JOIN LATERAL ({one}) AS found",
                 [list(values) for values in zip(*keys, strict=True)],
             )
             found.extend(cursor.fetchall())

@@ -10,7 +10,10 @@ from dashboard.fleet.fold.keys import InstanceKey, instance_of
 from dashboard.fleet.models import ColdStart, CompileEvent
 from dashboard.fleet.stored.dimensions import Ids, moment
 
-Known = dict[int, ColdStart]
+Compiled = tuple[float, float]
+"""When a compilation was over, and how long it took, in seconds."""
+
+_CHANGING = ("ready_at", "first_compile_at", "first_call_at", "total", "phases", "unaccounted")
 
 
 def compiles_store(facts: Facts, ids: Ids) -> None:
@@ -37,12 +40,14 @@ def cold_starts_store(facts: Facts, ids: Ids) -> None:
     owners = {ids.instances[key]: key for key in facts.cold_starts}
     known = ColdStart.objects.in_bulk(list(owners))
     compiled = {ids.instances[key] for key, _, _ in facts.compiles}
+    touched: dict[int, ColdStart] = {}
     for id, key in sorted(owners.items()):
         start = known.get(id) or _started(facts, ids, key)
-        changed = _merge(start, facts.cold_starts[key])
-        if changed or id in compiled or id not in known:
-            _account(start)
-            start.save(force_insert=id not in known)
+        if _merge(start, facts.cold_starts[key]) or id in compiled:
+            touched[id] = start
+    _account(touched)
+    ColdStart.objects.bulk_create([start for id, start in touched.items() if id not in known])
+    ColdStart.objects.bulk_update([start for id, start in touched.items() if id in known], _CHANGING, batch_size=100)
 
 
 def _started(facts: Facts, ids: Ids, key: InstanceKey) -> ColdStart:
@@ -75,23 +80,36 @@ def _earlier(known: datetime | None, seconds: float | None) -> datetime | None:
     return moment(seconds) if known is None else min(known, moment(seconds))
 
 
-def _account(start: ColdStart) -> None:
-    """The total, its phases in order, and what no phase explains. Compilations that ran side by side can explain more than all of it."""
-    end = start.ready_at or start.first_call_at
-    if end is None:
-        return
+def _account(starts: dict[int, ColdStart]) -> None:
+    """The total of each start, its phases in order, and what no phase explains."""
+    events = _events({id: start for id, start in starts.items() if start.first_compile_at is not None})
+    for id, start in starts.items():
+        end = start.ready_at or start.first_call_at
+        if end is not None:
+            _account_one(start, end, [(at, seconds) for at, seconds in events.get(id, []) if at <= end.timestamp()])
+
+
+def _events(starts: dict[int, ColdStart]) -> dict[int, list[Compiled]]:
+    """Moment and seconds of the compilations of these instances."""
+    found: dict[int, list[Compiled]] = {}
+    if starts:
+        projects, since = {start.project_id for start in starts.values()}, min(_day(start.started_at) for start in starts.values())
+        rows = CompileEvent.objects.filter(project_id__in=projects, day__gte=since, instance_id__in=list(starts))
+        for id, at, total in rows.values_list("instance_id", "at", "total"):
+            found.setdefault(id, []).append((at.timestamp(), total or 0.0))
+    return found
+
+
+def _account_one(start: ColdStart, end: datetime, events: list[Compiled]) -> None:
+    """Compilations that ran side by side can explain more than there was; then nothing is unaccounted for."""
     start.total = max(0.0, (end - start.started_at).total_seconds())
-    found = CompileEvent.objects.filter(
-        project_id=start.project_id, day__gte=_day(start.started_at), instance_id=start.instance_id, at__lte=end
-    ).values_list("at", "total")
-    events = [(at.timestamp(), total or 0.0) for at, total in found]
     phases: dict[str, Any] = {"marks": start.phases["marks"]}
     if events:
-        begun = min(at - total for at, total in events)
+        begun = min(at - seconds for at, seconds in events)
         phases["before_compiling"] = max(0.0, begun - start.started_at.timestamp())
-        phases["compiling"] = sum(total for _, total in events)
+        phases["compiling"] = sum(seconds for _, seconds in events)
+        start.unaccounted = max(0.0, start.total - phases["before_compiling"] - phases["compiling"])
     start.phases = phases
-    start.unaccounted = max(0.0, start.total - phases.get("before_compiling", 0.0) - phases.get("compiling", 0.0)) if events else None
 
 
 def _day(at: datetime) -> int:

@@ -9,11 +9,11 @@ import pytest
 from compilewatch.wire.report import Request
 from django.core.management import call_command
 
-from dashboard.fleet import services
 from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.window import minute_of_end
 from dashboard.fleet.models import RegionMinute
 from dashboard.fleet.services import fold_all, poison_refold
+from dashboard.fleet.store import facts_store
 from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
 from tests.dashboard.fleet.totals import assert_all_counted
 
@@ -47,7 +47,7 @@ def test_what_the_database_refuses_is_found_by_halving(
 ) -> None:
     request = make_request(minutes=20)
     store_reports(request)
-    real, tries = services.facts_store, []
+    real, tries = facts_store, list[int]()
     bad = minute_of_end(request.reports[12].window[1])
 
     def refuse(facts: Facts, **kwargs: Any) -> None:
@@ -56,14 +56,14 @@ def test_what_the_database_refuses_is_found_by_halving(
             raise ValueError("this one cannot be stored")
         real(facts, **kwargs)
 
-    monkeypatch.setattr(services, "facts_store", refuse)
+    monkeypatch.setattr("dashboard.fleet.services.facts_store", refuse)
     assert fold_all() == 20
     assert tries[-3:] == [1, 1, 1]
     assert tries[0] == 20
     [poison] = PoisonReport.objects.all()
     assert (poison.seq_first, poison.error) == (13, "ValueError: this one cannot be stored")
     assert RegionMinute.objects.count() == 19
-    monkeypatch.setattr(services, "facts_store", real)
+    monkeypatch.setattr("dashboard.fleet.services.facts_store", real)
     call_command("refold", str(poison.pk), verbosity=0)
     assert fold_all() == 1
     assert_all_counted([request])

@@ -1,0 +1,91 @@
+"""What the judge reads: minutes of both sides, what changed since, what came late, and which minutes are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from compilewatch.wire.report import Request
+
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, ModelVersion
+from dashboard.fleet.selectors.judging import closed_minute, deployments_live, first_minutes, instance_minutes, versions_changed
+from dashboard.fleet.services import fold_all, version_judged
+from dashboard.projects.models import Project
+from tests.dashboard.requests import instance_id
+
+MINUTE = 29_833_333
+END = (MINUTE + 1) * 60.0
+
+MakeRequest = Callable[..., Request]
+Store = Callable[..., object]
+Send = Callable[..., None]
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def send(make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch) -> Send:
+    """Sends and folds; `late` is how many seconds after the end of the last window it arrives."""
+
+    def send(*, late: float = 5.0, end: float = END, **fields: object) -> None:
+        monkeypatch.setattr(clock, "unix", lambda: end + late)
+        store_reports(replace(make_request(end=end, **fields), sent=end + late))
+        fold_all()
+
+    return send
+
+
+def test_both_sides_are_read_with_their_strata_and_units(send: Send, project: Project) -> None:
+    send(version="1", instance=1, minutes=10, p50=0.01)
+    send(version="2", instance=2, minutes=4, p50=0.03, world_size=8, job="train-7")
+    baseline, candidate = (Deployment.objects.get(version__name=name) for name in "12")
+    rows = instance_minutes(deployment=candidate, baseline=baseline, from_minute=MINUTE - 5, to_minute=MINUTE)
+    assert [(row.arm, row.minute - MINUTE) for row in rows if row.arm == "candidate"] == [("candidate", n) for n in (-3, -2, -1)]
+    assert [row.minute - MINUTE for row in rows if row.arm == "baseline"] == [-5, -4, -3, -2, -1]
+    one = next(row for row in rows if row.arm == "candidate")
+    assert (one.instance, one.unit, one.region, one.bucket, one.calls) == (instance_id(2), "job train-7", "forward", "2^12", 100)
+    assert one.stratum == ("NVIDIA H200", "default", "torch.compile", "world size 8")
+    assert one.first_minute == MINUTE - 3
+    assert one.p50 == pytest.approx(0.03, rel=0.1)
+    assert first_minutes([instance_id(1)], project=project) == {instance_id(1): MINUTE - 9}
+
+
+def test_only_deployments_with_data_around_the_minute_are_live(send: Send, project: Project) -> None:
+    send(version="1", end=END - 7200, minutes=5, late=7205.0)
+    send(version="2", instance=1, minutes=5)
+    model = Deployment.objects.latest("pk").model_id
+    assert [row.version.name for row in deployments_live(project=project, model=model, environment="production", at=MINUTE)] == ["2"]
+    assert [row.version.name for row in deployments_live(project=project, model=model, environment="production", at=MINUTE - 122)] == ["1"]
+
+
+@pytest.mark.parametrize(("now", "minute"), [(END + 29.9, MINUTE - 1), (END + 30.0, MINUTE), (END + 89.9, MINUTE), (END + 90, MINUTE + 1)])
+def test_a_minute_is_closed_half_a_minute_after_its_end(now: float, minute: int) -> None:
+    assert closed_minute(now) == minute
+
+
+def test_what_changed_stays_until_it_was_judged(send: Send) -> None:
+    send(minutes=3)
+    [changed] = versions_changed()
+    assert (changed.earliest_changed_minute, changed.last_minute, changed.revision) == (MINUTE - 2, MINUTE, 1)
+    version_judged(version_id=changed.version_id, revision=changed.revision, judged_minute=MINUTE - 1)
+    assert [row.earliest_changed_minute for row in versions_changed()] == [MINUTE]
+    version_judged(version_id=changed.version_id, revision=changed.revision, judged_minute=MINUTE)
+    assert versions_changed() == []
+
+
+def test_what_was_folded_meanwhile_is_not_taken_for_judged(send: Send) -> None:
+    send(minutes=3)
+    [before] = versions_changed()
+    send(minutes=1, first_seq=10, instance=4)
+    version_judged(version_id=before.version_id, revision=before.revision, judged_minute=MINUTE)
+    [after] = versions_changed()
+    assert (after.revision, after.earliest_changed_minute) == (2, MINUTE - 2)
+
+
+def test_only_data_for_closed_minutes_counts_as_late(send: Send) -> None:
+    send(minutes=1, late=5.0)
+    assert ModelVersion.objects.get().late_folds == 0
+    send(minutes=1, first_seq=2, late=40.0)
+    assert ModelVersion.objects.get().late_folds == 1
