@@ -8,12 +8,9 @@ from typing import Any
 
 from compilewatch.lines import Line, Spec
 from compilewatch.recorder import NESTED, RECORDER
-from compilewatch.wire.report import Region
 
 LONG = 1 << 16
-"""Appended calls at which a line is binned by its caller, should the agent's thread not come by."""
-RARELY = 1023
-"""A call whose nanoseconds end in ten zero bits looks whether its line is long: one in about a thousand."""
+"""Appended calls at which a line is binned by its caller, should the agent's thread not come by; one call in about a thousand looks."""
 
 
 class Sizes(dict[type, Any]):
@@ -70,15 +67,21 @@ def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -
             call = recorder.call()
         outer = call.line
         key = base if outer is None else base + NESTED
-        if len(args) > skip:
+        if args and (not skip or len(args) > skip):
             size = sizes[type(args[skip])]
             key += bucket_of(args[rest:], kwargs) if size is None else log2(size, args[skip])
         elif kwargs:
             key += bucket_of((), kwargs)
-        call.line = line = lines[key]
+        try:
+            line = lines[key]
+        except KeyError:
+            line = recorder.line(key)
+        call.line = line
         probe = line.probe
         pair = None if probe is None else probe.begin()
-        token, epoch, hits, misses = recorder.token, recorder.epoch, call.hits, call.misses
+        epoch, token = recorder.epoch, recorder.token
+        if token:
+            hits, misses = call.hits, call.misses
         start = clock()
         try:
             # Without keywords no dictionary is copied.
@@ -101,9 +104,10 @@ def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -
             line.compiled.append(took)
         else:
             line.partial.append(took)
-        if pair is not None and probe is not None:
-            probe.end(pair)
-        if not took & RARELY and line.waiting() > LONG:
+        if probe is not None and pair is not None:
+            # Between the events of a call that compiled lies the compiler's time, not the GPU's.
+            (probe.end if epoch == recorder.epoch else probe.drop)(pair)
+        if not took & 1023 and line.waiting() > LONG:
             recorder.relieve(line)
         return result
 
@@ -123,7 +127,7 @@ class Running:
         outer = self._outer = call.line
         nested = 0 if outer is None else NESTED
         key: Any = base + nested + bucket if isinstance(bucket, int) else (base, nested, bucket)
-        self.line: Line = lines[key] if lines is not None else Line(Spec(""), Region("", 0))
+        self.line: Line = recorder.line(key) if lines is None or key not in lines else lines[key]
         self._pair = None if self.line.probe is None or not stays else self.line.probe.begin()
         self._hits, self._misses = call.hits, call.misses
         self._token = recorder.token if stays else 0
@@ -156,7 +160,7 @@ class Running:
         if items is not None:
             line.items.append(float(items))
         if self._pair is not None and line.probe is not None:
-            line.probe.end(self._pair)
+            (line.probe.end if self._epoch == recorder.epoch else line.probe.drop)(self._pair)
 
 
 def _rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int) -> Callable[..., Any]:

@@ -20,18 +20,7 @@ MAX_INTERNAL_ERRORS = 20
 NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
 
 
-class Lines(dict[Any, Line]):
-    """Lines by key; a missing one is made by the recorder, so that the hot path only ever subscripts."""
-
-    def __init__(self, make: Callable[[Any], Line]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, key: Any) -> Line:
-        line = self._make(key)
-        if len(self) < MAX_KEYS:
-            self[key] = line
-        return line
+Lines = dict[Any, Line]
 
 
 class Recorder:
@@ -74,7 +63,7 @@ class Recorder:
         self._reset()
         self.internal_errors = 0
         self.ready_at = None
-        self.lines = Lines(self._make_line)
+        self.lines = {}
 
     def stop(self) -> None:
         """Stops recording; wrappers call straight through from now on."""
@@ -88,7 +77,7 @@ class Recorder:
         self.current = threading.local()
         self._reset()
         if self.lines is not None:
-            self.lines = Lines(self._make_line)
+            self.lines = {}
 
     def drain(self) -> int:
         """Bins what the lines hold and answers how many calls that were; other drainers are waited for."""
@@ -150,10 +139,13 @@ class Recorder:
             found = self.current.call = Call()
         return found
 
-    def _make_line(self, key: Any) -> Line:
-        """A new line, or one that nobody reads if the agent fails here: the wrapper goes on in any case."""
+    def line(self, key: Any) -> Line:
+        """The line of a key that `lines` does not have yet, or one that nobody reads if the agent fails here."""
         try:
-            return self._line_for(key)
+            line = self._line_for(key)
+            if self.lines is not None and len(self.lines) < MAX_KEYS:
+                self.lines[key] = line
+            return line
         except Exception as error:  # noqa: BLE001 - this runs inside a call of the job
             self.internal_error(error)
             return Line(Spec(""), Region("", 0))

@@ -1,4 +1,4 @@
-"""What `watch` adds to a call, beside what a histogram of prometheus_client adds, in turn in one run; prints medians in nanoseconds."""
+"""What `watch` adds to a call, beside what a histogram of prometheus_client adds: short rounds in turn, and their medians."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from typing import Any
 
 import compilewatch
 import prometheus_client
+import torch
 from compilewatch.client import CLIENT
 from compilewatch.recorder import RECORDER
 
-CALLS, ROUNDS = 100_000, 9
-GOAL_PLAIN, GOAL_FULL, GOAL_RATIO = 400, 700, 0.45
-
-
-class Tensor:
-    """As cheap as a tensor gets: it knows the number of its elements."""
-
-    def numel(self) -> int:
-        return 4096
+CALLS, ROUNDS = 2_000, 301
+GOAL_PLAIN, GOAL_FULL = 400, 700
+GOAL_RATIO, GOAL_FULL_RATIO = 0.45, 0.78
+"""Nanoseconds are those of a machine on which the peer takes 900; the ratios hold on any, and decide."""
 
 
 def no_op(*args: Any) -> None:
@@ -65,7 +61,7 @@ def measure() -> dict[str, float]:
     """Added nanoseconds per call, by way of measuring."""
     RECORDER.call()
     plain, full, peer = compilewatch.watch(no_op, name="plain"), compilewatch.watch(answered(no_op), name="full"), observed()
-    bare_full, tensor = answered(no_op), Tensor()
+    bare_full, tensor = answered(no_op), torch.zeros(64, 64)
     rounds: dict[str, list[float]] = {"watch": [], "watch, bucket and accounting": [], "prometheus_client": []}
     for _ in range(ROUNDS):
         base, base_full = per_call(no_op), per_call(bare_full, tensor)
@@ -90,8 +86,8 @@ def main() -> int:
     ratio = found["watch"] / peer
     print(f"{'watch':32} {found['watch']:6.0f} {ratio:6.2f}  <= {GOAL_PLAIN} ns and <= {GOAL_RATIO}")
     full = found["watch, bucket and accounting"]
-    print(f"{'watch, bucket and accounting':32} {full:6.0f} {full / peer:6.2f}  <= {GOAL_FULL} ns")
-    return 0 if found["watch"] <= GOAL_PLAIN and ratio <= GOAL_RATIO and full <= GOAL_FULL else 1
+    print(f"{'watch, bucket and accounting':32} {full:6.0f} {full / peer:6.2f}  <= {GOAL_FULL} ns and <= {GOAL_FULL_RATIO}")
+    return 0 if ratio <= GOAL_RATIO and full / peer <= GOAL_FULL_RATIO else 1
 
 
 if __name__ == "__main__":

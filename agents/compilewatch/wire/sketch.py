@@ -6,7 +6,6 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from operator import add
 
 from compilewatch.wire import packing
 
@@ -87,8 +86,11 @@ class Sketch:
             if start < 0 or start + width > len(self.bins):
                 self._make_room(other.offset, other.offset + width - 1)
                 start = other.offset - self.offset
-            bins, end = self.bins, start + width
-            bins[start:end] = map(add, bins[start:end], other.bins)
+            bins = self.bins
+            for n in other.bins:
+                if n:
+                    bins[start] += n
+                start += 1
 
     def quantile(self, q: float) -> float | None:
         """The value below which the share `q` lies, interpolated on the log scale inside its bin; None if empty."""
