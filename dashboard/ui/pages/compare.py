@@ -139,7 +139,7 @@ def _observed_points(facts: CompareFacts, chosen: Clock) -> list[Point]:
     for row in facts.points:
         packed = row.gpu if chosen == "gpu" else row.latency
         if packed:
-            merged.setdefault((row.instance_id, row.series_id), Sketch()).merge(Sketch.unpack(packed))
+            merged.setdefault((row.instance_id, row.series_id), Sketch()).merge(Sketch.unpack(bytes(packed)))
     points = []
     for (instance_id, series_id), sketch in merged.items():
         series, instance, value = facts.series[series_id], names.get(instance_id), sketch.quantile(0.5)

@@ -133,13 +133,13 @@ def _marks(facts: ModelFacts) -> list[Mark]:
     for deployment in reversed(facts.standing.deployments):
         again = " again" if deployment.version_id in known else ""
         known.add(deployment.version_id)
-        if window.first < deployment.started_minute < window.last:
+        if window.first < deployment.started_minute <= window.last:
             marks.append(
                 Mark(deployment.started_minute, "deployment", f"{deployment.version.name}{again}", slots.get(deployment.version_id, 0))
             )
     for alert in facts.alerts:
         minute = clock.minute_of(alert.opened_at.timestamp())
-        if window.first <= minute < window.last:
+        if window.first <= minute <= window.last:
             kind = "rollback" if alert.worst == VerdictKind.ROLL_BACK else "watch"
             marks.append(Mark(minute, kind, f"{_word(alert.worst)}, A-{alert.number}"))
     return sorted(marks, key=lambda mark: mark.minute)

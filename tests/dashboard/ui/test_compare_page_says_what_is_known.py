@@ -1,0 +1,111 @@
+"""The Compare page: the judge's evidence where there is a verdict on the pair, observed numbers without a claim where there is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+from html import unescape
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.projects.models import Project
+from dashboard.regressions.models import Verdict
+from tests.dashboard.ui.charts_factory import HEALTHY, OLDER, WORSE, Plan, charted
+from tests.dashboard.ui.charts_story import judged, rolled_back
+
+OLD, NEW = Plan("1", start=60), Plan("2", p50=0.02, start=40)
+
+
+def text_of(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return unescape(answer.content.decode()).replace("\u00a0", " ")
+
+
+def test_the_judged_pair_is_what_opens(signed_in: Client, project: Project) -> None:
+    made = rolled_back(project)
+    with CaptureQueriesContext(connection) as caught:
+        text = text_of(signed_in, made.url("compare"))
+    assert len(caught) <= 6 + 14, [query["sql"] for query in caught]
+    page = signed_in.get(made.url("compare")).context["page"]
+    assert [version.name for version in page.facts.pair] == [HEALTHY.name, WORSE.name]
+    assert Verdict.objects.get().sentence in text and "hard metrics regressed" in text and "REGRESSED" in text
+    judged_rows = [row for row in page.rows if row.judged]
+    assert {row.key for row in judged_rows} == {"p50", "eager"} and all(row.red for row in judged_rows)
+    assert {row.key for row in page.rows if not row.judged} >= {"p95", "p99", "errors", "recompiles", "gpu_memory", "cold_start"}
+    assert "shown but not judged" in text and text.count("not judged") > 6
+    assert len(page.strip.rows) == 4 and all(len(row.baseline) == len(row.candidate) == 2 for row in page.strip.rows)
+    assert len(page.panels) == 4 and all(len(panel.curves) == 2 for panel in page.panels)
+    assert [(one.key, one.baseline, one.candidate, one.explains) for one in page.configured.differences] == [
+        ("inductor_config", "4f1c9a2", "b07e35d", True),
+        ("mode", "reduce-overhead", "default", True),
+    ]
+    assert [(column.key, column.total) for column in page.columns] == [("new", 1), ("same", 1), ("gone", 1)]
+
+
+def test_a_pair_without_a_verdict_makes_no_claim(signed_in: Client, project: Project) -> None:
+    made = charted(project, OLD, NEW)
+    text = text_of(signed_in, made.pair("1", "2"))
+    assert "There is no verdict on" in text and "no intervals" in text
+    for word in ("REGRESSED", "IMPROVED", "NO CHANGE", 'id="intervals"', "ROLL BACK"):
+        assert word not in text
+    page = signed_in.get(made.pair("1", "2")).context["page"]
+    p50 = next(row for row in page.rows if row.key == "p50")
+    assert not p50.judged and p50.interval is None and p50.change.startswith("+4")
+    assert sum(len(row.candidate) for row in page.strip.rows) == 8, "observed: 4 instances in two buckets"
+
+
+def test_the_other_direction_is_not_claimed_but_linked(signed_in: Client, project: Project) -> None:
+    made = charted(project, OLD, NEW)
+    judged(made, "1", "2")
+    text = text_of(signed_in, made.pair("2", "1"))
+    assert "the other way round" in text and "REGRESSED" not in text
+
+
+def test_versions_that_never_ran_together_say_so(signed_in: Client, project: Project) -> None:
+    made = charted(project, OLDER, OLD)
+    text = text_of(signed_in, made.pair(OLDER.name, "1"))
+    assert "did not run at the same time" in text and "Instances are shown where both versions ran" in text
+
+
+def test_the_same_version_twice_asks_for_another(signed_in: Client, project: Project) -> None:
+    made = charted(project, OLD, NEW)
+    assert "Choose two different versions" in text_of(signed_in, made.pair("1", "1"))
+    assert signed_in.get(made.pair("1", "1").replace("compare?", "compare.json?")).status_code == 404
+
+
+def test_one_version_has_nothing_to_compare(signed_in: Client, project: Project) -> None:
+    assert "There is nothing to compare yet" in text_of(signed_in, charted(project, OLD).url("compare"))
+
+
+def test_a_version_of_another_model_is_not_there(signed_in: Client, project: Project) -> None:
+    made, other = charted(project, OLD, NEW), charted(project, Plan("9", start=30), name="other")
+    address = made.url(f"compare?a={other.versions['9'].pk}&b={made.versions['2'].pk}")
+    assert "Choose two different versions" in text_of(signed_in, address)
+
+
+def test_a_verdict_with_evidence_of_another_day_still_opens(signed_in: Client, project: Project) -> None:
+    made = charted(project, OLD, NEW)
+    verdict = judged(made, "1", "2")
+    for evidence in ({}, {"evidence": [{"metric": "p50"}], "not_compared": [3, {"why": "odd"}], "mix_shift": [{}]}, {"evidence": None}):
+        verdict.evidence = evidence
+        verdict.save()
+        assert verdict.sentence in text_of(signed_in, made.pair("1", "2"))
+
+
+def test_rows_as_json_and_csv(signed_in: Client, project: Project) -> None:
+    made = charted(project, OLD, Plan("=2", p50=0.02, start=40))
+    address = made.pair("1", "=2")
+    data = signed_in.get(address.replace("compare?", "compare.json?")).json()
+    rows = list(csv.reader(io.StringIO(signed_in.get(address.replace("compare?", "compare.csv?")).content.decode())))
+    assert [row["title"] for row in data["rows"]] == [row[0] for row in rows[1:]]
+    assert rows[0][3] == "'=2", "a spreadsheet must not run it"
+    assert data["panels"][0]["curves"][0]["count"] > 0
+
+
+def test_the_range_limits_what_is_observed(signed_in: Client, project: Project) -> None:
+    made = charted(project, Plan("1", start=300), Plan("2", start=200))
+    spans = [signed_in.get(made.pair("1", "2") + query).context["span_b"] for query in ("", "&range=1h")]
+    assert [span.last - span.first for span in spans] == [200, 60]
