@@ -1,0 +1,107 @@
+"""A call is compiled, partial, eager by a cause, unknown, or warm-up: compilations and guard lookups decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import compilewatch
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.report import Compile, Region, Report
+
+Window = Callable[[], Report]
+
+
+def nothing(*args: object) -> None:
+    """The job's function."""
+
+
+def next_of(work: list[Callable[[], None]]) -> Callable[[], None]:
+    """A function that does another thing at each call."""
+
+    def step() -> None:
+        work.pop(0)()
+
+    return step
+
+
+def only(report: Report, name: str) -> Region:
+    [region] = [region for region in report.regions if region.name == name]
+    return region
+
+
+def test_a_call_that_saw_a_compilation_is_warm_up(window: Window) -> None:
+    def first() -> None:
+        RECORDER.compile_started("f")
+        RECORDER.compile_stopped()
+
+    work: list[Callable[[], None]] = [first, lambda: None, lambda: None]
+    call = compilewatch.watch(next_of(work), name="f")
+    for _ in range(3):
+        call()
+    region = only(window(), "f")
+    assert region.warmup is not None and region.latency is not None
+    assert (region.calls, region.warmup.count, region.latency.count) == (3, 1, 2)
+
+
+def test_guard_lookups_decide_what_a_call_counts_as(window: Window) -> None:
+    def lookups(hits: int, misses: int) -> None:
+        RECORDER.call().hits += hits
+        RECORDER.call().misses += misses
+
+    call = compilewatch.watch(lookups, name="f")
+    call(1, 0)  # before anything is counted
+    RECORDER.count_lookups(True)
+    for hits, misses in ((2, 0), (1, 0), (1, 1), (0, 0), (0, 1)):
+        call(hits, misses)
+    RECORDER.count_lookups(False)
+    region = only(window(), "f")
+    assert (region.calls, region.sampled, region.compiled, region.partial, region.unknown) == (6, 5, 2, 1, 2)
+
+
+def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
+    work: list[Callable[[], None]] = [lambda: RECORDER.latch("f (a.py:1)", "limit"), lambda: None]
+    inner = compilewatch.watch(next_of(work), name="inner")
+    outer = compilewatch.watch(inner, name="outer")
+    other = compilewatch.watch(nothing, name="other")
+    RECORDER.count_lookups(True)
+    outer()
+    outer()
+    other()
+    RECORDER.unlatch()
+    work.append(lambda: None)
+    outer()
+    RECORDER.count_lookups(False)
+    report = window()
+    assert only(report, "inner").eager_by == {"limit": 2} and only(report, "inner").unknown == 1
+    assert only(report, "outer").eager_by == {"limit": 2}
+    assert only(report, "other").eager_by == {}
+    assert [fact.data["cause"] for fact in report.facts if fact.kind == "latched_eager"] == ["limit"]
+
+
+def test_a_stance_of_the_process_holds_for_every_region(window: Window) -> None:
+    call = compilewatch.watch(nothing, name="f")
+    RECORDER.count_lookups(True)
+    RECORDER.latch("", "stance")
+    call()
+    RECORDER.unlatch("")
+    call()
+    RECORDER.count_lookups(False)
+    region = only(window(), "f")
+    assert (region.eager_by, region.unknown) == ({"stance": 1}, 1)
+
+
+def test_a_compilation_inside_a_served_region_stalls_a_request(window: Window) -> None:
+    work: list[Callable[[], None]] = [lambda: None]
+    call = compilewatch.watch(next_of(work), name="f")
+
+    def compiles() -> None:
+        RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok"))
+
+    work.insert(0, compiles)
+    call()
+    call()
+    RECORDER.drain()
+    work.append(compiles)
+    call()
+    RECORDER.compile_finished(Compile(1.0, "0/2", "first", "ok"))
+    assert [compile.in_request for compile in window().compiles] == [False, True, False]
