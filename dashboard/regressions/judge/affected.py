@@ -129,13 +129,16 @@ def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMin
     if not rows:
         return
     units = windows.setdefault(stratum, {})
-    events_of = metric.events
+    events_of, calls_of = metric.events, metric.calls
     for row in rows:
+        calls = calls_of(row)
+        if not calls:
+            continue
         window = units.get(row.unit)
         if window is None:
             window = units[row.unit] = Window()
         events = events_of(row)
-        window.add(minute, row.calls, events)
+        window.add(minute, calls, events)
         if events:
             for cause, count in metric.causes(row).items():
                 window.causes[cause] = window.causes.get(cause, 0) + count

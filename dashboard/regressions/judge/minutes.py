@@ -18,7 +18,8 @@ class InstanceMinute:
 
     `first_minute` is the first minute of the instance's life, `unit` what varies independently: the job when the world
     size is above 1 (its ranks move in lockstep), else the instance. `eager` sums `eager_by`; calls that are neither
-    compiled, partial nor eager are unknown. `gpu_count` is how many calls the GPU time was sampled on.
+    compiled, partial nor eager are unknown: an agent looks at a part of the calls only, and shares are of those it
+    knows. `gpu_count` is how many calls the GPU time was sampled on.
     """
 
     instance: str | int

@@ -41,10 +41,12 @@ class Ratio(Metric):
 class Affected(Metric):
     """A count that is mostly zero: an instance is affected when over `threshold` of at least `least` calls show it.
 
+    `calls` are those of which it is known whether they show it.
     Where the baseline is affected too, `times` and `points` say from which rise on it would matter.
     """
 
     events: Callable[[InstanceMinute], int]
+    calls: Callable[[InstanceMinute], int]
     causes: Callable[[InstanceMinute], Mapping[str, int]]
     threshold: float
     times: float
@@ -74,10 +76,18 @@ GPU_P50 = Ratio(
     prior_variance=((0, 0.05**2),),
     instead_of="p50",
 )
+
+
+def known_calls(row: InstanceMinute) -> int:
+    """Calls of which it is known whether they ran compiled."""
+    return row.compiled + row.partial + row.eager
+
+
 EAGER = Affected(
     name="eager",
     unit="share",
     events=attrgetter("eager"),
+    calls=known_calls,
     causes=attrgetter("eager_by"),
     threshold=0.02,
     times=2.0,

@@ -35,6 +35,7 @@ ROW = InstanceMinute(
     minute=0,
     first_minute=-60,
     calls=100,
+    compiled=100,
     p50=0.010,
 )
 
@@ -42,6 +43,8 @@ ROW = InstanceMinute(
 def instance(name: str, **changes: Any) -> InstanceMinute:
     """One instance in its first shown minute; names that begin with c are candidates."""
     arm = "candidate" if name.startswith("c") else "baseline"
+    if "calls" in changes and "eager" not in changes:
+        changes.setdefault("compiled", changes["calls"])
     return replace(ROW, **{"instance": name, "unit": name, "arm": arm, **changes})
 
 

@@ -74,3 +74,17 @@ def test_roll_back_is_left_after_half_an_hour_without_an_eager_call(calm_minutes
     rows = [*every_minute(CALM, 40), *every_minute(ONE_OF_TWO, 20, start=40), *every_minute(CALM, calm_minutes, start=60)]
     outcome = judge(rows, now_minute=60 + calm_minutes, deployed_minute=0)
     assert (outcome.verdict == "roll_back") == (calm_minutes < 30)
+
+
+def test_shares_are_of_the_calls_that_the_agent_looked_at():
+    looked_at = {"calls": 1000, "compiled": 7, "eager": 3, "eager_by": {"limit": 3}}
+    outcome = judged([instance("b1"), instance("c1")], [instance("b1"), instance("c1", **looked_at)], 20)
+    assert outcome.verdict == "roll_back"
+    assert row_of(outcome).candidate == pytest.approx(0.3)
+
+
+def test_calls_nobody_looked_at_are_not_taken_for_compiled():
+    blind = [instance("b1", compiled=0), instance("c1", compiled=0)]
+    row = row_of(judged(blind, blind, 20))
+    assert row.label == "NOT ENOUGH DATA"
+    assert row.candidate is None
