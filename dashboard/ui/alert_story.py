@@ -118,6 +118,12 @@ def baseline_name(page: AlertPage) -> str:
     return ""
 
 
+def cause(page: AlertPage) -> str:
+    """What is known of why, from the newest verdict that knew it."""
+    known = [page.verdict, page.alert.verdict, *(event.verdict for event in page.events)]
+    return next((verdict.cause for verdict in known if verdict is not None and verdict.cause), "")
+
+
 def compare_query(page: AlertPage) -> str:
     """Which two versions the evidence is about."""
     baseline = _baseline(page)

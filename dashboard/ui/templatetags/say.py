@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.common import clock
@@ -21,6 +21,15 @@ def _said(value: Any, say: Callable[[float], str]) -> str:
 
 def _exact(value: datetime) -> str:
     return f"{value:%Y-%m-%d %H:%M:%S}"
+
+
+@register.filter
+def prose(text: str) -> SafeString:
+    """A sentence that may name code between backticks; everything in it stays text."""
+    parts = str(text).split("`")
+    if len(parts) % 2 == 0:
+        return format_html("{}", text)
+    return format_html_join("", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in enumerate(parts)))
 
 
 @register.filter
