@@ -8,6 +8,7 @@ from typing import Any
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words
 from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
@@ -65,51 +66,54 @@ class ModelPage:
 
 def model_page(facts: ModelFacts, *, clock_asked: str = "") -> ModelPage:
     """Puts the page together; `clock_asked` is wall or gpu where the address says so."""
-    shared = clock_shared(facts.calls)
-    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else shared
-    window, standing = facts.asked.window, facts.standing
-    calls = calls_binned(facts.calls, window, chosen)
-    processes = processes_binned(facts.processes, window)
-    verdict = standing.verdict
+    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else clock_shared(facts.calls)
+    standing, verdict = facts.standing, facts.standing.verdict
     evidence = evidence_rows(verdict.evidence, verdict=verdict.kind) if verdict else []
     judged, baseline = ((version.id, version.name) if version else None for version in (_slot(facts, 2), _slot(facts, 1)))
     columns = findings_columns(facts.findings, judged=judged, baseline=baseline)
     latched = latched_frames(facts.instances, [version.id for version in facts.drawn])
     loud = verdict is not None and verdict.kind in LOUD
+    trends, versions = _numbers_shown(facts, chosen, evidence)
     return ModelPage(
         facts=facts,
         clock=chosen,
         gpu_known=any(row.gpu_count for row in facts.calls),
         evidence=evidence,
         proofs=proofs_chosen(evidence, causes(latched, columns, judged[0] if judged else None)) if loud else [],
-        alert=next(
-            (a for a in facts.alerts if a.state != AlertState.RESOLVED and a.deployment_id == (standing.judged and standing.judged.pk)),
-            None,
-        ),
-        trends=trends_built(
-            window=window,
-            drawn=facts.drawn,
-            calls=calls,
-            processes=processes,
-            starts=facts.instances,
-            clock=chosen,
-            budget=facts.model.cold_start_budget,
-        ),
+        alert=next((alert for alert in facts.alerts if _open_on(alert, standing.judged)), None),
+        trends=trends,
         marks=_marks(facts),
         labels=_labels(evidence),
-        versions=version_rows(
-            deployments=standing.latest,
-            verdicts=standing.verdicts,
-            drawn=facts.drawn,
-            numbers=_numbers(facts, calls, processes, chosen),
-            shares=_shares(facts),
-            instances=facts.instances,
-            evidence=evidence,
-        ),
+        versions=versions,
         columns=columns,
         latched=latched,
         compilations=compilations(facts.events, facts.drawn, facts.instances),
     )
+
+
+def _numbers_shown(facts: ModelFacts, chosen: Clock, evidence: list[EvidenceRow]) -> tuple[list[Trend], list[VersionRow]]:
+    """The charts and the table, from the same tallies."""
+    window, standing = facts.asked.window, facts.standing
+    calls = calls_binned(facts.calls, window, chosen)
+    processes = processes_binned(facts.processes, window)
+    budget = facts.model.cold_start_budget
+    trends = trends_built(
+        window=window, drawn=facts.drawn, calls=calls, processes=processes, starts=facts.instances, clock=chosen, budget=budget
+    )
+    rows = version_rows(
+        deployments=standing.latest,
+        verdicts=standing.verdicts,
+        drawn=facts.drawn,
+        numbers=_numbers(facts, calls, processes, chosen),
+        shares=_shares(facts),
+        instances=facts.instances,
+        evidence=evidence,
+    )
+    return trends, rows
+
+
+def _open_on(alert: Alert, deployment: Deployment | None) -> bool:
+    return deployment is not None and alert.deployment_id == deployment.pk and alert.state != AlertState.RESOLVED
 
 
 def _slot(facts: ModelFacts, slot: int) -> Drawn | None:
