@@ -67,4 +67,4 @@ def test_the_users_frame_is_the_first_outside_torch_and_installed_packages() -> 
 
 
 def test_a_folder_that_is_called_torch_is_the_users_own() -> None:
-    assert not is_installed("/work/torch/model.py")
+    assert not is_installed("/srv/torch/model.py")
