@@ -47,12 +47,11 @@ check: $(VENV)/.tests  ## lint, format, types, import directions, templates: exa
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy dashboard agents/compilewatch manage.py
 	$(BIN)/lint-imports --config .importlinter
-	$(BIN)/djlint --check --lint dashboard/ui/templates
+	$(BIN)/djlint --lint dashboard/ui/templates
 
 format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
-	$(BIN)/djlint --reformat --quiet dashboard/ui/templates
 
 bench: $(VENV)/.tests  ## speed and memory, each beside a peer
 	$(BIN)/python -m tests.bench

@@ -81,7 +81,7 @@ class Embedded:
         """Stops taking work, lets what runs finish within the timeout (seconds), and closes."""
         self._stopping.set()
         self._beat.stop(wait=False)
-        state.should_stop = 0
+        state.should_stop = 0  # type: ignore[assignment]
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))

@@ -134,9 +134,7 @@ def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str
     if not value and mode == "embedded":
         value = _made_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
     if len(value) < 32:
-        raise SettingError(
-            f"{name} is missing or shorter than 32 characters; make one with `python3 -c 'import secrets; print(secrets.token_urlsafe(48))'`."
-        )
+        raise SettingError(f"{name} is missing or shorter than 32 characters; make one with `openssl rand -base64 48`.")
     return value
 
 

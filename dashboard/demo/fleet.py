@@ -155,7 +155,7 @@ class SimulatedInstance:
                     seconds=seconds,
                     cache={"fx": "hit" if hit else "miss", "aot": "hit" if hit else "miss"},
                     saved=total if hit else 0.0,
-                )  # fmt: skip
+                )
             )
         found.extend(self._recompiles(rng, start))
         return found
