@@ -7,7 +7,7 @@ from django.db.models import F, Q
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
-from dashboard.regressions.models import Verdict
+from dashboard.regressions.models import Verdict, VerdictKind
 
 CHANGES_SHOWN = 12
 
@@ -23,7 +23,11 @@ class Judgements:
 def judgements(*, project_id: int, start_minute: int, environment: str = "") -> Judgements:
     """Current verdicts of live deployments by deployment, and changes of verdict inside the range, newest first."""
     live = Q(current=True, deployment__ended_minute=None)
-    changed = Q(created_at__gte=clock.at_minute(start_minute)) & ~Q(kind=F("previous_kind")) & ~Q(previous_kind="")
+    changed = (
+        Q(created_at__gte=clock.at_minute(start_minute))
+        & ~Q(kind=F("previous_kind"))
+        & ~Q(previous_kind="", kind=VerdictKind.NOT_ENOUGH_DATA)
+    )
     rows = Verdict.objects.filter(live | changed, project_id=project_id)
     if environment:
         rows = rows.filter(deployment__environment=environment)
@@ -42,4 +46,6 @@ def open_alerts(*, project_id: int) -> list[Alert]:
 
 
 def _is_change(row: Verdict, since: datetime) -> bool:
-    return row.created_at >= since and bool(row.previous_kind) and row.kind != row.previous_kind
+    """A first verdict counts unless it only says that there is nothing to say yet."""
+    before = row.previous_kind or VerdictKind.NOT_ENOUGH_DATA
+    return row.created_at >= since and row.kind != before

@@ -70,11 +70,13 @@ def points(value: Any) -> str:
 
 @register.filter
 def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString:
-    """A time element that the page's script turns into the viewer's zone; without a script it reads UTC."""
+    """A time element that the page's script turns into the viewer's zone; without a script it reads UTC. `short` drops the hour on other days."""
     if value is None:
         return ABSENT
     day = value.date() != clock.now().date()
-    text = f"{value:%d %b %H:%M}" if day or shape == "day" else f"{value:%H:%M}"
+    text = f"{value:%H:%M}"
+    if day or shape == "day":
+        text = f"{value:%d %b}" if shape == "short" else f"{value:%d %b %H:%M}"
     return format_html('<time datetime="{}" data-t="{}" title="{} UTC">{}</time>', value.isoformat(), shape, _exact(value), text)
 
 

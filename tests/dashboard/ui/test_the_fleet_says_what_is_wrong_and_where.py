@@ -77,6 +77,15 @@ def test_what_changed_lists_deployments_and_verdicts(signed_in: Client, alert: A
     assert "deployed to production, seen in traffic" in feed
 
 
+def test_a_first_verdict_is_a_change_unless_it_says_nothing(signed_in: Client, project: Project) -> None:
+    made = model(project, "ranker", [Shape("1", 0.01, 100, 900), Shape("2", 0.013, 100, 60)], every=60)
+    said = stories.verdict(made, "not_enough_data", "Nothing to say yet.", [], previous="")
+    assert "became" not in page(signed_in)
+    said.kind = "roll_back"
+    said.save()
+    assert "became ROLL BACK" in page(signed_in)
+
+
 def test_the_verdict_filter_keeps_only_its_models(signed_in: Client, alert: Alert) -> None:
     table = page(signed_in, "?verdict=watch").split("<tbody>")[1].split("</tbody>")[0]
     assert "llm-7b-chat" in table
