@@ -70,7 +70,7 @@ def points(value: Any) -> str:
 
 @register.filter
 def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString:
-    """A time element that the page's script turns into the viewer's zone; without a script it reads UTC. `short` drops the hour on other days."""
+    """A time element that the page's script turns into the viewer's zone, else UTC; `short` drops the hour on other days."""
     if value is None:
         return ABSENT
     day = value.date() != clock.now().date()
