@@ -144,12 +144,12 @@ CONTENT_SECURITY_POLICY = {
 }
 
 STATIC_URL = "static/"
-STATIC_ROOT = ENV.data / "static"
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "dashboard.ui.finders.PackagedAssetsFinder",
 ]
-WHITENOISE_USE_FINDERS = EMBEDDED
+# Served from where they are installed: nothing to collect, nothing to forget after an upgrade.
+WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20

@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from dashboard.embedded import Embedded, PortTaken, port_claim
 from dashboard.env import SettingError
 from dashboard.projects.setup import project_setup
+from dashboard.wsgi import application
 
 
 class Command(BaseCommand):
@@ -51,14 +51,11 @@ def embedded_start(*, host: str = "127.0.0.1") -> Embedded:
         listener = port_claim(host=host, port=settings.ENV.port)
     except PortTaken as error:
         raise SettingError(str(error)) from error
-    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     if host not in ("127.0.0.1", "localhost") and not get_user_model().objects.exists():
         raise CommandError(
             f"--host {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
         )
-    from dashboard.wsgi import application  # noqa: PLC0415 - the static folder must exist before the application looks at it
-
     server = Embedded(application=application, listener=listener)
     server.start()
     return server
