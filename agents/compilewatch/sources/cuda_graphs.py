@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 
 from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
+from compilewatch.sources.places import user_place
 from compilewatch.sources.texts import normal
 
 LOGGER = "torch._inductor.cudagraph_utils.__cudagraphs"
 _SKIP, _SIZES = "skipping cudagraphs", "distinct sizes"
+_STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 _SILENT = "skipped without a reason"
 
 
@@ -71,7 +74,15 @@ class _Handler(logging.Handler):
                 if counted != self._last:
                     self._last = counted
                     self._told += 1
-                    self._recorder.finding("cudagraph_skip", normal(text))
+                    self._recorder.finding("cudagraph_skip", *skip_read(text))
+
+
+def skip_read(text: str) -> tuple[str, str]:
+    """The reason, and the innermost of the user's lines that torch quotes under it; the quoted code itself stays here."""
+    reason, _, stack = text.partition("Found from")
+    lines = [(match["file"], int(match["line"]), match["function"]) for match in _STACK_LINE.finditer(stack)]
+    place = user_place(reversed(lines))
+    return normal(reason), str(place or "")
 
 
 def skips_counted() -> int:
