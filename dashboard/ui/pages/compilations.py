@@ -10,7 +10,8 @@ from dashboard.fleet.selectors.instances import InstanceFacts
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 
-SHADES = {"dynamo": 4, "aot": 5, "inductor": 6, "triton": 7, "autotune": 8, "cudagraphs": 8}
+SHADES = {"dynamo": 4, "aot": 5, "cache_load": 3, "inductor": 6, "codegen": 6, "triton": 7, "autotune": 8, "cuda_graphs": 8}
+"""The phases in the order in which torch works, each with its shade."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ def compilations(events: Iterable[CompileEvent], drawn: Sequence[Drawn], instanc
 
 def _seconds(event: CompileEvent) -> list[tuple[str, float]]:
     found = event.phases.items() if isinstance(event.phases, dict) else ()
-    return [(str(name), float(value)) for name, value in found if isinstance(value, int | float) and value > 0 and name != "total"]
+    seconds = [(str(name), float(value)) for name, value in found if isinstance(value, int | float) and value > 0 and name != "total"]
+    # PostgreSQL does not keep the order of the keys, so the order in which torch works is said here.
+    order = list(SHADES)
+    return sorted(seconds, key=lambda item: order.index(item[0]) if item[0] in SHADES else len(order))
 
 
 def _phases(event: CompileEvent) -> list[Phase]:
@@ -78,7 +82,7 @@ def _phases(event: CompileEvent) -> list[Phase]:
     start = 0.0
     for name, value in seconds:
         width = 100 * value / whole
-        phases.append(Phase(name, words.duration(value), round(start, 2), round(width, 2), SHADES.get(name, 3)))
+        phases.append(Phase(name.replace("_", " "), words.duration(value), round(start, 2), round(width, 2), SHADES.get(name, 3)))
         start += width
     return phases
 
