@@ -42,7 +42,7 @@ class CallPoint(NamedTuple):
     errors: int
     items: float | None
     eager: int
-    unknown: int
+    known: int
     latency_count: int
     latency_sum: float
     gpu_count: int
@@ -108,8 +108,9 @@ def call_points(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Ma
             by_version.setdefault(facts.version_id, (spans[facts.version_id], []))[1].append(series_id)
     if not by_version:
         return []
-    rows = _calls(project_id, by_version, hourly).annotate(eager=sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0])))
-    columns = ("calls", "errors", "items", "eager", "unknown", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
+    eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
+    rows = _calls(project_id, by_version, hourly).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
+    columns = ("calls", "errors", "items", "eager", "known", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
     return [
         CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, *values)
         for series_id, slot, *values in rows.values_list("series_id", "hour" if hourly else "minute", *columns)

@@ -41,8 +41,8 @@ def _items(calls: Calls | None, _: Processes | None) -> float | None:
 
 
 def _eager(calls: Calls | None, _: Processes | None) -> float | None:
-    # Where no call could be classified, the share is unknown; it is not zero.
-    return calls.eager / calls.calls if calls and calls.calls > calls.unknown else None
+    # An agent looks at a part of the calls; where it looked at none, the share is unknown and not zero.
+    return calls.eager / calls.known if calls and calls.known else None
 
 
 def _errors(calls: Calls | None, _: Processes | None) -> float | None:

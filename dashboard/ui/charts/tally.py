@@ -22,7 +22,7 @@ class Calls:
     calls: int = 0
     errors: int = 0
     eager: int = 0
-    unknown: int = 0
+    known: int = 0
     items: float | None = None
     latency_count: int = 0
     latency_sum: float = 0.0
@@ -33,7 +33,7 @@ class Calls:
         self.calls += row.calls
         self.errors += row.errors
         self.eager += row.eager
-        self.unknown += row.unknown
+        self.known += row.known
         if row.items is not None:
             self.items = (self.items or 0.0) + row.items
         self.latency_count += row.latency_count
@@ -47,7 +47,7 @@ class Calls:
         self.calls += other.calls
         self.errors += other.errors
         self.eager += other.eager
-        self.unknown += other.unknown
+        self.known += other.known
         if other.items is not None:
             self.items = (self.items or 0.0) + other.items
         self.latency_count += other.latency_count

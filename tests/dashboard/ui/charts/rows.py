@@ -24,7 +24,7 @@ def calls(minute: int, values: Sequence[float] = (0.01,) * 50, *, version: int =
         "errors": 0,
         "items": None,
         "eager": 0,
-        "unknown": 0,
+        "known": len(values),
         "latency_count": len(values),
         "latency_sum": sketch.sum,
         "gpu_count": 0,

@@ -50,8 +50,12 @@ def test_a_bin_merges_the_sketches_of_its_minutes_strata_and_buckets() -> None:
 
 
 def test_a_share_of_calls_that_nobody_could_classify_is_unknown() -> None:
-    rows = [calls(1000, unknown=50), calls(1002, eager=10), calls(1004)]
+    rows = [calls(1000, known=0), calls(1002, eager=10), calls(1004)]
     assert line(built(rows, [])["eager"], 1) == [None, 20.0, 0.0, None, None]
+
+
+def test_an_eager_share_is_of_the_calls_that_the_agent_looked_at() -> None:
+    assert line(built([calls(1000, known=5, eager=4)], [])["eager"], 1)[0] == 80.0
 
 
 def test_a_cache_that_was_not_asked_has_no_hit_share() -> None:
