@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"{connection.vendor}: {count} reports of {options.instances} instances and {options.versions} versions")
     print(f"{count / seconds:.0f} reports/s; {seconds / count * 1e6:.0f} us a report, {own / count * 1e6:.0f} us of them in this process")
     if profile:
-        pstats.Stats(profile).sort_stats("cumtime").print_stats("fleet|DELETE|query.py", 40)
+        pstats.Stats(profile).sort_stats("cumtime").print_stats("dashboard|wire", 40)
 
 
 def main() -> None:

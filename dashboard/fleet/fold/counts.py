@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 from compilewatch.wire.sketch import Sketch
@@ -48,9 +48,9 @@ class Calls:
 
     def copy(self) -> Calls:
         """Calls of its own with the same content."""
-        fresh = Calls()
-        fresh.add(self)
-        return fresh
+        return replace(
+            self, eager=list(self.eager), latency=merged(None, self.latency), gpu=merged(None, self.gpu), warmup=merged(None, self.warmup)
+        )
 
 
 def merged(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
@@ -103,17 +103,16 @@ class Process:
     def add(self, other: Process) -> None:
         """Adds what another window of the same time saw."""
         for name in ADDED:
-            value = getattr(other, name)
-            if value:
+            if value := getattr(other, name):
                 setattr(self, name, getattr(self, name) + value)
         for name in LARGEST:
-            setattr(self, name, larger(getattr(self, name), getattr(other, name)))
+            value = getattr(other, name)
+            if value is not None:
+                setattr(self, name, larger(getattr(self, name), value))
 
     def copy(self) -> Process:
         """Process facts of their own with the same content."""
-        fresh = Process()
-        fresh.add(self)
-        return fresh
+        return replace(self)
 
 
 LARGEST = tuple(item.name for item in fields(Process) if item.name not in ADDED)

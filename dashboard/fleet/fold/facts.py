@@ -135,8 +135,13 @@ class Facts:
 
     def merge(self, other: Facts) -> None:
         """Adds the facts of another batch; the other batch must not be used afterwards, its values may be shared."""
-        for name in ("minutes", "hours", "process_minutes", "process_hours", "instances", "cold_starts", "findings"):
-            _add_all(getattr(self, name), getattr(other, name))
+        _add_all(self.minutes, other.minutes)
+        _add_all(self.hours, other.hours)
+        _add_all(self.process_minutes, other.process_minutes)
+        _add_all(self.process_hours, other.process_hours)
+        _add_all(self.instances, other.instances)
+        _add_all(self.cold_starts, other.cold_starts)
+        _add_all(self.findings, other.findings)
         self.compiles.update(other.compiles)
         self.simulated |= other.simulated
         for key, spans in other.presence.items():
@@ -163,7 +168,6 @@ class Facts:
 
 def _add_all(mine: dict[K, Any], theirs: dict[K, Any]) -> None:
     for key, value in theirs.items():
-        if key in mine:
-            mine[key].add(value)
-        else:
-            mine[key] = value
+        known = mine.setdefault(key, value)
+        if known is not value:
+            known.add(value)

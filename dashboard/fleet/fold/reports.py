@@ -18,9 +18,6 @@ from dashboard.fleet.fold.process import process_of
 from dashboard.fleet.fold.text import name
 from dashboard.fleet.fold.window import Window, window_of
 
-MAX_COUNT = 10**12
-"""Above any count that can be true; a larger one would overflow the sums."""
-
 
 class Folded(NamedTuple):
     """The facts of the rows that could be read, and the error of each row that could not."""
@@ -74,27 +71,22 @@ def _calls_fold(facts: Facts, sender: Sender, report: Report, window: Window) ->
 
 
 def _calls_of(region: Region, window: Window) -> Calls:
-    """The sketches stay the report's own: they were decoded for this fold alone."""
-    eager = [_count(region.eager_by[cause]) if cause in region.eager_by else 0 for cause in EAGER]
-    strange = sum(_count(n) for cause, n in region.eager_by.items() if cause not in EAGER)
+    """The numbers were checked when the report was accepted; the sketches stay the report's own, decoded for this fold alone."""
+    by = region.eager_by
     return Calls(
-        calls=_count(region.calls),
-        errors=_count(region.errors),
-        items=None if region.items is None else min(max(region.items, 0.0), float(MAX_COUNT)),
-        compiled=_count(region.compiled),
-        partial=_count(region.partial),
-        eager=eager,
-        unknown=_count(region.unknown) + strange,
-        sampled=_count(region.sampled),
+        calls=region.calls,
+        errors=region.errors,
+        items=region.items,
+        compiled=region.compiled,
+        partial=region.partial,
+        eager=[by.get(cause, 0) for cause in EAGER] if by else [0] * len(EAGER),
+        unknown=region.unknown + sum(count for cause, count in by.items() if cause not in EAGER),
+        sampled=region.sampled,
         covered=window.seconds,
         latency=region.latency,
         gpu=region.gpu,
         warmup=region.warmup,
     )
-
-
-def _count(value: int) -> int:
-    return min(max(value, 0), MAX_COUNT)
 
 
 def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
@@ -111,10 +103,10 @@ def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window)
         last_seen=window.end,
         ready=min((window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None),
         losses=(
-            _count(losses.merged_windows),
-            _count(losses.truncated_events),
-            _count(losses.spool_errors),
-            _count(losses.internal_errors),
+            losses.merged_windows,
+            losses.truncated_events,
+            losses.spool_errors,
+            losses.internal_errors,
         ),
         latched=_latched(report, window),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from compilewatch.wire.text import clip
 
 
+@lru_cache(maxsize=10_000)
 def name(text: str, limit: int) -> str:
     """A name that is part of a key: two different names stay different when they are cut."""
     clean = clip(text, max(len(text), 1))
