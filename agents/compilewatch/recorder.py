@@ -74,7 +74,8 @@ class Recorder:
     def after_fork(self) -> None:
         """In a forked child: new buffers, new lock, nothing else; what the parent recorded stays the parent's."""
         self._draining = threading.Lock()
-        self.current = threading.local()
+        # Wrappers hold the thread-local itself: it is emptied, not replaced, or a child's guard lookups would meet no call of theirs.
+        self.current.__dict__.clear()
         self._reset()
         if self.lines is not None:
             self.lines = {}
