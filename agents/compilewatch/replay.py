@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import time
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from compilewatch.config import Config, load
 from compilewatch.errors import AgentError
@@ -18,6 +21,7 @@ from compilewatch.wire.report import Identity, Report, Request
 
 MAX_FAILURES = 6
 UNLIMITED = 1 << 40
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(slots=True)
@@ -54,16 +58,22 @@ def _transport(config: Config) -> Transport:
 
 
 def read(path: str) -> list[Recording]:
-    """The instances in a recording, in the order of their first request."""
+    """The instances in a recording, plain or gzip, in the order of their first request."""
     found: dict[str, Recording] = {}
     try:
-        with Path(path).open("rb") as lines:
+        with _opened(path) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     _add(found, line, f"{path}, line {number}")
-    except OSError as error:
-        raise AgentError(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise AgentError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     return list(found.values())
+
+
+def _opened(path: str) -> IO[bytes]:
+    with Path(path).open("rb") as file:
+        packed = file.read(2) == GZIP_MAGIC
+    return gzip.open(path, "rb") if packed else Path(path).open("rb")
 
 
 def _add(found: dict[str, Recording], line: bytes, where: str) -> None:
