@@ -7,8 +7,8 @@ import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from compilewatch.config import Config, load
 from compilewatch.errors import AgentError
@@ -70,7 +70,7 @@ def read(path: str) -> list[Recording]:
     return list(found.values())
 
 
-def _opened(path: str) -> IO[bytes]:
+def _opened(path: str) -> gzip.GzipFile | BufferedReader:
     with Path(path).open("rb") as file:
         packed = file.read(2) == GZIP_MAGIC
     return gzip.open(path, "rb") if packed else Path(path).open("rb")
