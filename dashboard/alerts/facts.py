@@ -80,7 +80,7 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
         version=Named(id=deployment.version.pk, name=version),
         baseline=Named(id=baseline.pk, name=baseline.name) if baseline else None,
         simulated=deployment.model.simulated,
-        sentence=alert.title,
+        sentence=_sentence(alert, verdict),
         cause=verdict.cause if verdict else "",
         since=at_minute(verdict.since_minute).isoformat() if verdict and verdict.since_minute is not None else None,
         evidence=strongest_evidence(verdict.evidence) if verdict else [],
@@ -122,6 +122,13 @@ def channel_test_facts(*, channel: Channel) -> Facts:
         covers=[],
         links=Links(alert=None, evidence=None, roll_back_guide=None, project=links.project_url(project=project.slug)),
     )
+
+
+def _sentence(alert: Alert, verdict: Verdict | None) -> str:
+    """What the verdict said that the alert stands for; the newest verdict may be another one by now."""
+    if verdict is None or verdict.kind != alert.severity:
+        verdict = Verdict.objects.filter(deployment_id=alert.deployment_id, kind=alert.severity).order_by("-pk").first()
+    return verdict.sentence if verdict else alert.title
 
 
 def _alert(alert: Alert) -> AlertFacts:

@@ -75,11 +75,11 @@ def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = 
     return held.secret
 
 
-def channel_test(*, channel: Channel) -> Delivery:
+def channel_test(*, channel: Channel, user: User | None = None, actor_name: str = "", client: str | None = None) -> Delivery:
     """Owes a test message, which takes the same way as every other; watch the delivery to see what came of it."""
     now = clock.now()
     with write_transaction():
-        return Delivery.objects.create(
+        delivery = Delivery.objects.create(
             project_id=channel.project_id,
             channel=channel,
             kind=DeliveryKind.TEST,
@@ -88,6 +88,8 @@ def channel_test(*, channel: Channel) -> Delivery:
             next_attempt_at=now,
             created_at=now,
         )
+        _audit("channel.test", channel, user, actor_name, client, after={"message": delivery.message_id})
+    return delivery
 
 
 def _audit(

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from dashboard.alerts.evidence import driving_metrics
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
-from dashboard.alerts.services.transition import RANK, alert_close, alert_open, alert_worsen, event_add, project_hold, rank
+from dashboard.alerts.services.transition import RANK, alert_close, alert_open, alert_worsen, event_add, project_hold, rank, title_of
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.fleet.models import Deployment
@@ -106,7 +106,7 @@ def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
         alert_worsen(alert=alert, verdict=verdict)
         return
     if rank(verdict.kind):
-        alert.severity, alert.title = verdict.kind, verdict.sentence
+        alert.severity, alert.title = verdict.kind, title_of(verdict)
     alert.save()
     if last is None or verdict.kind != last.kind:
         event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)

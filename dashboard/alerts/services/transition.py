@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import Max
 
+from dashboard.alerts.headline import headline
 from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
 from dashboard.alerts.services.owe import messages_owe
 from dashboard.common import clock
@@ -32,6 +33,12 @@ def event_add(
     return AlertEvent.objects.create(alert=alert, at=at or clock.now(), kind=kind, text=text, verdict=verdict, actor_name=actor_name)
 
 
+def title_of(verdict: Verdict) -> str:
+    """What an alert that stands for this verdict is called."""
+    deployment = verdict.deployment
+    return headline(model=deployment.model.name, version=deployment.version.name, sentence=verdict.sentence, evidence=verdict.evidence)
+
+
 def alert_open(*, verdict: Verdict) -> Alert:
     """Opens the one alert of a deployment, and owes its messages."""
     now = clock.now()
@@ -43,7 +50,7 @@ def alert_open(*, verdict: Verdict) -> Alert:
         verdict=verdict,
         severity=verdict.kind,
         worst=verdict.kind,
-        title=verdict.sentence,
+        title=title_of(verdict),
         opened_at=now,
     )
     event = event_add(alert=alert, kind=EventKind.OPENED, text=verdict.sentence, at=now, verdict=verdict)
@@ -57,7 +64,7 @@ def alert_worsen(*, alert: Alert, verdict: Verdict) -> None:
     if rank(verdict.kind) > rank(alert.worst):
         alert.worst = verdict.kind
         alert.state, alert.snoozed_until = AlertState.OPEN, None
-    alert.title = verdict.sentence
+    alert.title = title_of(verdict)
     alert.save()
     event = event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
     if alert.state != AlertState.SNOOZED:

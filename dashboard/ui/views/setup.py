@@ -89,7 +89,7 @@ def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpRe
     if channel is None or action not in ("test", "enable", "disable"):
         raise Http404("There is no such channel.")
     if action == "test":
-        channel_test(channel=channel)
+        channel_test(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
         messages.success(request, f"A test is on its way to {channel.name}; its answer shows beside the channel.")
     elif action == "enable":
         channel_enable(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))

@@ -26,7 +26,9 @@ def test_one_alert_and_one_message_however_often_it_is_swept(
         deliveries_send()
         time.go(1)
     alert = Alert.objects.get()
-    assert (alert.number, alert.severity, alert.state, alert.verdict, alert.title) == (1, "roll_back", "open", verdict, verdict.sentence)
+    assert (alert.number, alert.severity, alert.state, alert.verdict) == (1, "roll_back", "open", verdict)
+    assert alert.title == "ranker 2026.11.3: p50 31\u00a0% slower"
+    assert AlertEvent.objects.get(kind="opened").text == verdict.sentence
     assert kinds(alert) == ["opened", "delivered"]
     assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2"]
     delivery = Delivery.objects.get()

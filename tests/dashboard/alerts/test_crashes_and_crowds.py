@@ -113,7 +113,7 @@ def test_threads_that_meet_deliver_every_message_once_and_in_order(
     other = channel_create(project=project, kind="webhook", name="cd", address=slack.url, actor_name="tests")
     for _ in range(10):
         for channel in (hook, other):
-            channel_test(channel=channel)
+            channel_test(channel=channel, actor_name="test")
     gate = threading.Barrier(4)
 
     def work() -> None:

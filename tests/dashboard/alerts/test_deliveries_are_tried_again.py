@@ -33,7 +33,7 @@ def wait_of(delivery: Delivery) -> float:
 
 def test_ten_tries_over_four_days_then_given_up(channel: Channel, slack: StandIn, time: Time) -> None:
     slack.always = (500, "oops", {})
-    delivery = channel_test(channel=channel)
+    delivery = channel_test(channel=channel, actor_name="test")
     waits = []
     for _ in range(9):
         deliveries_send()
@@ -51,7 +51,7 @@ def test_ten_tries_over_four_days_then_given_up(channel: Channel, slack: StandIn
 
 def test_nothing_is_sent_before_its_time(channel: Channel, slack: StandIn, time: Time) -> None:
     slack.answers = [(500, "oops", {})]
-    delivery = channel_test(channel=channel)
+    delivery = channel_test(channel=channel, actor_name="test")
     deliveries_send()
     time.go(wait_of(delivery) - 0.1)
     assert (deliveries_send(), len(slack.bodies)) == (0, 1)
@@ -70,7 +70,7 @@ def test_the_waits_of_a_storm_are_spread() -> None:
 @pytest.mark.parametrize(("header", "least"), [("120", 120), ("Sat, 01 Jan 2000 00:00:00 GMT", 4), ("soon", 4), ("999999999999", 86400)])
 def test_too_many_requests_waits_as_long_as_it_is_told(header: str, least: float, channel: Channel, slack: StandIn, time: Time) -> None:
     slack.answers = [(429, "rate_limited", {"Retry-After": header})]
-    first, second = channel_test(channel=channel), channel_test(channel=channel)
+    first, second = channel_test(channel=channel, actor_name="test"), channel_test(channel=channel, actor_name="test")
     deliveries_send()
     assert least <= wait_of(first) <= max(least, 6)
     time.go(least - 1)
@@ -84,7 +84,7 @@ def test_too_many_requests_waits_as_long_as_it_is_told(header: str, least: float
 
 def test_slack_gets_one_message_a_second(channel: Channel, slack: StandIn, time: Time) -> None:
     for _ in range(3):
-        channel_test(channel=channel)
+        channel_test(channel=channel, actor_name="test")
     sent = []
     for _ in range(6):
         sent.append(deliveries_send())
@@ -94,8 +94,8 @@ def test_slack_gets_one_message_a_second(channel: Channel, slack: StandIn, time:
 
 def test_a_channel_keeps_its_order_and_holds_up_no_other(project: Project, channel: Channel, slack: StandIn, time: Time) -> None:
     hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
-    first, second = channel_test(channel=channel), channel_test(channel=channel)
-    other = channel_test(channel=hook)
+    first, second = channel_test(channel=channel, actor_name="test"), channel_test(channel=channel, actor_name="test")
+    other = channel_test(channel=hook, actor_name="test")
     slack.answers = [(500, "oops", {})]
     deliveries_send()
     time.go(2)
@@ -119,7 +119,7 @@ def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
     slack.always = (status, word, {})
     fleet.say(new, "roll_back")
     alerts_sweep()
-    waiting = channel_test(channel=channel)
+    waiting = channel_test(channel=channel, actor_name="test")
     deliveries_send()
     channel.refresh_from_db()
     assert not channel.enabled
@@ -133,8 +133,8 @@ def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
 
 def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(channel: Channel, slack: StandIn, time: Time) -> None:
     slack.answers = [(400, "invalid_blocks", {})]
-    channel_test(channel=channel)
-    channel_test(channel=channel)
+    channel_test(channel=channel, actor_name="test")
+    channel_test(channel=channel, actor_name="test")
     deliveries_send()
     time.go(1)
     deliveries_send()
@@ -146,7 +146,7 @@ def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(chann
 def test_a_given_up_message_is_replayed_under_its_id(project: Project, user: User, slack: StandIn, time: Time) -> None:
     hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, user=user)
     slack.answers = [(410, "gone", {})]
-    delivery = channel_test(channel=hook)
+    delivery = channel_test(channel=hook, actor_name="test")
     deliveries_send()
     with pytest.raises(ValueError, match="The channel ci is off"):
         delivery_replay(delivery=delivery, user=user)
@@ -163,7 +163,7 @@ def test_a_given_up_message_is_replayed_under_its_id(project: Project, user: Use
 
 def test_every_try_is_kept_cut_and_without_secrets(channel: Channel, slack: StandIn, time: Time) -> None:
     slack.answers = [(500, f"no such hook {slack.url} /services/T012/B034/wJalrXUtnFEMI " + "x" * 5000, {}), (302, "", {"Location": "/"})]
-    delivery = channel_test(channel=channel)
+    delivery = channel_test(channel=channel, actor_name="test")
     for _ in range(3):
         deliveries_send()
         time.go(400)
@@ -175,7 +175,7 @@ def test_every_try_is_kept_cut_and_without_secrets(channel: Channel, slack: Stan
 
 def test_a_server_that_is_down_is_a_reason_like_any_other(channel: Channel, slack: StandIn, time: Time) -> None:
     Channel.objects.filter(pk=channel.pk).update(address="https://10.0.0.1/services/x")
-    delivery = channel_test(channel=channel)
+    delivery = channel_test(channel=channel, actor_name="test")
     assert deliveries_send() == 0
     delivery.refresh_from_db()
     assert (delivery.state, delivery.last_status) == ("waiting", None)
@@ -185,7 +185,7 @@ def test_a_server_that_is_down_is_a_reason_like_any_other(channel: Channel, slac
 def test_a_channel_that_is_switched_off_by_hand_gets_nothing(
     channel: Channel, user: User, fleet: Fleet, new: Deployment, slack: StandIn
 ) -> None:
-    waiting = channel_test(channel=channel)
+    waiting = channel_test(channel=channel, actor_name="test")
     channel_disable(channel=channel, user=user)
     fleet.say(new, "roll_back")
     alerts_sweep()
@@ -195,7 +195,7 @@ def test_a_channel_that_is_switched_off_by_hand_gets_nothing(
 
 
 def test_an_error_of_ours_is_a_failed_try_too(channel: Channel, slack: StandIn, time: Time) -> None:
-    delivery = channel_test(channel=channel)
+    delivery = channel_test(channel=channel, actor_name="test")
     Delivery.objects.filter(pk=delivery.pk).update(facts={})
     assert deliveries_send() == 0
     delivery.refresh_from_db()

@@ -147,7 +147,7 @@ def test_throughput_is_told_as_it_reads(fleet: Fleet, new: Deployment, channel: 
 
 
 def test_send_test_takes_the_same_way(channel: Channel, slack: StandIn) -> None:
-    channel_test(channel=channel)
+    channel_test(channel=channel, actor_name="test")
     message = received(slack)
     assert message["blocks"][0]["text"]["text"] == "Test of compilewatch, Ranking"
     assert [button["url"] for button in message["blocks"][-1]["elements"]] == ["http://127.0.0.1:8000/p/ranking/"]

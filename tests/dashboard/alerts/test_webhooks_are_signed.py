@@ -39,7 +39,7 @@ def checked(body: bytes) -> dict[str, Any]:
 def test_the_body_is_as_documented_for_every_kind_of_message(
     fleet: Fleet, old: Deployment, new: Deployment, hook: Channel, slack: StandIn, time: Time
 ) -> None:
-    channel_test(channel=hook)
+    channel_test(channel=hook, actor_name="test")
     for kind in ("roll_back", "watch", "roll_back", "healthy"):
         time.go(60)
         fleet.say(new, kind, baseline=old)
@@ -71,7 +71,7 @@ def test_the_reference_library_accepts_both_secrets_while_they_rotate(
     monkeypatch.undo()
     old_secret = hook.secret
     new_secret = channel_rotate_secret(channel=hook, user=user)
-    channel_test(channel=hook)
+    channel_test(channel=hook, actor_name="test")
     deliveries_send()
     body, headers = slack.bodies[0], slack.headers[0]
     for secret in (old_secret, new_secret):
@@ -81,7 +81,7 @@ def test_the_reference_library_accepts_both_secrets_while_they_rotate(
     with pytest.raises(WebhookVerificationError):
         Verifier(new_secret).verify(body + b" ", headers)
     third = channel_rotate_secret(channel=hook, user=user)
-    channel_test(channel=hook)
+    channel_test(channel=hook, actor_name="test")
     deliveries_send()
     with pytest.raises(WebhookVerificationError):
         Verifier(old_secret).verify(slack.bodies[1], slack.headers[1])
@@ -95,7 +95,7 @@ def secret_free(user: User) -> bool:
 
 def test_the_id_stays_and_the_time_of_sending_moves(hook: Channel, slack: StandIn, time: Time) -> None:
     slack.answers = [(500, "", {})]
-    channel_test(channel=hook)
+    channel_test(channel=hook, actor_name="test")
     deliveries_send()
     time.go(10)
     deliveries_send()
@@ -107,7 +107,7 @@ def test_the_id_stays_and_the_time_of_sending_moves(hook: Channel, slack: StandI
 
 def test_gone_switches_the_webhook_off(hook: Channel, slack: StandIn) -> None:
     slack.always = (410, "gone", {})
-    channel_test(channel=hook)
+    channel_test(channel=hook, actor_name="test")
     deliveries_send()
     hook.refresh_from_db()
     assert (hook.enabled, "410" in hook.disabled_reason) == (False, True)

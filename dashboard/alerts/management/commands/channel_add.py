@@ -33,7 +33,7 @@ class Command(BaseCommand):
         if channel.secret:
             self.stdout.write(f"Its signing secret, shown once: {channel.secret}")
         if options["test"]:
-            channel_test(channel=channel)
+            channel_test(channel=channel, actor_name="channel_add")
             self.stdout.write("A test message is on its way.")
 
     def _project(self, slug: str | None) -> Project:

@@ -1,0 +1,58 @@
+"""A list of alerts is read at a glance: which version, how much; the whole sentence is told where there is room for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard.alerts.headline import headline
+from dashboard.alerts.models import Alert, Channel
+from dashboard.alerts.services import alerts_sweep, deliveries_send
+from dashboard.fleet.models import Deployment
+from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
+from tests.dashboard.alerts.slack_stand_in import StandIn
+
+EAGER = evidence_row("eager", unit="share", baseline=0.0, candidate=0.277, change=None, low=None, high=None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([evidence_row(change=0.27), EAGER], "p50 27\u00a0% slower, 28\u00a0% of calls eager"),
+        ([EAGER], "28\u00a0% of calls eager"),
+        (
+            [evidence_row(change=0.1), evidence_row("gpu_p50", change=0.4), EAGER],
+            "p50, GPU time 40\u00a0% slower, 28\u00a0% of calls eager",
+        ),
+        ([evidence_row("memory", change=0.2)], "Peak GPU memory +20\u00a0%"),
+        ([evidence_row(drives=False)], "Only 25 % can be compared."),
+        ([], "Only 25 % can be compared."),
+    ],
+)
+def test_it_names_the_version_and_what_drives_the_verdict(rows: list[dict[str, Any]], said: str) -> None:
+    made = headline(model="ranker", version="2026.11.3", sentence="Only 25 % can be compared.", evidence={"evidence": rows})
+    assert made == f"ranker 2026.11.3: {said}"
+
+
+@pytest.mark.django_db
+def test_messages_tell_the_whole_sentence_even_after_the_verdict_moved_on(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
+) -> None:
+    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower on all 6 instances.")
+    alerts_sweep()
+    deliveries_send()
+    time.go(60)
+    fleet.say(new, "not_enough_data", "2026.11.3 has been silent for a while.")
+    alerts_sweep()
+    fleet.end(new)
+    alerts_sweep()
+    time.go(60)
+    deliveries_send()
+    opened, over = (
+        [block["text"]["text"] for block in message["blocks"] if block["type"] == "section" and "text" in block]
+        for message in slack.messages
+    )
+    assert opened[0] == "Roll back 2026.11.3: p50 is 31 % slower on all 6 instances."
+    assert over[1] == "It said: Roll back 2026.11.3: p50 is 31 % slower on all 6 instances."
+    assert Alert.objects.get().title == "ranker 2026.11.3: p50 31\u00a0% slower"
