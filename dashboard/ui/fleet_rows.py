@@ -15,6 +15,7 @@ from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.fleet_cells import Cell, ColdCell, cold_cell, figure_cell, peak_cell, share_cell
 from dashboard.ui.selectors.fleet import Judgements
+from dashboard.ui.selectors.model import LOUD
 from dashboard.ui.sparkline import Spark, spark_draw
 
 URGENCY = [VerdictKind.ROLL_BACK, VerdictKind.WATCH, VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY]
@@ -129,8 +130,8 @@ def _row(
     now: datetime,
 ) -> FleetRow:
     live = [deployment for deployment in deployments if deployment.ended_minute is None]
-    verdict = _verdict(live, said)
-    focus = verdict.deployment if verdict else live[-1] if live else deployments[-1] if deployments else None
+    focus = _focus(live, said) or (deployments[-1] if deployments else None)
+    verdict = said.current.get(focus.pk) if focus and focus.ended_minute is None else None
     before = verdict.baseline if verdict and verdict.baseline else _before(deployments, focus)
     roles = _roles(deployments, focus, before)
     evidence = evidence_rows(verdict.evidence, verdict.kind) if verdict else []
@@ -139,7 +140,7 @@ def _row(
     return FleetRow(
         model=model,
         kind=verdict.kind if verdict else VerdictKind.NOT_ENOUGH_DATA,
-        sentence=verdict.sentence if verdict else _unjudged(live),
+        sentence=verdict.sentence if verdict else _unjudged(focus, live),
         verdict=verdict,
         environments=sorted({deployment.environment for deployment in live}),
         versions=_adoption(live, roles, versions),
@@ -156,15 +157,16 @@ def _row(
     )
 
 
-def _unjudged(live: list[Deployment]) -> str:
-    if not live:
+def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
+    if focus is None or not live:
         return "No version of it has reported in the last 30 minutes."
-    return f"{live[-1].version.name} has not been judged yet; the first verdict follows its first closed minutes."
+    return f"{focus.version.name} has not been judged yet; the first verdict follows its first closed minutes."
 
 
-def _verdict(live: Iterable[Deployment], said: Judgements) -> Verdict | None:
-    found = [said.current[deployment.pk] for deployment in live if deployment.pk in said.current]
-    return min(found, key=lambda one: (_urgency(one.kind), -one.deployment.started_minute), default=None)
+def _focus(live: Iterable[Deployment], said: Judgements) -> Deployment | None:
+    """What the row is about: the newest live version, unless something is wrong with another."""
+    loud = {deployment_id: LOUD.get(VerdictKind(verdict.kind), 0) for deployment_id, verdict in said.current.items()}
+    return max(live, key=lambda one: (loud.get(one.pk, 0), one.started_minute), default=None)
 
 
 def _before(deployments: Sequence[Deployment], focus: Deployment | None) -> Deployment | None:

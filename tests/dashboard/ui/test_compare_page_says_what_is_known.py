@@ -109,3 +109,12 @@ def test_the_range_limits_what_is_observed(signed_in: Client, project: Project) 
     made = charted(project, Plan("1", start=300), Plan("2", start=200))
     spans = [signed_in.get(made.pair("1", "2") + query).context["span_b"] for query in ("", "&range=1h")]
     assert [span.last - span.first for span in spans] == [200, 60]
+
+
+def test_a_cause_that_the_sentence_names_is_not_said_twice(signed_in: Client, project: Project) -> None:
+    made = rolled_back(project)
+    for cause, times in (("`score_batch` reached its recompile limit", 1), ("another cause", 2)):
+        Verdict.objects.update(sentence="Roll back 2: `score_batch` reached its recompile limit.", cause=cause)
+        for where in ("compare", ""):
+            banner = text_of(signed_in, made.url(where)).split('id="verdict"')[1].split('class="acts"')[0]
+            assert banner.count("</p>") == times

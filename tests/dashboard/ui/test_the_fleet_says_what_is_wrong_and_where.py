@@ -5,8 +5,10 @@ import re
 from django.test import Client
 
 from dashboard.alerts.models import Alert
+from dashboard.common import clock
 from dashboard.fleet.models import Deployment, VersionMinute, WatchedModel
 from dashboard.projects.models import Project
+from dashboard.regressions.models import Verdict
 from tests.dashboard.ui import stories
 from tests.dashboard.ui.factory import Shape, model
 
@@ -108,3 +110,26 @@ def test_every_range_draws_its_lines_and_an_unknown_one_is_the_default(signed_in
 
 def test_the_way_in_leads_to_the_only_project(signed_in: Client, project: Project) -> None:
     assert signed_in.get("/").headers["Location"] == "/p/ranking/"
+
+
+def test_a_row_is_about_the_newest_version_unless_another_needs_action(signed_in: Client, project: Project) -> None:
+    made = model(project, "chat", [Shape("1", 0.01, 100, 300), Shape("2", 0.01, 100, 200)], every=60)
+    stories.verdict(made, "healthy", "Nothing worse than 7 % in 1 h beside 1.", [])
+    newest = Deployment.objects.get(model=made, version__name="2")
+    older = Deployment.objects.get(model=made, version__name="1")
+    first = Verdict.objects.create(
+        project=project,
+        deployment=older,
+        kind="not_enough_data",
+        sentence="1 is the first version seen here.",
+        evidence={},
+        minute=older.started_minute,
+        created_at=clock.now(),
+        current=True,
+    )
+    row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
+    assert "Nothing worse than 7 % in 1 h beside 1." in row
+    assert "NOT ENOUGH DATA" not in row
+    assert signed_in.get(f"/p/ranking/models/{made.pk}/").context["verdict"].deployment == newest
+    Verdict.objects.filter(pk=first.pk).update(kind="roll_back", sentence="Roll back 1: it is slower.")
+    assert "Roll back 1: it is slower." in page(signed_in).split("<tbody>")[1].split("</tr>")[0]
