@@ -77,7 +77,7 @@ class Sent:
 def moments(page: AlertPage) -> list[Moment]:
     """Newest first, with the deployment itself as the first thing that happened."""
     deployed = clock.at_minute(page.alert.deployment.started_minute)
-    lines = [_moment(event, deployed) for event in page.events]
+    lines = [_moment(event, page.alert) for event in page.events]
     version = page.alert.deployment.version.name
     first = Moment(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
     return sorted([*lines, first], key=lambda moment: moment.at, reverse=True)
@@ -156,7 +156,7 @@ def _baseline(page: AlertPage) -> int | None:
     return None
 
 
-def _moment(event: AlertEvent, deployed: datetime) -> Moment:
+def _moment(event: AlertEvent, alert: Alert) -> Moment:
     kind = EventKind(event.kind) if event.kind in EventKind.values else EventKind.EVIDENCE
     mark, pin = _MARKS.get(kind, ("not_enough_data", ""))
     head, quoted = _HEADS.get(kind, ""), False
@@ -168,8 +168,7 @@ def _moment(event: AlertEvent, deployed: datetime) -> Moment:
     if kind == EventKind.SNOOZED:
         head = f"{event.actor_name} put it aside."
     shown = evidence_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
-    delay = (event.at - deployed).total_seconds()
-    later = f"after {words.coarse(delay)}" if kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN) and delay >= 0 else ""
+    later = f"after {after(alert, event.at)}" if kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN) else ""
     return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later)
 
 

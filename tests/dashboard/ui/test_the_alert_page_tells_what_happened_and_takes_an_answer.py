@@ -1,9 +1,12 @@
 """The Alert page: the story with its evidence, what to do, who was told, and what a person answers."""
 
+from datetime import timedelta
+
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery
+from dashboard.common import clock
 from dashboard.projects.models import Project
 
 
@@ -95,3 +98,13 @@ def test_the_list_shows_open_alerts_and_says_when_there_are_none(signed_in: Clie
 
 def test_a_project_without_alerts_says_how_one_comes(signed_in: Client, project: Project) -> None:
     assert "One opens by itself when a version is judged WATCH or ROLL BACK." in signed_in.get("/p/ranking/alerts/").content.decode()
+
+
+def test_the_figures_and_the_time_line_tell_the_same_delays(signed_in: Client, alert: Alert) -> None:
+    started = clock.at_minute(alert.deployment.started_minute)
+    AlertEvent.objects.filter(alert=alert, kind="opened").update(at=started + timedelta(seconds=24 * 60 + 40))
+    Alert.objects.update(opened_at=started + timedelta(seconds=24 * 60 + 40))
+    html = page(signed_in, alert)
+    assert "<dt>Seen after</dt><dd>24\u00a0min<" in html
+    assert "after 24\u00a0min" in html
+    assert "after 25\u00a0min" not in html
