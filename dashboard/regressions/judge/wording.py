@@ -53,7 +53,7 @@ def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], 
     parts = []
     if levels:
         parts.append(level_phrase(levels[0], baseline, say_minute, several))
-        parts += [count_phrase(row) for row in counts[:1]]
+        parts += [count_phrase(row) + (since(row, say_minute) if row.since != levels[0].since else "") for row in counts[:1]]
     else:
         parts += [f"{count_phrase(row)} on {instances(row)}{since(row, say_minute)}, {against(row, baseline)}" for row in counts[:1]]
     known = cause if cause is not None else next((found for row in counts if (found := cause_of(row))), None)

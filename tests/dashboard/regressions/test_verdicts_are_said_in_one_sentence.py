@@ -34,11 +34,11 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
     low, high = round(p50.low * 100), round(p50.high * 100)
     expected = (
         f"Roll back 2026.11.3: p50 is 31 % slower ({low} to {high} %) than 2026.11.2 on all 6 instances since 09:09; "
-        "28 % of calls run eager: `forward` reached its recompile limit."
+        "28 % of calls run eager since 09:00: `forward` reached its recompile limit."
     )
     assert said(outcome) == expected
     assert said(outcome, cause="`score_batch` reached its recompile limit").endswith(
-        "run eager: `score_batch` reached its recompile limit."
+        "run eager since 09:00: `score_batch` reached its recompile limit."
     )
 
 
