@@ -4,6 +4,9 @@ import os
 
 from celery import Celery
 
+from dashboard.env import env_check
+
+env_check()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
 app = Celery("compilewatch")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
+GUNICORN_GIVES_UP = 3
 
 
 class SettingError(Exception):
@@ -72,6 +74,15 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
     )
 
 
+def env_check() -> None:
+    """For programs that do not start through manage.py: a wrong setting ends them with one sentence, for gunicorn without another try."""
+    try:
+        env_read()
+    except SettingError as error:
+        sys.stderr.write(f"compilewatch cannot start: {error}\n")
+        raise SystemExit(GUNICORN_GIVES_UP) from error
+
+
 def _one_of(environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
     value = environ.get(name) or default
     if value not in allowed:
@@ -90,16 +101,27 @@ def _port(environ: Mapping[str, str]) -> int:
     return int(value)
 
 
+def _url(text: str) -> SplitResult | None:
+    """The parts of an address; None when it, or the port in it, is not one."""
+    try:
+        parts = urlsplit(text)
+        return parts if parts.port is None or parts.port else None
+    except ValueError:
+        return None
+
+
 def _database(environ: Mapping[str, str], mode: str, data: Path) -> Database:
     url = environ.get("COMPILEWATCH_DATABASE_URL")
     if not url:
         if mode == "full":
             raise SettingError("COMPILEWATCH_DATABASE_URL is missing, expected postgresql://user:password@host:5432/name.")
         return Database("sqlite", str(data / "compilewatch.sqlite3"))
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite" and parts.path.strip("/"):
+    parts = _url(url)
+    if parts and parts.scheme == "sqlite" and parts.path.strip("/"):
+        if mode == "full":
+            raise SettingError("COMPILEWATCH_DATABASE_URL is SQLite, which one process may write; full mode needs postgresql://.")
         return Database("sqlite", unquote(parts.path))
-    if parts.scheme in ("postgresql", "postgres") and parts.path.strip("/"):
+    if parts and parts.scheme in ("postgresql", "postgres") and parts.path.strip("/"):
         return Database(
             "postgresql",
             unquote(parts.path.lstrip("/")),
@@ -117,7 +139,8 @@ def _redis(environ: Mapping[str, str], mode: str) -> str:
     url = environ.get("COMPILEWATCH_REDIS_URL", "")
     if mode == "embedded":
         return ""
-    if urlsplit(url).scheme not in ("redis", "rediss"):
+    parts = _url(url)
+    if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise SettingError("COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0.")
     return url
 
@@ -164,8 +187,8 @@ def _hosts(environ: Mapping[str, str], mode: str) -> tuple[str, ...]:
 
 def _base_url(environ: Mapping[str, str], mode: str, port: int) -> str:
     url = environ.get("COMPILEWATCH_BASE_URL") or ("" if mode == "full" else f"http://127.0.0.1:{port}")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = _url(url)
+    if not parts or parts.scheme not in ("http", "https") or not parts.hostname:
         raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
     return url.rstrip("/")
 
@@ -173,7 +196,7 @@ def _base_url(environ: Mapping[str, str], mode: str, port: int) -> str:
 def _outbound_allow(environ: Mapping[str, str]) -> tuple[str, ...]:
     entries = tuple(entry.strip() for entry in environ.get("COMPILEWATCH_OUTBOUND_ALLOW", "").split(",") if entry.strip())
     for entry in entries:
-        host, _, port = entry.rpartition(":")
-        if not host or not port.isdecimal():
+        parts = _url(f"//{entry}")
+        if not parts or not parts.hostname or not parts.port or parts.netloc != entry:
             raise SettingError(f"COMPILEWATCH_OUTBOUND_ALLOW has the entry {entry!r}, expected host:port.")
     return entries

@@ -1,0 +1,77 @@
+"""A missing or wrong setting is a sentence that names the variable, whichever program meets it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dashboard.env import ROOT, SettingError, env_read
+
+FULL = {
+    "COMPILEWATCH_MODE": "full",
+    "COMPILEWATCH_DATABASE_URL": "postgresql://cw:p%40ss@db:5432/cw",
+    "COMPILEWATCH_REDIS_URL": "redis://redis:6379/0",
+    "COMPILEWATCH_HOSTS": "cw.example.com, localhost",
+    "COMPILEWATCH_BASE_URL": "https://cw.example.com/",
+    "COMPILEWATCH_SECRET_KEY": "s" * 32,
+    "COMPILEWATCH_KEY_PEPPER": "p" * 32,
+    "COMPILEWATCH_OUTBOUND_ALLOW": "jenkins.internal:8080, [::1]:9000",
+}
+
+
+def test_the_full_mode_reads_what_it_was_given() -> None:
+    env = env_read(FULL)
+    assert (env.database.password, env.database.host, env.database.port, env.database.name) == ("p@ss", "db", "5432", "cw")
+    assert (env.hosts, env.base_url) == (("cw.example.com", "localhost"), "https://cw.example.com")
+    assert env.outbound_allow == ("jenkins.internal:8080", "[::1]:9000")
+
+
+def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -> None:
+    first, second = (env_read({"COMPILEWATCH_DATA": str(tmp_path)}) for _ in range(2))
+    assert first == second
+    assert (tmp_path / "secret_key.txt").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COMPILEWATCH_MODE", "half"),
+        ("COMPILEWATCH_DATABASE_URL", ""),
+        ("COMPILEWATCH_DATABASE_URL", "mysql://db/cw"),
+        ("COMPILEWATCH_DATABASE_URL", "postgresql://db:port/cw"),
+        ("COMPILEWATCH_DATABASE_URL", "postgresql://db:99999/cw"),
+        ("COMPILEWATCH_DATABASE_URL", "postgresql://[db/cw"),
+        ("COMPILEWATCH_DATABASE_URL", "sqlite:///var/cw.sqlite3"),
+        ("COMPILEWATCH_REDIS_URL", ""),
+        ("COMPILEWATCH_REDIS_URL", "redis://redis:port/0"),
+        ("COMPILEWATCH_HOSTS", " , "),
+        ("COMPILEWATCH_BASE_URL", ""),
+        ("COMPILEWATCH_BASE_URL", "cw.example.com"),
+        ("COMPILEWATCH_BASE_URL", "https://[cw"),
+        ("COMPILEWATCH_PORT", "0"),
+        ("COMPILEWATCH_PORT", "http"),
+        ("COMPILEWATCH_SECRET_KEY", "s" * 31),
+        ("COMPILEWATCH_KEY_PEPPER", ""),
+        ("COMPILEWATCH_ALLOW_HTTP", "yes"),
+        ("COMPILEWATCH_OUTBOUND_ALLOW", "jenkins"),
+        ("COMPILEWATCH_OUTBOUND_ALLOW", "jenkins:99999"),
+        ("COMPILEWATCH_OUTBOUND_ALLOW", "https://jenkins:443"),
+    ],
+)
+def test_the_sentence_names_the_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=rf"^{name} [^\n]+\.$"):
+        env_read({**FULL, name: value})
+
+
+@pytest.mark.parametrize("program", [["celery", "-A", "dashboard.celery", "worker"], ["gunicorn", "-b", "127.0.0.1:0", "dashboard.wsgi"]])
+def test_every_program_says_it_and_ends(program: list[str]) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    command = [str(Path(sys.executable).parent / program[0]), *program[1:]]
+    run = subprocess.run(
+        command, cwd=ROOT, env={**kept, **FULL, "COMPILEWATCH_DATABASE_URL": ""}, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert run.returncode == 3
+    assert "compilewatch cannot start: COMPILEWATCH_DATABASE_URL is missing" in run.stderr
+    assert "Traceback" not in run.stderr
