@@ -6,6 +6,7 @@ from dashboard.ui.views import account, alerts, compare, fleet, home, model, set
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
+    path("favicon.ico", home.favicon, name="favicon"),
     path("account/theme/", account.theme, name="theme"),
     path("p/<slug:slug>/", fleet.fleet, name="fleet"),
     path("p/<slug:slug>/models/<int:model_id>/", model.model, name="model"),

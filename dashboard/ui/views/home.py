@@ -3,6 +3,7 @@
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.templatetags.static import static
 
 from dashboard.projects.selectors import projects_of
 
@@ -14,3 +15,8 @@ def home(request: HttpRequest) -> HttpResponse:
     if len(projects) == 1:
         return redirect("fleet", projects[0].slug)
     return render(request, "ui/home.html", {"choices": projects})
+
+
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Browsers ask here when they show what is no page, such as JSON."""
+    return redirect(static("ui/icon.svg"), permanent=True)

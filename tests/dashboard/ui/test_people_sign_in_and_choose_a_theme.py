@@ -62,3 +62,14 @@ def test_two_projects_give_a_list_and_a_switch(signed_in: Client, make_project: 
 def test_whoever_has_no_project_is_told_how_to_get_one(client: Client, make_user: Callable[..., User]) -> None:
     client.force_login(make_user("newcomer"))
     assert "You are not a member of a project yet" in client.get("/").content.decode()
+
+
+def test_no_page_promises_mail_that_nobody_can_send(signed_in: Client) -> None:
+    for page in ("email", "password/reset", "confirm-email"):
+        assert signed_in.get(f"/accounts/{page}/").status_code == 404
+
+
+def test_the_icon_is_found_where_browsers_look_for_it(client: Client, db: None) -> None:
+    answer = client.get("/favicon.ico")
+    assert answer.headers["Location"] == "/static/ui/icon.svg"
+    assert client.get(answer.headers["Location"]).headers["Content-Type"] == "image/svg+xml"
