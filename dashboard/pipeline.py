@@ -30,6 +30,12 @@ STAGES = (
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
 )
 
+
+def every(name: str) -> float:
+    """The sweep interval of a stage, in seconds."""
+    return next(stage.every for stage in STAGES if stage.name == name)
+
+
 BEAT_SCHEDULE = {
     stage.name: {"task": stage.task, "schedule": stage.every, "options": {"expires": max(stage.every, 10)}} for stage in STAGES
 }

@@ -3,9 +3,11 @@
 from celery import shared_task
 
 from dashboard.common import clock
+from dashboard.common.jobs import job_run
 from dashboard.common.nudge import nudge
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.fleet.services import deployments_update, fold_all
+from dashboard.pipeline import every
 
 
 @shared_task(name="dashboard.fleet.tasks.fold")
@@ -18,11 +20,13 @@ def fold() -> None:
 @shared_task(name="dashboard.fleet.tasks.deployments")
 def deployments() -> None:
     """Ends deployments whose traffic is gone."""
-    if deployments_update(now_minute=clock.minute_of(clock.unix())):
+    now_minute = clock.minute_of(clock.unix())
+    if job_run(name="deployments", interval=every("deployments"), job=lambda: deployments_update(now_minute=now_minute)):
         nudge("dashboard.regressions.tasks.judge")
 
 
 @shared_task(name="dashboard.fleet.tasks.partitions")
 def partitions() -> None:
     """Makes the partitions of the days to come."""
-    partitions_ensure(today=int(clock.unix() // 86400))
+    today = int(clock.unix() // 86400)
+    job_run(name="partitions", interval=every("partitions"), job=lambda: partitions_ensure(today=today))

@@ -6,8 +6,9 @@ import pytest
 from django.db import connection
 
 from dashboard.common import clock
-from dashboard.common.jobs import slot_claim, slot_finish
+from dashboard.common.jobs import job_run, slot_claim, slot_finish
 from dashboard.common.models import JobSlot
+from dashboard.fleet.tasks import deployments, partitions
 
 
 @pytest.mark.django_db(transaction=True)
@@ -37,3 +38,19 @@ def test_finished_slots_of_the_day_before_are_forgotten(monkeypatch: pytest.Monk
         slot_finish(name="judge", slot=slot)
     [left] = JobSlot.objects.all()
     assert left.finished_at == clock.now()
+
+
+@pytest.mark.django_db
+def test_a_job_runs_once_a_slot_and_again_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[float] = []
+    for moment in (1.8e9, 1.8e9 + 1, 1.8e9 + 10):
+        monkeypatch.setattr(clock, "unix", lambda moment=moment: moment)
+        job_run(name="deployments", interval=10, job=lambda moment=moment: runs.append(moment))
+    assert runs == [1.8e9, 1.8e9 + 10]
+
+
+@pytest.mark.django_db
+def test_the_periodic_tasks_of_the_fleet_claim_their_slots() -> None:
+    for task in (deployments, partitions, deployments, partitions):
+        task()
+    assert set(JobSlot.objects.exclude(finished_at=None).values_list("name", flat=True)) == {"deployments", "partitions"}
