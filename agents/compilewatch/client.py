@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from compilewatch import hotpath
 from compilewatch.config import Config, load
 from compilewatch.errors import ConfigError, say
 from compilewatch.guard import Guard
@@ -113,13 +114,15 @@ def shutdown() -> None:
 
 def ready() -> None:
     """Says that warm-up is over: a compilation inside a watched call stalls a request from now on."""
-    if RECORDER.lines is not None and RECORDER.ready_at is None:
+    if not hotpath.tracing() and RECORDER.lines is not None and RECORDER.ready_at is None:
         RECORDER.ready_at = time.time()
         RECORDER.fact("ready")
 
 
-def mark(name: str, **data: Any) -> None:
+def mark(name: str, /, **data: Any) -> None:
     """Puts a mark on the timeline, for example the loading of new weights."""
+    if hotpath.tracing():
+        return
     with Guard():
         if RECORDER.lines is not None:
-            RECORDER.fact("mark", {"name": str(name), **data})
+            RECORDER.fact("mark", {**data, "name": str(name)})

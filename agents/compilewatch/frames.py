@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-from compilewatch import hotpath, lines, recorder, watching
+from compilewatch import hotpath, lines, recorder, suspended, watching
 
-OURS = (hotpath, lines, recorder, watching)
+OURS = (hotpath, lines, recorder, suspended, watching)
 """The modules whose functions run inside a call of the job."""
 
 
@@ -19,6 +19,7 @@ def frames_skip() -> None:
         for module in OURS:
             for code in _codes_of(module):
                 skip(code)
+    hotpath.tracing = getattr(sys.modules.get("torch.compiler"), "is_compiling", hotpath.tracing)
 
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:

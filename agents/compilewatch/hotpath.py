@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 from compilewatch.lines import Line, Spec
 from compilewatch.recorder import NESTED, RECORDER
 
+tracing: Callable[[], bool] = bool
+"""Whether torch is tracing the caller, which must then find nothing of ours to trace; torch's own answer once it is imported."""
+MAX_ITEMS = 1e12
 LONG = 1 << 16
 """Appended calls at which a line is binned by its caller, should the agent's thread not come by; one call in about a thousand looks."""
 
@@ -46,15 +50,14 @@ def log2(size: Any, arg: Any) -> int:
     """1 + log2 of the tensor's element count; 0 if it has none."""
     try:
         return size(arg).bit_length()  # type: ignore[no-any-return]
-    except Exception as error:  # noqa: BLE001 - a tensor that cannot say its size has no bucket
-        RECORDER.internal_error(error)
+    except Exception:  # noqa: BLE001 - while torch traces, a tensor may not know its size; that is no fault, and it has no bucket
         return 0
 
 
 def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
     """A plain callable; `skip` leaves out `self` where a tensor is looked for. Options that cost more go by the longer way."""
     if spec.items is not None or spec.bucket is not None:
-        return _rich_wrapper(fn, spec, base, skip)
+        return rich_wrapper(fn, spec, base, skip)
     recorder, current, clock, rest = RECORDER, RECORDER.current, time.perf_counter_ns, skip + 1
 
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -117,7 +120,7 @@ def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -
 class Running:
     """A call under way, for everything that is no plain call: blocks, custom buckets, items, coroutines, generators."""
 
-    __slots__ = ("_call", "_epoch", "_hits", "_misses", "_outer", "_pair", "_start", "_token", "line")
+    __slots__ = ("_call", "_epoch", "_hits", "_misses", "_outer", "_pair", "_start", "_stays", "_token", "line")
 
     def __init__(self, base: int, bucket: object = 0, stays: bool = True) -> None:
         """`stays`: the call begins and ends in one go on this thread, so that guard lookups and nested calls in between are its own."""
@@ -131,16 +134,21 @@ class Running:
         self._pair = None if self.line.probe is None or not stays else self.line.probe.begin()
         self._hits, self._misses = call.hits, call.misses
         self._token = recorder.token if stays else 0
+        self._stays = stays
         if stays:
             call.line = self.line
         self._epoch = recorder.epoch
         self._start = time.perf_counter_ns()
 
+    def is_mine(self) -> bool:
+        """Whether it began on this thread."""
+        return self._call is RECORDER.call()
+
     def finish(self, failed: bool = False, items: float | None = None) -> None:
         """The call is over."""
         took = time.perf_counter_ns() - self._start
         line, call, recorder = self.line, self._call, RECORDER
-        if call.line is line:
+        if self._stays:
             call.line = self._outer
         if failed:
             line.errors.append(1)
@@ -158,14 +166,14 @@ class Running:
         else:
             line.partial.append(took)
         if items is not None:
-            line.items.append(float(items))
+            line.items.append(items)
         if self._pair is not None and line.probe is not None:
             (line.probe.end if self._epoch == recorder.epoch else line.probe.drop)(self._pair)
 
 
-def _rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int) -> Callable[..., Any]:
+def rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int) -> Callable[..., Any]:
     def watched(*args: Any, **kwargs: Any) -> Any:
-        running = _begin(spec, base, args[skip:], kwargs)
+        running = begin(spec, base, args[skip:], kwargs)
         if running is None:
             return fn(*args, **kwargs)
         try:
@@ -173,13 +181,13 @@ def _rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int) -> C
         except BaseException:
             running.finish(failed=True)
             raise
-        running.finish(items=_items(spec, args[skip:], kwargs))
+        running.finish(items=items_of(spec, args[skip:], kwargs))
         return result
 
     return watched
 
 
-def _begin(spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any], stays: bool = True) -> Running | None:
+def begin(spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any], stays: bool = True) -> Running | None:
     """The call as it begins; None while the agent is off, or when it fails here."""
     if RECORDER.lines is None:
         return None
@@ -191,106 +199,23 @@ def _begin(spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any],
         return None
 
 
-def _items(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
+def items_of(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
     if spec.items is None:
         return None
     try:
-        return float(spec.items(*args, **kwargs))
+        return amount(spec.items(*args, **kwargs))
     except Exception as error:  # noqa: BLE001 - the job's own callable; its call is over and succeeded
         RECORDER.internal_error(error)
         return None
 
 
-def coroutine_wrapper(fn: Callable[..., Any], spec: Spec, base: int) -> Callable[..., Any]:
-    """An async function: wall time from its first step to its end."""
-
-    async def watched(*args: Any, **kwargs: Any) -> Any:
-        running = _begin(spec, base, args, kwargs, stays=False)
-        if running is None:
-            return await fn(*args, **kwargs)
-        try:
-            result = await fn(*args, **kwargs)
-        except BaseException:
-            running.finish(failed=True)
-            raise
-        running.finish(items=_items(spec, args, kwargs))
-        return result
-
-    return watched
-
-
-def _first_base(spec: Spec) -> int:
-    """The line keys of the region that holds the time to the first item."""
-    return RECORDER.register(Spec(f"{spec.name}/first item", spec.mode, spec.runtime))
-
-
-def generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int) -> Callable[..., Any]:
-    """A generator function: wall time to the first item, and in all."""
-    first_base = _first_base(spec)
-
-    def watched(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        running = _begin(spec, base, args, kwargs, stays=False)
-        if running is None:
-            return (yield from fn(*args, **kwargs))
-        first: Running | None = Running(first_base, stays=False)
-        inner = fn(*args, **kwargs)
-        step, sent = inner.send, None
-        try:
-            while True:
-                item = step(sent)
-                if first is not None:
-                    first.finish()
-                    first = None
-                try:
-                    step, sent = inner.send, (yield item)
-                except GeneratorExit:
-                    inner.close()
-                    raise
-                except BaseException as error:  # noqa: BLE001 - thrown in by the consumer: it belongs to the generator inside
-                    step, sent = inner.throw, error
-        except StopIteration as end:
-            running.finish(items=_items(spec, args, kwargs))
-            return end.value
-        except GeneratorExit:
-            running.finish()
-            raise
-        except BaseException:
-            running.finish(failed=True)
-            raise
-
-    return watched
-
-
-def async_generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int) -> Callable[..., Any]:
-    """An async generator function: wall time to the first item, and in all."""
-    first_base = _first_base(spec)
-
-    async def watched(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        running = _begin(spec, base, args, kwargs, stays=False)
-        first = None if running is None else Running(first_base, stays=False)
-        inner = fn(*args, **kwargs)
-        step, sent = inner.asend, None
-        try:
-            while True:
-                item = await step(sent)
-                if first is not None:
-                    first.finish()
-                    first = None
-                try:
-                    step, sent = inner.asend, (yield item)
-                except GeneratorExit:
-                    await inner.aclose()
-                    raise
-                except BaseException as error:  # noqa: BLE001 - thrown in by the consumer: it belongs to the generator inside
-                    step, sent = inner.athrow, error
-        except (StopAsyncIteration, GeneratorExit) as end:
-            if running is not None:
-                running.finish(items=_items(spec, args, kwargs) if isinstance(end, StopAsyncIteration) else None)
-            if isinstance(end, GeneratorExit):
-                raise
-        except BaseException:
-            if running is not None:
-                running.finish(failed=True)
-            raise
-
-    return watched
+def amount(items: Any) -> float | None:
+    """How many items the job says it worked on; None, and counted, for what is no amount: it would cost the whole window."""
+    try:
+        number = float(items)
+        if not (math.isfinite(number) and 0 <= number <= MAX_ITEMS):
+            raise ValueError(f"items must be a number from 0 to {MAX_ITEMS:.0e}, got {number}")
+    except Exception as error:  # noqa: BLE001 - the job's own value
+        RECORDER.internal_error(error)
+        return None
+    return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import runpy
 import sys
 from collections.abc import Callable
@@ -21,7 +22,7 @@ USAGE = "run takes a Python program: compilewatch run -- python serve.py, or com
 def run(program: list[str], *, model: str | None = None, version: str | None = None) -> int:
     """Starts the agent, then the program; the program's own exit is the exit of the command."""
     words = [word for i, word in enumerate(program) if not (i == 0 and word == "--")]
-    if words and Path(words[0]).name.startswith("python"):
+    if words and re.fullmatch(r"pythonw?[\d.]*(\.exe)?", Path(words[0]).name):
         words = words[1:]
     if not words or (words[0].startswith("-") and words[0] != "-m") or words == ["-m"]:
         raise AgentError(USAGE)

@@ -33,8 +33,7 @@ class Spec:
     items: Callable[..., float] | None = None
     bucket: Callable[..., object] | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    """What torch.compile was told, reported once."""
-    told: bool = False
+    """What torch.compile was told, reported once by each instance."""
     buckets: set[str] = field(default_factory=set)
 
     def admit(self, bucket: str) -> str:

@@ -46,12 +46,16 @@ class Recorder:
         self._steps = itertools.count(1)
         self._draining = threading.Lock()
         self._reset()
+        self._forget()
 
     def _reset(self) -> None:
         self._all_lines: list[Line] = []
         self._log = EventLog()
         self._gauges = Gauges()
+        self._told: set[int] = set()
         self._compiling: dict[int, list[tuple[str, float]]] = {}
+
+    def _forget(self) -> None:
         self._latched: dict[str, str] = {}
         self._latched_regions: dict[str, str] = {}
         self._outer_of: dict[str, str] = {}
@@ -61,6 +65,7 @@ class Recorder:
     def start(self) -> None:
         """Begins to record into an empty window."""
         self._reset()
+        self._forget()
         self.internal_errors = 0
         self.ready_at = None
         self.lines = {}
@@ -72,7 +77,7 @@ class Recorder:
         self._probe_for = None
 
     def after_fork(self) -> None:
-        """In a forked child: new buffers, new lock, nothing else; what the parent recorded stays the parent's."""
+        """In a forked child: new buffers, new lock; what the parent recorded stays the parent's, what is latched is latched here too."""
         self._draining = threading.Lock()
         # Wrappers hold the thread-local itself: it is emptied, not replaced, or a child's guard lookups would meet no call of theirs.
         self.current.__dict__.clear()
@@ -125,12 +130,11 @@ class Recorder:
     def register(self, spec: Spec) -> int:
         """The base of the spec's line keys: the same for the same spec, and that of `other` when there are too many."""
         key = (spec.name, spec.mode, spec.runtime, id(spec.items), id(spec.bucket))
-        if key not in self._bases:
-            if len(self._specs) >= MAX_SPECS:
-                return 0
-            self._bases[key] = len(self._specs) << 8
+        if key not in self._bases and len(self._specs) < MAX_SPECS:
+            # Appended first, then looked up: two threads that register at once must not get one number.
             self._specs.append(spec)
-        return self._bases[key]
+            self._bases[key] = self._specs.index(spec) << 8
+        return self._bases.get(key, 0)
 
     def call(self) -> Call:
         """The calling thread's record; `hits` and `misses` are for the guard hook to raise."""
@@ -165,8 +169,8 @@ class Recorder:
         region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime or _runtime(), not nested)
         line = self._line_with(region, spec)
         self._note_outer(line, nested)
-        if spec.options and not spec.told:
-            spec.told = True
+        if spec.options and number not in self._told:
+            self._told.add(number)
             self.fact("mark", {"name": "torch.compile", "region": spec.name, **spec.options})
         self.wake()
         return line

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from compilewatch import hotpath
+from compilewatch import hotpath, suspended
 from compilewatch.errors import say
 from compilewatch.lines import Spec
 from compilewatch.modes import mode_of, runtime_of
@@ -16,6 +17,7 @@ from compilewatch.recorder import RECORDER
 
 T = TypeVar("T", bound=Callable[..., Any])
 WATCHED = "_compilewatch_watched"
+SUSPENDED = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
 @overload
@@ -69,9 +71,9 @@ def watch_spec(target: Any, name: str | None, spec: Spec) -> Any:
         if not callable(target) or inspect.isclass(target):
             say(f"watch() takes a function or a module, not {target!r:.80}; it stays as it is")
             return target
-        spec.name = name or _name_of(target)
-        spec.mode = spec.mode or mode_of(target)
-        spec.runtime = spec.runtime or runtime_of(target)
+        spec.name = str(name or _name_of(target))
+        spec.mode = str(spec.mode or mode_of(target))
+        spec.runtime = str(spec.runtime or runtime_of(target))
         return _wrapped(target, spec)
     except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
         RECORDER.internal_error(error)
@@ -79,16 +81,23 @@ def watch_spec(target: Any, name: str | None, spec: Spec) -> Any:
 
 
 def _wrapped(target: Any, spec: Spec) -> Any:
+    if isinstance(target, staticmethod):
+        return staticmethod(_wrapped(target.__func__, spec))
     base = RECORDER.register(spec)
-    if inspect.iscoroutinefunction(target):
-        return _dressed(hotpath.coroutine_wrapper(target, spec, base), target)
-    if inspect.isasyncgenfunction(target):
-        return _dressed(hotpath.async_generator_wrapper(target, spec, base), target)
-    if inspect.isgeneratorfunction(target):
-        return _dressed(hotpath.generator_wrapper(target, spec, base), target)
     if inspect.isroutine(target) or not hasattr(target, "__dict__") or isinstance(target, functools.partial):
-        return _dressed(hotpath.call_wrapper(target, spec, base), target)
+        return _dressed(_wrapper(target, spec, base), target)
     return _stand_in(target, spec, base)
+
+
+def _wrapper(fn: Any, spec: Spec, base: int, skip: int = 0) -> Any:
+    """What times this kind of function; `skip` leaves out `self`."""
+    if inspect.iscoroutinefunction(fn):
+        return suspended.coroutine_wrapper(fn, spec, base, skip)
+    if inspect.isasyncgenfunction(fn):
+        return suspended.async_generator_wrapper(fn, spec, base, skip)
+    if inspect.isgeneratorfunction(fn):
+        return suspended.generator_wrapper(fn, spec, base, skip)
+    return hotpath.call_wrapper(fn, spec, base, skip)
 
 
 def _dressed(wrapper: Any, target: Any) -> Any:
@@ -112,7 +121,7 @@ def _stand_in(target: Any, spec: Spec, base: int) -> Any:
     """An object of a subclass of the target's class that shares its attributes and is timed when called: attribute access,
     `state_dict`, hooks and `isinstance` are the target's own, and the target itself stays as it was."""
     kind = type(target)
-    wrapper = hotpath.call_wrapper(kind.__call__, spec, base, skip=1)
+    wrapper = _wrapper(kind.__call__, spec, base, skip=1)
     again = (target, spec.name, spec.mode, spec.runtime)
     body = {
         "__call__": _dressed(wrapper, kind.__call__),
@@ -161,7 +170,9 @@ def compile(target: Any = None, *, name: str | None = None, items: Callable[...,
 def watch_compiled(
     compiled: Any, target: Any, options: dict[str, Any], name: str | None = None, items: Callable[..., float] | None = None
 ) -> Any:
-    """`watch` for what `torch.compile` made of the target."""
+    """`watch` for what `torch.compile` made of the target; under `compilewatch run` it comes out of there watched already."""
+    if is_watched(compiled) and name is None and items is None:
+        return compiled
     told = {key: str(options[key]) for key in ("mode", "dynamic", "fullgraph", "backend") if options.get(key) is not None}
     spec = Spec("", str(options.get("mode") or ""), "torch.compile", items, options=told)
     return watch_spec(compiled, name or _name_of(target), spec)
@@ -170,22 +181,29 @@ def watch_compiled(
 class region:
     """`with compilewatch.region("train_step", items=32): ...` times a block; blocks of one name are one region."""
 
-    __slots__ = ("_items", "_name", "_running")
+    __slots__ = ("_items", "_name", "_open")
 
     def __init__(self, name: str, *, items: float | None = None) -> None:
         self._name = name
         self._items = items
-        self._running: hotpath.Running | None = None
+        self._open: list[hotpath.Running] = []
 
     def __enter__(self) -> region:
-        if RECORDER.lines is not None:
-            try:
-                self._running = hotpath.Running(RECORDER.register(Spec(str(self._name))))
-            except Exception as error:  # noqa: BLE001 - the block runs in any case
-                RECORDER.internal_error(error)
+        if hotpath.tracing() or RECORDER.lines is None:
+            return self
+        try:
+            # A block of a coroutine or generator is suspended with it, and what runs meanwhile is not inside it.
+            stays = not sys._getframe(1).f_code.co_flags & SUSPENDED
+            self._open.append(hotpath.Running(RECORDER.register(Spec(str(self._name))), stays=stays))
+        except Exception as error:  # noqa: BLE001 - the block runs in any case
+            RECORDER.internal_error(error)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if self._running is not None:
-            self._running.finish(failed=kind is not None, items=self._items)
-            self._running = None
+        if hotpath.tracing() or not self._open:
+            return
+        # One object may be entered again, also by another thread: the newest of this thread's is the one that ends.
+        running = next((one for one in reversed(self._open) if one.is_mine()), None)
+        if running is not None:
+            self._open.remove(running)
+            running.finish(kind is not None, None if self._items is None else hotpath.amount(self._items))

@@ -91,11 +91,13 @@ class Worker:
     def _close_window(self) -> None:
         start, self._window_start = self._window_start, time.time()
         self._seq += 1
-        report = self._recorder.close(self._seq, start, max(start, self._window_start))
+        # Where the host's clock was set back the window has no length: one that ends in the future would be refused.
+        report = self._recorder.close(self._seq, min(start, self._window_start), self._window_start)
         report.losses = Losses(
             merged_windows=self.outbox.merged_windows,
             truncated_events=self._recorder.truncated_events + self.outbox.truncated_events,
             internal_errors=self._recorder.internal_errors,
+            rejected_windows=self.outbox.rejected_windows,
         )
         self.outbox.add(report)
 

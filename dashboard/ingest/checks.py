@@ -20,7 +20,7 @@ MAX_FUTURE = 300.0
 SKEW_CORRECTED_ABOVE = 2.0
 
 _REGION_COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
-_LOSS_COUNTS = ("merged_windows", "truncated_events", "spool_errors", "internal_errors")
+_LOSS_COUNTS = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
 _IDENTITY_INTS = ("rank", "local_rank", "world_size", "pid", "gpu_count")
 _DEVICE_BYTES = ("allocated", "peak", "reserved")
 _region_counts = attrgetter(*_REGION_COUNTS)

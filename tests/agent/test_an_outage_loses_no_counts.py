@@ -140,6 +140,7 @@ def test_a_refused_window_steps_aside_and_is_counted(dashboard: Dashboard, start
     assert worker is not None
     assert worker.outbox.rejected_windows == 1
     assert worker.sender.refusals == {"rejected: too_old": 1}
+    dashboard.wait(lambda it: it.requests[-1]["reports"][-1].get("losses", {}).get("rejected_windows") == 1)
 
 
 def test_one_bad_window_in_a_batch_is_found_and_the_others_arrive(free_port: int, later: Callable[[], Dashboard]) -> None:

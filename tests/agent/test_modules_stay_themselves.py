@@ -11,6 +11,7 @@ import compilewatch
 import pytest
 import torch
 from compilewatch.frames import frames_skip
+from compilewatch.recorder import RECORDER
 from compilewatch.wire.report import Report
 
 Window = Callable[[], Report]
@@ -133,4 +134,7 @@ def test_compile_remembers_what_it_was_told(window: Window) -> None:
     step(torch.randn(3))
     report = window()
     assert report.facts[0].data == {"name": "torch.compile", "region": "step", "dynamic": "True", "backend": "eager"}
+    RECORDER.start()
+    step(torch.randn(3))
+    assert len(window().facts) == 1, "another instance says it again"
     assert [(region.name, region.runtime) for region in report.regions] == [("step", "torch.compile")]

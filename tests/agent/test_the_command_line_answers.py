@@ -66,6 +66,13 @@ def test_run_watches_what_a_program_compiles(tmp_path: Path, dashboard: Dashboar
     assert dashboard.requests[0]["instance"]["model"] == "m"
 
 
+def test_run_watches_once_what_the_program_watches_itself(tmp_path: Path, dashboard: Dashboard) -> None:
+    (tmp_path / "python_serve.py").write_text("import compilewatch\n" + PROGRAM.replace("torch.compile", "compilewatch.compile"))
+    done = command("run", "python_serve.py", folder=tmp_path, ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m")
+    assert (done.returncode, done.stderr) == (4, "")
+    assert (dashboard.calls("step"), dashboard.calls("Net")) == (3, 3)
+
+
 def test_run_takes_a_module_too_and_goes_on_without_settings(tmp_path: Path) -> None:
     (tmp_path / "serve.py").write_text("import sys; print(__name__, sys.argv[1:])")
     done = command("run", "--", "python", "-m", "serve", "a", folder=tmp_path)

@@ -198,8 +198,13 @@ def dumps_request(request: Request) -> bytes:
 
 
 def deflate(body: bytes) -> bytes:
-    """The body as gzip, with no time stamp inside, so that equal bodies stay equal."""
-    return gzip.compress(body, compresslevel=6, mtime=0)
+    """The body as gzip, with no time stamp inside, so that equal bodies stay equal, and never past the ratio of the wire."""
+    packed = gzip.compress(body, compresslevel=6, mtime=0)
+    if len(body) <= MAX_INFLATE_RATIO * len(packed):
+        return packed
+    # Sketches full of empty bins repeat themselves so much that an honest body looks like a bomb; codes alone shrink it 8 times at most.
+    stream = zlib.compressobj(wbits=31, strategy=zlib.Z_HUFFMAN_ONLY)
+    return stream.compress(body) + stream.flush()
 
 
 def inflate(body: bytes, limit: int = MAX_INFLATED_BYTES) -> bytes:

@@ -124,6 +124,8 @@ class Losses:
     truncated_events: int = 0
     spool_errors: int = 0
     internal_errors: int = 0
+    rejected_windows: int = 0
+    """Windows that the server refused for good: their counts are nowhere else."""
 
 
 @dataclass(slots=True)

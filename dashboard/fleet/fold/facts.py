@@ -30,8 +30,9 @@ class InstanceFact:
     first_minute: int
     last_minute: int
     last_seen: float
+    losses: tuple[int, ...]
+    """Each only grows: the largest is the newest."""
     ready: float | None = None
-    losses: tuple[int, int, int, int] = (0, 0, 0, 0)
     latched: dict[tuple[str, str], Latched] = field(default_factory=dict)
     """By frame and cause, the first time it was told."""
 
@@ -44,8 +45,7 @@ class InstanceFact:
         self.last_minute = max(self.last_minute, other.last_minute)
         self.last_seen = max(self.last_seen, other.last_seen)
         self.ready = smaller(self.ready, other.ready)
-        a, b = self.losses, other.losses
-        self.losses = (max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
+        self.losses = tuple(map(max, self.losses, other.losses))
         for frame, latched in other.latched.items():
             self.latched[frame] = min(latched, self.latched.get(frame, latched))
 

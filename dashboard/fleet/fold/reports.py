@@ -107,6 +107,7 @@ def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window)
             losses.truncated_events,
             losses.spool_errors,
             losses.internal_errors,
+            losses.rejected_windows,
         ),
         latched=_latched(report, window),
     )

@@ -459,6 +459,7 @@ class Migration(migrations.Migration):
                 ("truncated_events", models.BigIntegerField(default=0)),
                 ("spool_errors", models.BigIntegerField(default=0)),
                 ("internal_errors", models.BigIntegerField(default=0)),
+                ("rejected_windows", models.BigIntegerField(default=0)),
                 ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
                 (
                     "version",

@@ -116,6 +116,7 @@ class Instance(models.Model):
     truncated_events = models.BigIntegerField(default=0)
     spool_errors = models.BigIntegerField(default=0)
     internal_errors = models.BigIntegerField(default=0)
+    rejected_windows = models.BigIntegerField(default=0)
 
     class Meta:
         db_table = "instance"

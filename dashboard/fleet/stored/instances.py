@@ -12,7 +12,7 @@ from dashboard.fleet.models import Instance
 from dashboard.fleet.stored.bulk import Row, Table, rows_update
 from dashboard.fleet.stored.dimensions import Ids, moment
 
-LOSSES = ("merged_windows", "truncated_events", "spool_errors", "internal_errors")
+LOSSES = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
 MOVING = Table(
     Instance,
     ("id",),

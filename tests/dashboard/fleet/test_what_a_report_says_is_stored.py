@@ -120,10 +120,10 @@ def test_a_latched_frame_is_kept_on_the_instance_and_is_a_finding(send: Send) ->
 
 
 def test_an_older_report_never_replaces_what_a_newer_one_said(send: Send) -> None:
-    send(seq=5, gauges=Gauges(compiling_for=0.0), losses=Losses(internal_errors=4))
-    send(seq=3, end=END - 120, gauges=Gauges(compiling_for=77.0), losses=Losses(internal_errors=2))
+    send(seq=5, gauges=Gauges(compiling_for=0.0), losses=Losses(internal_errors=4, rejected_windows=1))
+    send(seq=3, end=END - 120, gauges=Gauges(compiling_for=77.0), losses=Losses(internal_errors=2, rejected_windows=2))
     instance = Instance.objects.get()
-    assert (instance.last_seq, instance.compiling_for, instance.internal_errors) == (5, 0.0, 4)
+    assert (instance.last_seq, instance.compiling_for, instance.internal_errors, instance.rejected_windows) == (5, 0.0, 4, 2)
     assert instance.last_minute - instance.first_minute == 2
     assert instance.last_seen_at.timestamp() == END
 
