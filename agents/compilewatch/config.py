@@ -42,10 +42,11 @@ class Config:
         return self.endpoint[len("file:") :] if self.endpoint.startswith("file:") else None
 
 
-def load(given: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Config:
-    """The settings from `given`, then from COMPILEWATCH_* variables, then the defaults; raises a ConfigError with one sentence."""
+def load(given: Mapping[str, object], environ: Mapping[str, str] | None = None, *, model: str = "") -> Config:
+    """The settings from `given`, then from COMPILEWATCH_* variables, then the defaults, `model` among them; raises a ConfigError with one
+    sentence."""
     environ = os.environ if environ is None else environ
-    values: dict[str, object] = {"model": "", "endpoint": ""}
+    values: dict[str, object] = {"model": model, "endpoint": ""}
     known = {field.name for field in fields(Config)}
     for name in given:
         if name not in known:

@@ -25,6 +25,9 @@ from compilewatch.wire.codec import encode
 LOADED = ("torch", "torch._dynamo", "torch._inductor.graph", "torch._inductor.cudagraph_utils")
 """What a job that compiles has imported; `doctor` imports it to see what the sources can bind."""
 
+IN_CODE = "(named by init)"
+"""The model when no variable names it: most jobs do so in their code."""
+
 
 @dataclass
 class Findings:
@@ -54,7 +57,7 @@ def examine(endpoint: str | None, key: str | None) -> Findings:
     findings.capabilities = _capabilities()
     findings.torch = str(getattr(sys.modules.get("torch"), "__version__", ""))
     try:
-        config = load({"endpoint": endpoint, "api_key": key})
+        config = load({"endpoint": endpoint, "api_key": key}, model=IN_CODE)
     except ConfigError as error:
         findings.settings = str(error).removeprefix("off: ")
         return findings

@@ -42,6 +42,8 @@ def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
     assert found["capabilities"]["compilations"] == ["yes", ""]
     assert found["identity"]["model"] == "m"
     assert dashboard.requests[0]["reports"] == []
+    named_in_code = command("doctor", ENDPOINT=dashboard.endpoint, API_KEY="k")
+    assert named_in_code.returncode == 0 and "(named by init)" in named_in_code.stdout
 
 
 def test_doctor_says_what_is_wrong(dashboard: Dashboard) -> None:
