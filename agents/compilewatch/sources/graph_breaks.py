@@ -15,12 +15,15 @@ class BreakList:
     def __init__(self, reasons: Sequence[Any]) -> None:
         self._reasons = reasons
         self._seen = len(reasons)
+        self._last = reasons[-1] if reasons else None
 
     def tell(self, finding: Callable[[str, str, str, int], None]) -> int:
         """Hands each group of breaks that is new since the last call to `finding(kind, text, where, count)`; answers how many broke."""
         size = len(self._reasons)
-        start = self._seen if size >= self._seen else 0
-        self._seen = size
+        # After a reset the list may have grown back to any length: it is the same one only if the entry told last still stands there.
+        same = not self._seen or (size >= self._seen and self._reasons[self._seen - 1] is self._last)
+        start = self._seen if same else 0
+        self._seen, self._last = size, self._reasons[size - 1] if size else None
         groups: dict[tuple[str, str], int] = {}
         for entry in self._reasons[start:size]:
             where = _where(entry)

@@ -23,6 +23,18 @@ def test_cleared_counters_and_resets_lose_and_repeat_nothing(seen: Seen) -> None
     assert [compile.kind for compile in seen.compiles()] == ["first"] * 3
 
 
+def test_a_break_after_a_reset_counts_like_the_one_before(seen: Seen) -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        print(end="")
+        return x * 2
+
+    for _ in range(3):
+        torch.compile(broken, backend="eager")(torch.ones(3))
+        torch._dynamo.reset()
+    [finding] = seen.look().findings
+    assert (finding.kind, finding.count) == ("graph_break", 3)
+
+
 def test_with_records_switched_off_the_events_tell_what_they_can(seen: Seen) -> None:
     compiled = torch.compile(doubled, backend="eager", dynamic=False)
     with torch._dynamo.config.patch(log_compilation_metrics=False, recompile_limit=2):
