@@ -37,7 +37,8 @@ test: $(VENV)/.tests test-sqlite test-postgresql  ## every test, on SQLite and o
 	@echo "compilewatch: every test passed"
 
 test-sqlite: $(VENV)/.tests
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests --ignore tests/browser
+	$(BIN)/python -m pytest tests/browser
 
 test-postgresql: $(VENV)/.tests
 	COMPILEWATCH_TEST_DATABASE=postgresql $(BIN)/python -m pytest tests/dashboard tests/flow

@@ -46,7 +46,7 @@ def test_a_cold_compilation_shows_triton_and_the_memory_it_took(record: Record) 
 
 
 def test_unpadded_sequences_run_eager_once_the_limit_is_reached(record: Record) -> None:
-    recording = record(*SERVE, "--seconds", "15", "--fault", "shapes")
+    recording = record(*SERVE, "--seconds", "75", "--fault", "shapes")
     latched = [fact for fact in recording.all("facts") if fact["kind"] == "latched_eager"]
     assert [fact["data"]["limit_name"] for fact in latched] == ["recompile_limit"]
     regions = [region for region in recording.all("regions") if region["name"] == "Ranker"]
