@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from dashboard.alerts.channels import CHANNELS, DeliveryError, Message
-from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryState, EventKind
+from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryKind, DeliveryState, EventKind
 from dashboard.alerts.services.channels import channel_give_up
 from dashboard.alerts.services.retry_after import retry_after_seconds
 from dashboard.common import clock
@@ -58,12 +58,12 @@ def deliveries_send(*, seconds: float = 20.0) -> int:
 
 
 def delivery_claim() -> Claim | None:
-    """The next delivery that is due and nobody else's; per channel only the oldest one may go."""
+    """The next delivery that is due and nobody else's; per channel only the oldest one may go, and no test holds up an alert."""
     for channel_id in _due().order_by("next_attempt_at", "pk").values_list("channel_id", flat=True):
         with write_transaction():
             # Whoever holds the channel's row is choosing its next delivery just now: it is not ours.
             channel = Channel.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=channel_id).first()
-            delivery = _due().filter(channel=channel).first() if channel else None
+            delivery = _due().filter(channel=channel).order_by("pk").first() if channel else None
             if channel and delivery:
                 delivery.leased_until = clock.now() + LEASE
                 delivery.attempts += 1
@@ -121,8 +121,10 @@ def retry_delay(*, message_id: str, attempts: int) -> float:
 def _due() -> QuerySet[Delivery]:
     now = clock.now()
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING)
+    earlier = waiting.filter(channel=OuterRef("channel"), pk__lt=OuterRef("pk"))
     return waiting.filter(
-        ~Exists(waiting.filter(channel=OuterRef("channel"), pk__lt=OuterRef("pk"))),
+        ~Exists(earlier.exclude(kind=DeliveryKind.TEST)),
+        ~Q(Exists(earlier), kind=DeliveryKind.TEST),
         Q(channel__not_before=None) | Q(channel__not_before__lte=now),
         Q(leased_until=None) | Q(leased_until__lte=now),
         channel__enabled=True,

@@ -133,8 +133,10 @@ def test_threads_that_meet_deliver_every_message_once_and_in_order(
     assert set(Delivery.objects.values_list("state", "attempts")) == {("delivered", 1)}
     received = [headers["webhook-id"] for headers in slack.headers]
     for channel in (hook, other):
-        ids = list(Delivery.objects.filter(channel=channel).order_by("pk").values_list("message_id", flat=True))
-        assert [one for one in received if one in set(ids)] == ids
+        owed = Delivery.objects.filter(channel=channel).order_by("pk")
+        for rows in (owed.filter(kind="test"), owed.exclude(kind="test")):  # an alert may overtake a test
+            ids = list(rows.values_list("message_id", flat=True))
+            assert [one for one in received if one in set(ids)] == ids
     assert len(received) == Delivery.objects.count() == 22
 
 

@@ -92,6 +92,19 @@ def test_slack_gets_one_message_a_second(channel: Channel, slack: StandIn, time:
     assert sent == [1, 0, 1, 0, 1, 0]
 
 
+def test_a_test_that_fails_holds_up_no_alert(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time) -> None:
+    test = channel_test(channel=channel, actor_name="test")
+    slack.answers = [(500, "oops", {})] * 2
+    for _ in range(2):
+        deliveries_send()
+        time.go(10)
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    deliveries_send()
+    assert dict(Delivery.objects.values_list("kind", "state")) == {"test": "waiting", "opened": "delivered"}
+    assert wait_of(test) > 60
+
+
 def test_a_channel_keeps_its_order_and_holds_up_no_other(project: Project, channel: Channel, slack: StandIn, time: Time) -> None:
     hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
     first, second = channel_test(channel=channel, actor_name="test"), channel_test(channel=channel, actor_name="test")
