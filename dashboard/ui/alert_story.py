@@ -181,8 +181,8 @@ def _sent(delivery: Delivery) -> Sent:
     if state == DeliveryState.DELIVERED:
         return Sent(channel, delivery.get_kind_display(), "state-healthy", (answer or "delivered") + tries, delivery.created_at, None)
     if state == DeliveryState.WAITING:
-        said = f"{answer}, again" if answer else "waiting"
-        return Sent(channel, delivery.get_kind_display(), "state-warming", said, delivery.created_at, delivery.next_attempt_at)
+        said, again = (f"{answer}, again", delivery.next_attempt_at) if answer else ("waiting", None)
+        return Sent(channel, delivery.get_kind_display(), "state-warming", said, delivery.created_at, again)
     if state == DeliveryState.MERGED:
         return Sent(channel, delivery.get_kind_display(), "same", "told by a later message", delivery.created_at, None)
     said = f"given up{tries}: {answer}" if answer else f"given up{tries}"

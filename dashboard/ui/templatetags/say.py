@@ -13,6 +13,7 @@ from dashboard.ui import words
 
 register = template.Library()
 ABSENT = "no report"
+DIRECTIONS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 
 def _said(value: Any, say: Callable[[float], str]) -> str:
@@ -25,8 +26,9 @@ def _exact(value: datetime) -> str:
 
 @register.filter
 def prose(text: str) -> SafeString:
-    """A sentence that may name code between backticks; everything in it stays text."""
-    parts = str(text).split("`")
+    """A sentence that may name code between backticks; everything in it stays text, and no name turns the rest of it round."""
+    text = str(text).translate(DIRECTIONS)
+    parts = text.split("`")
     if len(parts) % 2 == 0:
         return format_html("{}", text)
     return format_html_join("", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in enumerate(parts)))

@@ -12,6 +12,7 @@ from dashboard.ui.templatetags.say import prose
         ("a `<b>` here", "a <code>&lt;b&gt;</code> here"),
         ("a lone ` tick <i>", "a lone ` tick &lt;i&gt;"),
         ("nothing & more", "nothing &amp; more"),
+        ("\u202ex\u2066: 31 % slower", "x: 31 % slower"),
     ],
 )
 def test_code_in_a_sentence(text: str, html: str) -> None:
