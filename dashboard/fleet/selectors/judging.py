@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from dashboard.fleet.fold.counts import EAGER
-from dashboard.fleet.fold.presence import GONE_AFTER
 from dashboard.fleet.minute_ends import closed_minute
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, RegionMinute, Series
-from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
-__all__ = ["ChangedVersion", "JudgedMinute", "closed_minute", "deployments_live", "first_minutes", "instance_minutes", "versions_changed"]
+__all__ = ["ChangedVersion", "JudgedMinute", "closed_minute", "instance_minutes", "versions_changed"]
 
 Arm = Literal["baseline", "candidate"]
 
@@ -135,19 +133,6 @@ def _series_of(arm: Arm, side: Deployment) -> dict[int, _Where]:
 def _who(ids: set[int]) -> dict[int, _Who]:
     rows = Instance.objects.filter(id__in=ids).values_list("id", "instance_id", "job", "world_size", "first_minute")
     return {id: _Who(name, f"job {job}" if size > 1 and job else name, first) for id, name, job, size, first in rows}
-
-
-def first_minutes(instances: Iterable[str], *, project: Project | int) -> dict[str, int]:
-    """The first minute with data of each instance, by the id it reports with."""
-    found = for_project(Instance, project).filter(instance_id__in=list(instances))
-    return dict(found.values_list("instance_id", "first_minute"))
-
-
-def deployments_live(*, project: Project | int, model: int, environment: str, at: int) -> list[Deployment]:
-    """Deployments of a model that had data at the minute or within the half hour around it, oldest first."""
-    found = for_project(Deployment, project).filter(model_id=model, environment=environment)
-    live = found.filter(started_minute__lte=at, last_minute__gte=at - GONE_AFTER).select_related("version")
-    return list(live.order_by("started_minute", "id"))
 
 
 def versions_changed() -> list[ChangedVersion]:

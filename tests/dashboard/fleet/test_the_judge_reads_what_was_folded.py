@@ -10,7 +10,7 @@ from compilewatch.wire.report import Request
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.judging import closed_minute, deployments_live, first_minutes, instance_minutes, versions_changed
+from dashboard.fleet.selectors.judging import closed_minute, instance_minutes, versions_changed
 from dashboard.fleet.services import fold_all, version_judged
 from dashboard.projects.models import Project
 from tests.dashboard.requests import instance_id
@@ -49,15 +49,6 @@ def test_both_sides_are_read_with_their_strata_and_units(send: Send, project: Pr
     assert one.stratum == ("NVIDIA H200", "default", "torch.compile", "world size 8")
     assert one.first_minute == MINUTE - 3
     assert one.p50 == pytest.approx(0.03, rel=0.1)
-    assert first_minutes([instance_id(1)], project=project) == {instance_id(1): MINUTE - 9}
-
-
-def test_only_deployments_with_data_around_the_minute_are_live(send: Send, project: Project) -> None:
-    send(version="1", end=END - 7200, minutes=5, late=7205.0)
-    send(version="2", instance=1, minutes=5)
-    model = Deployment.objects.latest("pk").model_id
-    assert [row.version.name for row in deployments_live(project=project, model=model, environment="production", at=MINUTE)] == ["2"]
-    assert [row.version.name for row in deployments_live(project=project, model=model, environment="production", at=MINUTE - 122)] == ["1"]
 
 
 @pytest.mark.parametrize(("now", "minute"), [(END + 29.9, MINUTE - 1), (END + 30.0, MINUTE), (END + 89.9, MINUTE), (END + 90, MINUTE + 1)])
