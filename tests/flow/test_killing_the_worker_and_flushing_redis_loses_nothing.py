@@ -6,13 +6,16 @@ import time
 import pytest
 import redis
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import VERSION, Request
+from compilewatch.wire.report import VERSION, Report, Request
 
 from dashboard.demo.fleet import SimulatedInstance, fleet, instances
 from dashboard.demo.sender import batches, past
 from tests.flow.stack import REDIS_URL, Stack, answer_of, wait_for
 
 pytestmark = pytest.mark.timeout(300)
+
+
+KILLS = 2
 
 
 class Recorded:
@@ -22,32 +25,39 @@ class Recorded:
         self.calls = self.windows = 0
         self.guard = threading.Lock()
 
+    def note(self, reports: list[Report]) -> None:
+        """Adds reports before they are sent."""
+        with self.guard:
+            self.windows += len(reports)
+            self.calls += sum(region.calls for report in reports for region in report.regions)
 
-def send_all(stack: Stack, instance: SimulatedInstance, start_minute: int, recorded: Recorded) -> None:
-    """Sends 6 h of one instance like an agent: the same bytes again until they are acknowledged."""
-    for batch in batches(past(instance, start_minute=start_minute)):
-        body = dumps(Request(VERSION, time.time(), instance.identity, batch[:16]))
-        with recorded.guard:
-            recorded.windows += len(batch[:16])
-            recorded.calls += sum(region.calls for report in batch[:16] for region in report.regions)
+
+def send_all(stack: Stack, instance: SimulatedInstance, start_minute: int, recorded: Recorded, disturbed: threading.Event) -> None:
+    """Sends 6 h of one instance like an agent: the same bytes again until they are acknowledged; the last part after the kills."""
+    parts = list(batches(past(instance, start_minute=start_minute)))
+    for number, reports in enumerate(parts):
+        if number == len(parts) - 2:
+            assert disturbed.wait(120)
+        recorded.note(reports)
+        body = dumps(Request(VERSION, time.time(), instance.identity, reports))
         deadline = time.monotonic() + 120
         while answer_of(stack.port, stack.key, body)[0] != 200:
             assert time.monotonic() < deadline, "never acknowledged"
             time.sleep(0.3)
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
-def disturb(stack: Stack, stopping: threading.Event) -> int:
-    """Kills and restarts until the senders are done; returns how often."""
-    role, kills = stack.roles[-1], 0
-    while not stopping.wait(2.5):
+def disturb(stack: Stack, disturbed: threading.Event) -> None:
+    """Kills and restarts what folds, and empties the broker, while reports arrive."""
+    role = stack.roles[-1]
+    for _ in range(KILLS):
+        time.sleep(1.5)
         if stack.database == "postgresql":
             redis.Redis.from_url(REDIS_URL).flushdb()
         stack.kill(role)
-        kills += 1
         time.sleep(0.5)
         stack.start_role(role)
-    return kills
+    disturbed.set()
 
 
 def test_killing_the_worker_and_flushing_redis_loses_nothing(stack: Stack) -> None:
@@ -55,16 +65,14 @@ def test_killing_the_worker_and_flushing_redis_loses_nothing(stack: Stack) -> No
     fleet_of_all = instances(fleet(judged_minutes=40), start_minute=start_minute)
     for instance in fleet_of_all:
         instance.first_minute = max(instance.first_minute, start_minute - 360)
-    recorded, stopping, kills = Recorded(), threading.Event(), [0]
-    disturber = threading.Thread(target=lambda: kills.__setitem__(0, disturb(stack, stopping)))
-    senders = [threading.Thread(target=send_all, args=(stack, instance, start_minute, recorded)) for instance in fleet_of_all]
-    for thread in [disturber, *senders]:
+    recorded, disturbed = Recorded(), threading.Event()
+    threads = [threading.Thread(target=send_all, args=(stack, instance, start_minute, recorded, disturbed)) for instance in fleet_of_all]
+    threads.append(threading.Thread(target=disturb, args=(stack, disturbed)))
+    for thread in threads:
         thread.start()
-    for thread in senders:
+    for thread in threads:
         thread.join()
-    stopping.set()
-    disturber.join()
-    assert kills[0] >= 1
+    assert disturbed.is_set()
 
     wait_for("everything is folded", stack.folded, seconds=120)
     assert stack.rows("SELECT sum(calls) FROM version_hour")[0][0] == recorded.calls
