@@ -12,12 +12,16 @@ def main() -> None:
         from django.core.management import execute_from_command_line
     except ImportError:
         sys.exit("Django is not installed here. Run `make demo` or `make up`, which set everything up in .venv.")
+    from django.db import OperationalError
+
     from dashboard.env import SettingError
 
     try:
         execute_from_command_line(sys.argv)
     except SettingError as error:
         sys.exit(f"compilewatch cannot start: {error}")
+    except OperationalError as error:
+        sys.exit(f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {str(error).strip()}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dashboard.fleet.claims import ClaimLost, claim_confirm, shard_claim
 from dashboard.fleet.fold.decode import Row
 from dashboard.fleet.fold.presence import GONE_AFTER
 from dashboard.fleet.fold.reports import rows_fold
-from dashboard.fleet.models import Deployment, ModelVersion
+from dashboard.fleet.models import Deployment
 from dashboard.fleet.partitions import partitions_make
 from dashboard.fleet.store import facts_store
 from dashboard.ingest.models import SHARDS, FoldAttempt, InboxRow, PoisonReport
@@ -113,14 +113,6 @@ def deployments_update(*, now_minute: int) -> int:
     with write_transaction():
         gone = Deployment.objects.filter(ended_minute=None, last_minute__lt=now_minute - GONE_AFTER)
         return gone.update(ended_minute=F("last_minute"))
-
-
-def version_judged(*, version_id: int, revision: int, judged_minute: int) -> None:
-    """Notes that a version was judged up to a minute; what was folded meanwhile, or lies later, stays to be judged."""
-    with write_transaction():
-        found = ModelVersion.objects.filter(id=version_id, revision=revision)
-        found.filter(last_minute__lte=judged_minute).update(earliest_changed_minute=None)
-        found.filter(last_minute__gt=judged_minute).update(earliest_changed_minute=judged_minute + 1)
 
 
 def _waiting_shards() -> list[int]:

@@ -300,10 +300,6 @@ class Migration(migrations.Migration):
                 ("revision", models.BigIntegerField(default=0, help_text="Rises with every fold that touched it.")),
                 ("last_minute", models.BigIntegerField(default=0, help_text="The newest minute with data, in minutes since 1970.")),
                 (
-                    "earliest_changed_minute",
-                    models.BigIntegerField(help_text="The oldest minute touched since it was last judged.", null=True),
-                ),
-                (
                     "late_folds",
                     models.BigIntegerField(
                         default=0, help_text="Rises with every fold that touched a minute which may have been judged before."

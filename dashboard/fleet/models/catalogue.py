@@ -33,7 +33,6 @@ class ModelVersion(models.Model):
     last_seen_at = models.DateTimeField()
     revision = models.BigIntegerField(default=0, help_text="Rises with every fold that touched it.")
     last_minute = models.BigIntegerField(default=0, help_text="The newest minute with data, in minutes since 1970.")
-    earliest_changed_minute = models.BigIntegerField(null=True, help_text="The oldest minute touched since it was last judged.")
     late_folds = models.BigIntegerField(
         default=0, help_text="Rises with every fold that touched a minute which may have been judged before."
     )

@@ -1,4 +1,4 @@
-"""What the judge reads: minutes of two deployments side by side, which minutes are closed, and what changed."""
+"""What the judge reads: minutes of two deployments side by side, and which minutes are closed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 
 from dashboard.fleet.fold.counts import EAGER
 from dashboard.fleet.minute_ends import closed_minute
-from dashboard.fleet.models import Deployment, Instance, ModelVersion, RegionMinute, Series
+from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
 from dashboard.projects.selectors import for_project
 
-__all__ = ["ChangedVersion", "JudgedMinute", "closed_minute", "instance_minutes", "versions_changed"]
+__all__ = ["JudgedMinute", "closed_minute", "instance_minutes"]
 
 Arm = Literal["baseline", "candidate"]
 
@@ -47,17 +47,6 @@ class JudgedMinute(NamedTuple):
     unknown: int
     items: float | None
     latency_sum: float
-
-
-class ChangedVersion(NamedTuple):
-    """A version with data that was not judged yet; hand `revision` back when it was."""
-
-    version_id: int
-    project_id: int
-    model_id: int
-    revision: int
-    earliest_changed_minute: int
-    last_minute: int
 
 
 class _Who(NamedTuple):
@@ -133,14 +122,3 @@ def _series_of(arm: Arm, side: Deployment) -> dict[int, _Where]:
 def _who(ids: set[int]) -> dict[int, _Who]:
     rows = Instance.objects.filter(id__in=ids).values_list("id", "instance_id", "job", "world_size", "first_minute")
     return {id: _Who(name, f"job {job}" if size > 1 and job else name, first) for id, name, job, size, first in rows}
-
-
-def versions_changed() -> list[ChangedVersion]:
-    """Versions with data that was not judged yet."""
-    rows = ModelVersion.objects.exclude(earliest_changed_minute=None).order_by("id")
-    columns = rows.values_list("id", "project_id", "model_id", "revision", "earliest_changed_minute", "last_minute")
-    return [
-        ChangedVersion(id, project, model, revision, earliest, last)
-        for id, project, model, revision, earliest, last in columns
-        if earliest is not None
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db.models import F, Q
-from django.db.models.functions import Coalesce, Greatest, Least
+from django.db.models.functions import Greatest, Least
 
 from dashboard.fleet.fold.facts import Facts, Span
 from dashboard.fleet.fold.keys import VersionKey, series_of
@@ -15,7 +15,7 @@ from dashboard.fleet.stored.dimensions import Ids, moment
 
 
 def versions_store(facts: Facts, ids: Ids, *, late_before: int) -> None:
-    """Raises the revision of each version, and widens what the judge must look at again; minutes before `late_before` come late."""
+    """Raises the revision of each version; minutes before `late_before` come late and have the judge build its comparisons anew."""
     for key, (since, until) in sorted(facts.seen.items()):
         changes = {
             "revision": F("revision") + 1,
@@ -25,7 +25,6 @@ def versions_store(facts: Facts, ids: Ids, *, late_before: int) -> None:
         if key in facts.changed:
             first, last = facts.changed[key]
             changes["last_minute"] = Greatest("last_minute", last)
-            changes["earliest_changed_minute"] = Least(Coalesce("earliest_changed_minute", first), first)
             changes["late_folds"] = F("late_folds") + int(first < late_before)
         ModelVersion.objects.filter(id=ids.versions[key]).update(**changes)
 

@@ -10,8 +10,8 @@ from compilewatch.wire.report import Request
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.judging import closed_minute, instance_minutes, versions_changed
-from dashboard.fleet.services import fold_all, version_judged
+from dashboard.fleet.selectors.judging import closed_minute, instance_minutes
+from dashboard.fleet.services import fold_all
 from dashboard.projects.models import Project
 from tests.dashboard.requests import instance_id
 
@@ -54,25 +54,6 @@ def test_both_sides_are_read_with_their_strata_and_units(send: Send, project: Pr
 @pytest.mark.parametrize(("now", "minute"), [(END + 29.9, MINUTE - 1), (END + 30.0, MINUTE), (END + 89.9, MINUTE), (END + 90, MINUTE + 1)])
 def test_a_minute_is_closed_half_a_minute_after_its_end(now: float, minute: int) -> None:
     assert closed_minute(now) == minute
-
-
-def test_what_changed_stays_until_it_was_judged(send: Send) -> None:
-    send(minutes=3)
-    [changed] = versions_changed()
-    assert (changed.earliest_changed_minute, changed.last_minute, changed.revision) == (MINUTE - 2, MINUTE, 1)
-    version_judged(version_id=changed.version_id, revision=changed.revision, judged_minute=MINUTE - 1)
-    assert [row.earliest_changed_minute for row in versions_changed()] == [MINUTE]
-    version_judged(version_id=changed.version_id, revision=changed.revision, judged_minute=MINUTE)
-    assert versions_changed() == []
-
-
-def test_what_was_folded_meanwhile_is_not_taken_for_judged(send: Send) -> None:
-    send(minutes=3)
-    [before] = versions_changed()
-    send(minutes=1, first_seq=10, instance=4)
-    version_judged(version_id=before.version_id, revision=before.revision, judged_minute=MINUTE)
-    [after] = versions_changed()
-    assert (after.revision, after.earliest_changed_minute) == (2, MINUTE - 2)
 
 
 def test_only_data_for_closed_minutes_counts_as_late(send: Send) -> None:

@@ -137,7 +137,7 @@ def test_a_long_window_feeds_hours_and_no_minute(send: Send) -> None:
     assert VersionHour.objects.get().calls == 100
     assert VersionProcessHour.objects.get().compiles == 1
     assert CompileEvent.objects.count() == 1
-    assert ModelVersion.objects.get().earliest_changed_minute is None
+    assert ModelVersion.objects.get().last_minute == 0
 
 
 def test_a_clock_that_is_wrong_is_corrected(make_request: MakeRequest, store_reports: Store) -> None:
