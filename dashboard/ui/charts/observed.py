@@ -26,12 +26,18 @@ def observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Cont
     """A row for each metric that the judge did not speak about and that at least one side has."""
     rows = []
     for metric in SHOWN:
-        base, cand = metric.read(*baseline), metric.read(*candidate)
+        base, cand = (_seen(metric, side) for side in (baseline, candidate))
         if metric.key in judged or (base is None and cand is None):
             continue
         detail = ("GPU time" if clock == "gpu" else "wall time") if metric.kind == "duration" else DETAILS.get(metric.key, metric.unit)
         rows.append(_row(metric, detail, base, cand))
     return rows
+
+
+def _seen(metric: Metric, side: Side) -> float | None:
+    found = metric.read(*side)
+    # A version that started before the window compiled nothing in it; that is no compile time of zero.
+    return None if metric is metrics.COMPILE and not found else found
 
 
 def cold_start_row(starts: Sequence[StartRow], baseline: int, candidate: int) -> list[EvidenceRow]:
