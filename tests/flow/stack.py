@@ -12,6 +12,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,7 +63,7 @@ class Stack:
             "PYTHONUNBUFFERED": "1",
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.key = ""
+        self.key = self.password = ""
         if database == "postgresql":
             self._prepare_postgresql()
 
@@ -88,7 +90,9 @@ class Stack:
     def start(self, *, channel: str) -> None:
         """Migrates, makes a project with a key and a Slack channel, and starts every process."""
         self.manage("migrate", "--verbosity=0")
-        self.key = re.search(r"cw_ing_\w+", self.manage("setup_project", "--name", "Flow", "--user", "ada"))[0]  # type: ignore[index]
+        said = self.manage("setup_project", "--name", "Flow", "--user", "ada")
+        self.key = re.search(r"cw_ing_\w+", said)[0]  # type: ignore[index]
+        self.password = re.search(r"password: (\S+)", said)[1]  # type: ignore[index]
         self.manage("channel_add", "slack", channel, "--project", "flow", "--name", "#alerts")
         for role in self.roles:
             self.start_role(role)
@@ -139,6 +143,16 @@ class Stack:
             return connection.getresponse().status
         except OSError:
             return 0
+
+    def page(self, path: str) -> str:
+        """A page as the person who set the project up sees it."""
+        address = f"http://127.0.0.1:{self.port}"
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        form = browser.open(f"{address}/accounts/login/", timeout=60).read().decode()
+        token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', form)[1]  # type: ignore[index]
+        fields = urllib.parse.urlencode({"csrfmiddlewaretoken": token, "login": "ada", "password": self.password}).encode()
+        browser.open(urllib.request.Request(f"{address}/accounts/login/", fields, {"Referer": address}), timeout=60)
+        return str(browser.open(address + path, timeout=60).read().decode())
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query, read from the database itself."""

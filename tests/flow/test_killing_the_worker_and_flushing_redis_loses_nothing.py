@@ -1,5 +1,6 @@
 """kill -9 of the worker (of everything, when embedded) and a flush of Redis in the middle: the counts equal what was recorded."""
 
+import re
 import threading
 import time
 
@@ -80,3 +81,5 @@ def test_killing_the_worker_and_flushing_redis_loses_nothing(stack: Stack) -> No
     assert stack.rows("SELECT sum(calls) FROM region_minute")[0][0] == recorded.calls
     assert stack.rows("SELECT sum(windows) FROM process_minute")[0][0] == recorded.windows
     assert stack.rows("SELECT count(*) FROM ingest_poison")[0][0] == 0
+    pages = [stack.page(f"/p/flow/models/{model}/?range=24h") for (model,) in stack.rows("SELECT id FROM model")]
+    assert sum(int(count) for page in pages for count in re.findall(r'<data value="(\d+)">', page)) == recorded.calls

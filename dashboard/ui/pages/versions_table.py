@@ -57,6 +57,7 @@ class VersionRow:
     is_baseline: bool
     share: float | None
     instance_hours: float | None
+    calls: int | None
     own: bool
     cells: list[Cell]
     against: int | None
@@ -65,6 +66,11 @@ class VersionRow:
     def live(self) -> bool:
         """Whether it has traffic now."""
         return self.deployment.ended_minute is None
+
+    @property
+    def calls_text(self) -> str:
+        """Every call of the region in the range, exactly: what the agents recorded."""
+        return f"{self.calls or 0:,}"
 
 
 def version_rows(
@@ -99,6 +105,7 @@ def version_rows(
                 is_baseline=id == baseline,
                 share=shares.get(id),
                 instance_hours=hours,
+                calls=own.calls.calls if own.calls else None,
                 own=own.own,
                 cells=cells,
                 against=(judged if id == baseline else baseline),
