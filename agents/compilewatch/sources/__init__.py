@@ -10,16 +10,30 @@ from compilewatch.recorder import Recorder
 Answer = tuple[str, str]
 """A capability: "yes", "partly" or "no", and why; found by trying, never by a version number."""
 
-SOURCES = (
-    "compilations:Compilations",
-    "limits:Limits",
-    "fallbacks:Fallbacks",
-    "compiled_calls:CompiledCalls",
-    "cuda_graphs:CudaGraphs",
-    "gpu_time:GpuTime",
-    "memory:Memory",
+Listed = tuple[str, str, str]
+"""A source's module and class, its key in the capability table, and the module that it binds."""
+
+SOURCES: tuple[Listed, ...] = (
+    ("compilations:Compilations", "compilations", "torch._dynamo.utils"),
+    ("miss_causes:Caches", "caches", "torch._dynamo.utils"),
+    ("autotune_cache:AutotuneCache", "autotune_cache", "torch._inductor.codecache"),
+    ("megacache:MegaCache", "mega_cache", "torch.compiler"),
+    ("headers:PrecompiledHeaders", "precompiled_headers", "torch._inductor.codecache"),
+    ("limits:Limits", "recompile_limit", "torch._dynamo.convert_frame"),
+    ("skipped_frames:SkippedFrames", "skipped_frames", "torch._dynamo.convert_frame"),
+    ("switches:Switches", "eager_switches", "torch._dynamo.decorators"),
+    ("fallbacks:Fallbacks", "fallbacks", "torch._inductor.graph"),
+    ("compiled_calls:CompiledCalls", "compiled_calls", "torch._dynamo.eval_frame"),
+    ("cuda_graphs:CudaGraphs", "cuda_graph_skips", "torch._inductor.cudagraph_utils"),
+    ("cuda_graphs:CudaGraphPartitions", "cuda_graph_partitions", "torch._inductor.output_code"),
+    ("cuda_graph_recordings:CudaGraphRecordings", "cuda_graph_recordings", "torch._inductor.cudagraph_trees"),
+    ("gpu_time:GpuTime", "gpu_time", "torch.cuda"),
+    ("torchscript:TorchScript", "torchscript", "torch.jit"),
+    ("aotinductor:AotInductor", "aotinductor", "torch._inductor.package"),
+    ("jax:Jax", "jax", "jax"),
+    ("memory:Memory", "memory", ""),
 )
-"""Module and class of each source, in the order of installation."""
+"""In the order of installation. Name and module stand here too so that a source's code is loaded no sooner than it is needed."""
 
 
 class Source(Protocol):
@@ -28,7 +42,7 @@ class Source(Protocol):
     name: str
     """The key of this source in the capability table."""
     module: str
-    """The module whose first import installs the source; empty: installed at once. It is never imported for the source's sake."""
+    """The module whose first import installs the source, never imported for the source's sake; empty: the agent's thread installs it."""
 
     def install(self, recorder: Recorder) -> Answer:
         """Binds to torch and says what can be seen. Runs right after `module` was executed, or at once if it is there already."""
@@ -42,8 +56,8 @@ class Source(Protocol):
         """Takes back what is still ours; also called when `install` raised."""
 
 
-def load(entry: str) -> Source:
+def load(listed: Listed) -> Source:
     """The source that an entry of `SOURCES` names."""
-    module, name = entry.split(":")
+    module, name = listed[0].split(":")
     source: Source = getattr(importlib.import_module(f"compilewatch.sources.{module}"), name)()
     return source

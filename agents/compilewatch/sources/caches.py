@@ -1,46 +1,212 @@
-"""Whether torch's compile caches answered: the change of its process-wide counters over one compilation."""
+"""Whether torch's compile caches answered: each lookup as torch's timers tell it, its records and counters where they do not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import itertools
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
+from compilewatch.components import OPTIONS
+from compilewatch.recorder import Recorder
+from compilewatch.sources.cache_keys import KeyParts, parts_of
+from compilewatch.sources.fields import number
+from compilewatch.sources.texts import normal
+from compilewatch.sources.torch_names import CACHE_STATISTICS
+
+LOOKUPS = {"inductor_compile": "fx", "backend_compile": "aot"}
+"""The timer inside which a cache is asked, and the cache."""
 _COUNTERS = {
     "fx": ("inductor", "fxgraph_cache_"),
     "aot": ("aot_autograd", "autograd_cache_"),
 }
+_RECORDED = {"fx": "inductor_fx", "aot": "aotautograd"}
+_STATISTICS = ("LocalAutotuneCache", "RemoteAutotuneCache")
+_BUNDLED = {"miss": ("triton_bundler_save_kernel",), "hit": ("triton_bundler_read_and_emit_kernel", "triton_bundler_load_static_autotuner")}
 _ANSWERS = ("miss", "bypass", "hit")
+_MAX_LOOKUPS, _MAX_LOADED = 64, 10_000
+KEY_LENGTH = 16
+CACHES = ("fx", "aot", "autotune", "bundle")
+
+Counters = Mapping[str, Mapping[str, Any]]
+_LOOKUPS_OF: weakref.WeakKeyDictionary[Recorder, CacheLookups] = weakref.WeakKeyDictionary()
+
+
+class Lookup(NamedTuple):
+    """One question to one cache."""
+
+    cache: str
+    answer: str
+    key: str = ""
+    """The key that was asked for, as torch names it."""
+    reason: str = ""
+    """Why the cache was bypassed."""
+    backward: bool = False
+    parts: KeyParts | None = None
+    """What went into the key, where torch told it."""
+
+
+class Taken(NamedTuple):
+    """What a thread's compilation asked: its lookups, and the answers by which torch's counters grew."""
+
+    lookups: list[Lookup]
+    counted: dict[str, str]
+
+
+class Asked(NamedTuple):
+    """What one compilation asked of the caches."""
+
+    answers: dict[str, str]
+    """By cache; a miss of any part of a graph makes the whole a miss."""
+    lookups: list[Lookup]
+
+    @property
+    def key(self) -> str:
+        """What names the compilation in every process: AOTAutograd's key, which a hit tells too, else the graph's; cut short."""
+        keys = (lookup.key for cache in ("aot", "fx") for lookup in self.lookups if lookup.cache == cache and lookup.key)
+        return next(keys, "")[:KEY_LENGTH]
+
+    @property
+    def bypasses(self) -> list[str]:
+        """Why caches were bypassed, each reason once."""
+        return list(dict.fromkeys(lookup.reason for lookup in self.lookups if lookup.answer == "bypass" and lookup.reason))
+
+
+class _Thread(threading.local):
+    """The lookups of the compilation that a thread is in."""
+
+    def __init__(self) -> None:
+        self.lookups: list[Lookup] = []
+
+
+class CacheLookups:
+    """What compilations ask of the caches. One per recorder."""
+
+    def __init__(self) -> None:
+        self._thread = _Thread()
+        self._counters = CacheCounters({})
+        self._loaded: set[str] = set()
+
+    @classmethod
+    def of(cls, recorder: Recorder) -> CacheLookups:
+        return _LOOKUPS_OF.setdefault(recorder, cls())
+
+    def count_in(self, counters: Counters) -> None:
+        """These are torch's counters."""
+        self._counters = CacheCounters(counters)
+
+    def begin(self) -> None:
+        """A compilation begins on this thread: what was counted before it is not its own."""
+        self._thread.lookups = []
+        self._counters.rebase()
+
+    def add(self, lookup: Lookup) -> None:
+        """A lookup of the compilation that this thread is in."""
+        if len(self._thread.lookups) < _MAX_LOOKUPS:
+            self._thread.lookups.append(lookup)
+
+    def loaded(self, keys: Iterable[str]) -> None:
+        """A mega-cache brought these keys."""
+        self._loaded.update(itertools.islice(keys, max(0, _MAX_LOADED - len(self._loaded))))
+
+    def ended(self, event: Mapping[str, Any]) -> None:
+        """One of the timers of LOOKUPS ended; torch has put into its arguments what the cache answered."""
+        told = event.get("args") or {}
+        state, components = told.get("cache_state"), told.get("components")
+        if state in _ANSWERS:
+            self.add(
+                Lookup(
+                    cache=LOOKUPS[event["name"]],
+                    answer=state,
+                    key=str(told.get("key") or ""),
+                    reason=normal(str(told.get("cache_bypass_reason") or "")) if state == "bypass" else "",
+                    backward=bool(told.get("is_backward")),
+                    parts=parts_of(components) if isinstance(components, list) else None,
+                )
+            )
+
+    def take(self) -> Taken:
+        """What the compilation that ends on this thread asked, and how the job has set torch's options."""
+        lookups, self._thread.lookups = self._thread.lookups, []
+        taken = Taken(lookups, self._counters.delta())
+        if lookups or taken.counted:
+            OPTIONS.note()
+        return taken
+
+    def asked(self, taken: Taken, record: Any) -> Asked:
+        """The same as one answer per cache, completed by torch's record of the compilation; on any thread."""
+        lookups, counted = taken
+        told = [(lookup.cache, lookup.answer) for lookup in lookups]
+        answers = {}
+        for cache in CACHES:
+            known = [answer for asked, answer in told if asked == cache]
+            answer = next((answer for answer in _ANSWERS if answer in known), "") or _recorded(record, cache) or counted.get(cache, "")
+            if answer:
+                answers[cache] = answer
+        if answers.get("aot") == "hit" and "fx" not in dict(told):
+            # A hit replays the counters of the compilation that it stands for; the graphs themselves were all there.
+            answers["fx"] = "hit"
+        if self._loaded and answers.get("fx") in ("hit", "miss"):
+            served = any(lookup.key in self._loaded for lookup in lookups if lookup.answer == "hit")
+            answers["mega"] = "hit" if served else "miss"
+        return Asked(answers, lookups)
 
 
 class CacheCounters:
-    """Reads `torch._dynamo.utils.counters` and remembers what it has already told."""
+    """Reads `torch._dynamo.utils.counters` and remembers what it has already told, for a torch that tells nothing better."""
 
-    def __init__(self, counters: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, counters: Counters) -> None:
         self._counters = counters
-        self._told = self._read()
+        self.rebase()
+
+    def rebase(self) -> None:
+        """What was counted until now is told."""
+        self._told, self._sections = self._read()
 
     def delta(self) -> dict[str, str]:
         """Each cache's answer since the last call: a miss of any part of a graph makes the whole a miss."""
-        now = self._read()
+        (now, sections), before, known = self._read(), self._told, self._sections
+        self._told, self._sections = now, sections
         answers = {}
-        for cache in _COUNTERS:
-            for answer in _ANSWERS:
-                if _grown(self._told.get((cache, answer), 0), now[cache, answer]):
-                    answers[cache] = answer
-                    break
-        self._told = now
+        for cache, answer in now:
+            # Cleared counters are other objects, or smaller: what stands there now is new.
+            same = sections[cache] is known[cache] and now[cache, answer] >= before[cache, answer]
+            if cache not in answers and now[cache, answer] > (before[cache, answer] if same else 0):
+                answers[cache] = answer
         return answers
 
-    def _read(self) -> dict[tuple[str, str], int]:
-        values = {}
+    def _read(self) -> tuple[dict[tuple[str, str], int], dict[str, Any]]:
+        """The counts, of each cache the worst answer first, and the counters they were read from."""
+        values, sections = {}, {}
+        # The counters are default dictionaries: `get` leaves the job's own view of them unchanged.
         for cache, (group, prefix) in _COUNTERS.items():
-            # The counters are default dictionaries: `get` leaves the job's own view of them unchanged.
-            section = self._counters.get(group) or {}
+            section = sections[cache] = self._counters.get(group)
             for answer in _ANSWERS:
-                values[cache, answer] = int(section.get(prefix + answer, 0))
-        return values
+                values[cache, answer] = _count(section, prefix + answer)
+        bundle = sections["bundle"] = self._counters.get("inductor")
+        for answer, names in _BUNDLED.items():
+            values["bundle", answer] = sum(_count(bundle, name) for name in names)
+        statistics = CACHE_STATISTICS.find()
+        found = [statistics.get(name) for name in _STATISTICS] if isinstance(statistics, Mapping) else []
+        sections["autotune"] = None
+        for answer in ("miss", "hit"):
+            values["autotune", answer] = sum(int(number(statistic, answer) or 0) for statistic in found)
+        return values, sections
 
 
-def _grown(before: int, after: int) -> bool:
-    # Smaller than before means someone cleared the counters: what stands there now is new.
-    return after > (before if after >= before else 0)
+def _count(section: Any, name: str) -> int:
+    value = section.get(name) if isinstance(section, Mapping) else None
+    return value if isinstance(value, int) else 0
+
+
+def _recorded(record: Any, cache: str) -> str:
+    """The answer in the counts of torch's own record, which nobody clears; empty where it has none."""
+    prefix = _RECORDED.get(cache)
+    hits, misses = (
+        [int(number(record, f"{prefix}_{place}_cache_{answer}_count") or 0) for place in ("local", "remote")] for answer in ("hit", "miss")
+    )
+    # What the folder missed and the remote cache had is a hit.
+    if max(misses[0] - hits[1], 0 if hits[0] + misses[0] else misses[1]) > 0:
+        return "miss"
+    return "hit" if any(hits) else ""

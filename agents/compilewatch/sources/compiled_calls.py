@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import sys
+import itertools
 import time
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
+from compilewatch.sources.bindings import Binding
+from compilewatch.sources.counting_turns import Turns
+from compilewatch.sources.torch_names import COLLECTIVES, GUARD_HOOK, SWITCH_COLLECTIVES
 
 Hook = Callable[[bool], bool]
-_COLLECTIVES = "set_enable_guard_collectives"
-SETTLING_SECONDS = 20.0
-PERIOD_SECONDS, COUNTING_SECONDS = 10.0, 1.0
-"""For so long after a compilation lookups are counted all the time, then one second in ten. The hook costs little, but an
-interrupt that Python happens to raise at its first instruction, which no handler covers, aborts the process: the less the hook is
-there, the less likely that is."""
+YES: Answer = ("yes", "")
+SUSPENDED_BLOCKS = "blocks inside coroutines and generators are suspended with them, so theirs are unknown"
 
 
 class CompiledCalls(Source):
@@ -32,8 +29,10 @@ class CompiledCalls(Source):
         self._slot: Callable[[Hook | None], Hook | None] | None = None
         self._hook: Hook | None = None
         self._previous: Hook | None = None
-        self._switch: tuple[ModuleType, Any, Any] | None = None
-        self._epoch, self._changed = 0, 0.0
+        self._bound: list[Binding] = []
+        self._switching_on = False
+        self._epoch, self._turns = 0, Turns(0.0)
+        self._lookups, self._busy = itertools.count(), 0.0
         self._aside = False
         self._answer: Answer = ("no", "not installed")
 
@@ -41,25 +40,36 @@ class CompiledCalls(Source):
         if self._slot is not None:
             return self._answer
         self._recorder = recorder
-        eval_frame = getattr(sys.modules.get("torch._C._dynamo"), "eval_frame", None)
-        self._slot = getattr(eval_frame, "set_guard_complete_hook", None)
-        if self._slot is None:
-            self._answer = ("no", "this torch has no hook for the answer of a guard lookup")
+        if GUARD_HOOK.find() is None or GUARD_HOOK.problem():
+            self._answer = ("no", GUARD_HOOK.problem() or f"this torch has no {GUARD_HOOK.short}")
             return self._answer
-        self._watch_collectives()
-        self._changed = time.monotonic()
+        self._slot = GUARD_HOOK.find()
+        self._collectives = Binding(COLLECTIVES, self._collectives_run, recorder)
+        self._bound = [Binding(SWITCH_COLLECTIVES, self._before_switch, recorder, after=self._after_switch), self._collectives]
+        for binding in self._bound:
+            binding.bind()
+        self._turns = Turns(time.monotonic())
         self._take_slot()
         return self._answer
 
     def poll(self, recorder: Recorder) -> Answer | None:
-        """Counts for a while, then lets torch run without the hook."""
+        """Counts for a while, then lets torch run without the hook. It costs little, but an interrupt that Python happens to raise at its
+        first instruction, which no handler covers, aborts the process: the less the hook is there, the less likely that is."""
+        deaf = next((binding.problem for binding in self._bound if binding.bound and binding.problem), "")
+        if deaf:
+            self._answer = ("no" if self._aside else "partly", f"guard collectives may take torch's hook unheard: {deaf}")
         if self._slot is None or self._aside:
             return self._answer
+        if self._answer == YES:
+            self._answer = self._seen()
         now = time.monotonic()
         if recorder.epoch != self._epoch:
-            self._epoch, self._changed = recorder.epoch, now
-        since = now - self._changed
-        if since < SETTLING_SECONDS or since % PERIOD_SECONDS < COUNTING_SECONDS:
+            self._epoch = recorder.epoch
+            self._turns.compiled(now)
+        if self._hook is not None:
+            # Reading a counter counts one more.
+            self._turns.looked_up(next(self._lookups), recorder.sampler.busy - self._busy)
+        if self._turns.counts(now):
             if self._hook is None:
                 self._take_slot()
         elif self._hook is not None:
@@ -67,25 +77,36 @@ class CompiledCalls(Source):
         return self._answer
 
     def uninstall(self) -> None:
-        if self._switch is not None:
-            compiler, ours, original = self._switch
-            if getattr(compiler, _COLLECTIVES, None) is ours:
-                setattr(compiler, _COLLECTIVES, original)
-            self._switch = None
+        for binding in self._bound:
+            binding.unbind()
+        self._bound = []
         self._leave_slot()
         self._slot = None
 
     def _take_slot(self) -> None:
-        assert self._slot is not None
-        previous = self._slot(None)
-        if previous is not None and previous is getattr(sys.modules[self.module], "guard_collectives_hook", None):
-            self._slot(previous)
-            self._step_aside()
+        try:
+            previous = self._set(None)
+            if self._collectives.leads_to(previous):
+                self._set(previous)
+                self._step_aside()
+                return
+            self._lookups, self._busy = itertools.count(), self._recorder.sampler.busy
+            hook = guard_hook(self._recorder, previous, self._lookups)
+            self._set(hook)
+        except Exception as error:  # noqa: BLE001 - torch's slot is another than we know: then it is left alone
+            self._slot = None
+            self._answer = ("no", f"{GUARD_HOOK.short} is called in an unknown way ({type(error).__name__}: {error})"[:200])
             return
-        self._aside, self._answer = False, ("yes", "")
-        self._previous, self._hook = previous, guard_hook(self._recorder, previous)
-        self._slot(self._hook)
+        self._aside, self._answer = False, self._seen()
+        self._previous, self._hook = previous, hook
         self._recorder.count_lookups(True)
+
+    def _seen(self) -> Answer:
+        return ("partly", SUSPENDED_BLOCKS) if self._recorder.suspended_blocks else YES
+
+    def _set(self, hook: Hook | None) -> Hook | None:
+        assert self._slot is not None
+        return self._slot(hook)
 
     def _step_aside(self) -> None:
         self._aside, self._answer = True, ("no", "guard collectives are on and own torch's hook")
@@ -94,32 +115,32 @@ class CompiledCalls(Source):
         if self._slot is None or self._hook is None:
             return
         self._recorder.count_lookups(False)
-        present = self._slot(self._previous)
+        present = self._set(self._previous)
         if present is not self._hook:
-            self._slot(present)  # someone took the slot after us: it stays theirs
+            self._set(present)  # someone took the slot after us: it stays theirs
         self._hook = self._previous = None
 
-    def _watch_collectives(self) -> None:
-        compiler = sys.modules.get("torch.compiler")
-        original = getattr(compiler, _COLLECTIVES, None)
-        if compiler is None or original is None:
-            return
+    def _before_switch(self, enabled: bool, *_: Any, **__: Any) -> None:
+        self._switching_on = bool(enabled)
+        self._leave_slot()
+        self._step_aside()
 
-        @functools.wraps(original)
-        def switch(enabled: bool) -> Any:
-            self._leave_slot()
+    def _collectives_run(self, *_: Any, **__: Any) -> None:
+        """They were switched on by a way that we do not hear, and hold the slot."""
+        if self._hook is not None:
+            self._recorder.count_lookups(False)
+            self._hook = self._previous = None
+        if not self._aside:
             self._step_aside()
-            result = original(enabled)
-            if not enabled and self._slot is not None:
-                self._take_slot()
-            return result
 
-        setattr(compiler, _COLLECTIVES, switch)
-        self._switch = (compiler, switch, original)
+    def _after_switch(self) -> None:
+        if not self._switching_on and self._slot is not None and self._hook is None:
+            self._take_slot()
 
 
-def guard_hook(recorder: Recorder, previous: Hook | None) -> Hook:
-    """The hook torch calls with each lookup's answer. Torch aborts the process on any exception that leaves it."""
+def guard_hook(recorder: Recorder, previous: Hook | None, lookups: Iterator[int]) -> Hook:
+    """The hook torch calls with each lookup's answer; `lookups` counts them in all threads.
+    Torch aborts the process on any exception that leaves it."""
 
     def hook(hit: bool) -> bool:
         if previous is not None:
@@ -129,6 +150,7 @@ def guard_hook(recorder: Recorder, previous: Hook | None) -> Hook:
                 call = recorder.current.call
             except AttributeError:
                 call = recorder.call()
+            next(lookups)
             if hit:
                 call.hits += 1
             else:

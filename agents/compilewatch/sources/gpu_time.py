@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import random
 import sys
 import threading
 import time
@@ -13,10 +12,11 @@ from typing import Any
 
 from compilewatch.lines import Line
 from compilewatch.recorder import Recorder
+from compilewatch.sampling import chance
 from compilewatch.sources import Answer, Source
 
-SHARE = 0.01
-"""What sampling may add to a region's own time."""
+SHARE = 0.001
+"""What sampling may add to a region's own time: of the hundredth that watching may cost, most goes into timing every call."""
 MAX_EVERY = 10_000
 MAX_PAIRS = 64
 RELAXED = 2
@@ -103,7 +103,7 @@ def _cuda_runtime() -> ctypes.CDLL:
 
 
 class EventProbe:
-    """The sampled calls of one line. It samples so rarely that its own cost stays below 1 % of the region's time on the host."""
+    """The sampled calls of one line. It samples so rarely that its own cost stays below `SHARE` of the region's time on the host."""
 
     def __init__(self, cuda: Any, line: Line) -> None:
         self.off = False
@@ -151,8 +151,10 @@ class EventProbe:
             return
         self._waiting.append((start, end))
         every = (cost + time.perf_counter() - now) / (SHARE * max(now - began, 1e-6))
+        # Of a region that is sampled already only its timed calls come here.
+        every /= self._line.sampling.ratio
         # With chance in it, so that sampling does not fall into step with the job.
-        self._countdown = int(min(MAX_EVERY, max(1.0, every)) * (0.5 + random.random())) + 1
+        self._countdown = int(min(MAX_EVERY, max(1.0, every)) * (0.5 + chance())) + 1
 
     def drop(self, pair: Pair) -> None:
         """The call raised: its pair is free again."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from compilewatch.frames import frames_skip
+import importlib
+
 from compilewatch.hooks import ImportHook
 from compilewatch.recorder import Recorder
-from compilewatch.sources import SOURCES, Source, load
+from compilewatch.sources import SOURCES, Listed, Source, load
 
 
 class InstalledSources:
@@ -16,35 +17,42 @@ class InstalledSources:
         self._hook = ImportHook()
         self._answers: dict[str, tuple[str, str]] = {}
         self._installed: list[Source] = []
+        self._unbound: list[Listed] = []
 
-    def install(self, entries: tuple[str, ...] = SOURCES) -> None:
+    def install(self, listed: tuple[Listed, ...] = SOURCES) -> None:
         """Installs each source now, or when the module that it binds is imported."""
+        self._unbound = []
+        for module in ("torch", "torch._dynamo"):
+            self._hook.when_imported(module, lambda: None)  # how long that takes is a stage of the cold start
         self._hook.when_imported("torch._dynamo.eval_frame", self._skip_frames)
-        for entry in entries:
-            try:
-                source = load(entry)
-            except Exception as error:  # noqa: BLE001 - one source less
-                self._answers[entry.split(":")[0]] = ("no", f"{type(error).__name__}: {error}"[:200])
-                self._recorder.internal_error(error)
-                continue
-            self._answers[source.name] = ("no", f"{source.module} is not imported")
-            if source.module:
-                self._hook.when_imported(source.module, lambda source=source: self._install(source))  # type: ignore[misc]
+        for one in listed:
+            _, name, module = one
+            self._answers[name] = ("no", f"{module} is not imported")
+            if module:
+                self._hook.when_imported(module, lambda one=one: self._install(one))  # type: ignore[misc]
             else:
-                self._install(source)
+                self._unbound.append(one)
 
-    def _install(self, source: Source) -> None:
+    def install_unbound(self) -> None:
+        """Installs what binds no module and only polls; the agent's thread does it, so that no start waits for it."""
+        while self._unbound:
+            self._install(self._unbound.pop(0))
+
+    def _install(self, listed: Listed) -> None:
+        source: Source | None = None
         try:
+            source = load(listed)
             self._answers[source.name] = source.install(self._recorder)
             self._installed.append(source)
         except Exception as error:  # noqa: BLE001 - this runs inside an import of the job
-            self._answers[source.name] = ("no", f"{type(error).__name__}: {error}"[:200])
+            self._answers[listed[1]] = ("no", f"{type(error).__name__}: {error}"[:200])
             self._recorder.internal_error(error)
-            self._take_back(source)
+            if source is not None:
+                self._take_back(source)
 
     def _skip_frames(self) -> None:
         try:
-            frames_skip()
+            importlib.import_module("compilewatch.frames").frames_skip()
         except Exception as error:  # noqa: BLE001 - this runs inside an import of the job
             self._recorder.internal_error(error)
 

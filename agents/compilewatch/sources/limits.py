@@ -10,9 +10,11 @@ from typing import Any
 from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
+from compilewatch.sources.bindings import Binding
 from compilewatch.sources.places import Place, compiling_locals
-from compilewatch.sources.records import Frame, frame_of
-from compilewatch.sources.texts import guard_reason, short_path
+from compilewatch.sources.records import Frame, frame_of, recompile_reason
+from compilewatch.sources.texts import short_path
+from compilewatch.sources.torch_names import RESET
 
 LOGGER = "torch._dynamo.convert_frame"
 _LIMIT_MESSAGE = "torch._dynamo hit config."
@@ -47,9 +49,14 @@ class Latches:
         recorder.latch(self._name(frame), cause, file=frame.file, line=frame.line, **data)
 
     def compiled_again(self, frame: Frame) -> None:
-        """A latched frame compiles from the start only after a reset, which released every frame."""
+        """A latched frame compiles from the start only after a reset that nobody heard."""
+        if frame in self._causes:
+            self.release()
+
+    def release(self) -> None:
+        """Torch was reset: no frame is latched any more."""
         recorder = self._recorder()
-        if recorder is not None and frame in self._causes:
+        if recorder is not None:
             self._causes.clear()
             self._names.clear()
             recorder.unlatch()
@@ -68,12 +75,25 @@ class Limits(Source):
 
     def __init__(self) -> None:
         self._handler: _Handler | None = None
+        self._reset: Binding | None = None
 
     def install(self, recorder: Recorder) -> Answer:
         logger = logging.getLogger(LOGGER)
         if self._handler is None:
             self._handler = _Handler(recorder)
             logger.addHandler(self._handler)
+            self._reset = Binding(RESET, _nothing, recorder, after=Latches.of(recorder).release)
+            self._reset.bind()
+        return self._answer(logger)
+
+    def poll(self, recorder: Recorder) -> Answer | None:
+        """Torch defines its reset after the module that installs us was imported."""
+        if self._reset is None:
+            return None
+        self._reset.bind()
+        return self._answer(logging.getLogger(LOGGER))
+
+    def _answer(self, logger: logging.Logger) -> Answer:
         if not logger.isEnabledFor(logging.WARNING):
             return "partly", "torch's warnings are switched off: a limit is seen in its compilation record, without its name"
         return "yes", ""
@@ -82,6 +102,9 @@ class Limits(Source):
         if self._handler is not None:
             logging.getLogger(LOGGER).removeHandler(self._handler)
             self._handler = None
+        if self._reset is not None:
+            self._reset.unbind()
+            self._reset = None
 
 
 class _Handler(logging.Handler):
@@ -106,5 +129,9 @@ class _Handler(logging.Handler):
         if not frame.name and match:
             line = int(match["line"])
             frame = Frame(match["name"], Place(short_path(match["file"]), line, match["name"]))
-        text = guard_reason(str(reason)) if reason else ""
+        text = recompile_reason(str(reason)) if reason else ""
         Latches.of(self._recorder).latch(frame, "limit", limit_name=str(limit_name), limit=int(limit), reason=text)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """What is latched is released when torch has done its part."""

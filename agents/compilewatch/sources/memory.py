@@ -1,18 +1,20 @@
-"""Memory: what torch's allocator holds on each GPU, and what this process and its children hold on the host."""
+"""Memory: what torch's allocator holds on each GPU and how often it ran out, and what this process and its compile workers hold."""
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
+import time
 from typing import Any
 
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
+from compilewatch.sources.cuda_graph_pools import GraphPools
+from compilewatch.sources.host_memory import rss, workers_rss
+from compilewatch.sources.slope import Slope
+from compilewatch.sources.torch_names import CUDA, CUDA_MEMORY, CUDA_STARTED
+from compilewatch.sources.utilisation import Utilisation
 from compilewatch.wire.report import Device
 
 CHILDREN_EVERY = 5
-MAX_CHILDREN = 256
 
 
 class Memory(Source):
@@ -23,98 +25,73 @@ class Memory(Source):
 
     def __init__(self) -> None:
         self._polls = 0
-        self._answer: Answer = ("no", "")
         self._utilisation = Utilisation()
+        self._slope = Slope()
+        self._shortages = Shortages()
+        self._pools = GraphPools()
+        self._blind = ""
 
     def install(self, recorder: Recorder) -> Answer:
-        self._answer = ("partly", "the host only: the job has not started CUDA") if _rss("self") is not None else ("no", "no /proc here")
-        return self._answer
+        return ("partly", "the host only: the job has not started CUDA") if rss("self") is not None else ("no", "no /proc here")
 
     def poll(self, recorder: Recorder) -> Answer | None:
         """Host and GPUs now; the children now and then, since finding them costs more."""
-        host = _rss("self")
+        host = rss("self")
         if host is not None:
             recorder.gauge("host_rss", host)
+            self._slope.add(time.monotonic(), host)
+            recorder.gauge("host_rss_slope", self._slope.per_hour)
             if self._polls % CHILDREN_EVERY == 0:
-                recorder.gauge("workers_rss", sum(_rss(pid) or 0 for pid in _descendants()))
+                recorder.gauge("workers_rss", workers_rss())
         self._polls += 1
-        devices = self._devices()
+        devices = self._devices(recorder)
         if not devices:
-            return None
+            blind = self._blind or CUDA_MEMORY.problem()
+            return ("partly", f"the host only, no {CUDA_MEMORY.costs}: {blind}") if blind else None
         recorder.gauge("devices", devices)
-        self._answer = ("yes", "" if self._utilisation.why is None else f"without utilisation: {self._utilisation.why}")
-        return self._answer
+        missing = {"utilisation": self._utilisation.why, "the pool of CUDA graphs": self._pools.why}
+        return "yes", "; ".join(f"without {what}: {why}" for what, why in missing.items() if why)
 
-    def _devices(self) -> list[Device]:
-        torch = sys.modules.get("torch")
-        cuda = getattr(torch, "cuda", None)
-        read = getattr(getattr(torch, "_C", None), "_cuda_memoryStats", None)
-        if read is None or cuda is None or not hasattr(cuda, "is_initialized") or not cuda.is_initialized():
+    def _devices(self, recorder: Recorder) -> list[Device]:
+        cuda = CUDA.find()
+        if cuda is None or CUDA_STARTED.answer(False) is not True:
             return []
         devices = []
         for index in range(cuda.device_count()):
-            stats = read(index)
+            stats = CUDA_MEMORY.answer(None, index)
+            if not isinstance(stats, dict):
+                self._blind = CUDA_MEMORY.problem() or f"{CUDA_MEMORY.short} is called in an unknown way"
+                return []
             allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+            self._shortages.tell(recorder, index, stats)
             if reserved["peak"]:
-                share = self._utilisation.of(cuda, index)
-                devices.append(Device(index, allocated["current"], allocated["peak"], reserved["current"], share))
+                share, pool = self._utilisation.of(cuda, index), self._pools.of(cuda, index)
+                devices.append(Device(index, allocated["current"], allocated["peak"], reserved["current"], share, pool))
         return devices
 
     def uninstall(self) -> None:
         """Nothing was bound."""
 
 
-class Utilisation:
-    """How busy a GPU is, where the optional package for it is installed."""
+class Shortages:
+    """How often the allocator ran out of memory, or had to give its cache back to go on: torch counts both for each device."""
 
     def __init__(self) -> None:
-        self.why: str | None = None
-        self._nvml: Any = None
-        self._handles: dict[int, Any] = {}
+        self._told: dict[tuple[int, str], int] = {}
 
-    def of(self, cuda: Any, index: int) -> float | None:
-        """A share between 0 and 1, or None; `why` then says why."""
-        if self.why is not None:
-            return None
-        try:
-            if self._nvml is None:
-                self._nvml = __import__("pynvml")
-                self._nvml.nvmlInit()
-            if index not in self._handles:
-                # By the device's own name: the job may see the GPUs in another order.
-                name = f"GPU-{cuda.get_device_properties(index).uuid}"
-                self._handles[index] = self._nvml.nvmlDeviceGetHandleByUUID(name)
-            return float(self._nvml.nvmlDeviceGetUtilizationRates(self._handles[index]).gpu) / 100
-        except Exception as error:  # noqa: BLE001 - the package has its own tree of errors; the capability table says which
-            self.why = f"{type(error).__name__}: {error}"[:150]
-            return None
+    def tell(self, recorder: Recorder, index: int, stats: dict[str, Any]) -> None:
+        """What is new since the last look."""
+        failed, retried = self._new(index, "num_ooms", stats), self._new(index, "num_alloc_retries", stats)
+        if failed:
+            recorder.fact("oom", {"text": f"out of memory on GPU {index}", "device": index, "count": failed})
+        if retried:
+            text = f"GPU {index} was full: the allocator gave its cache back and tried again"
+            recorder.finding("alloc_retry", text, "", retried)
 
-
-def _rss(pid: int | str) -> int | None:
-    """Resident bytes of a process; None if it is gone or cannot be seen."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _descendants() -> list[int]:
-    """Children of this process and theirs: compile workers sit below a process of their own."""
-    found: list[int] = []
-    waiting = [os.getpid()]
-    while waiting and len(found) < MAX_CHILDREN:
-        children = _children(waiting.pop())
-        found += children
-        waiting += children
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            children += map(int, (task / "children").read_text().split())
-    except (OSError, ValueError):
-        return children
-    return children
+    def _new(self, index: int, name: str, stats: dict[str, Any]) -> int:
+        now = stats.get(name)
+        if not isinstance(now, int):
+            return 0
+        before, self._told[index, name] = self._told.get((index, name), 0), now
+        # Smaller than before means that the job reset its statistics: what stands there now is new.
+        return now - before if now >= before else now

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from compilewatch.recorder import Recorder
+from compilewatch.sources.fields import number
+
 FORWARD, BACKWARD = "entire_frame_compile", "entire_backward_compile"
 ROOTS = (FORWARD, BACKWARD)
+HEADERS = "headers"
+"""Headers that the C++ compiler reads once and keeps: the first compilation of a process waits for them, no later one does."""
 
 _PHASES = {
     FORWARD: "dynamo",
@@ -21,6 +26,7 @@ _PHASES = {
     "async_compile.wait": "triton",
     "async_compile.precompile": "triton",
     "compile_file": "cpp",
+    HEADERS: HEADERS,
     "CachingAutotuner.benchmark_all_configs": "autotune",
     "benchmark_fused_nodes": "autotune",
 }
@@ -62,6 +68,8 @@ class PhaseClock:
         phase = phase_of(event)
         if phase is None:
             return
+        if self._open and self._open[-1][1] == HEADERS:
+            phase = HEADERS
         self._credit(at)
         self._open.append((event, phase))
 
@@ -87,6 +95,14 @@ class PhaseClock:
             phase = self._open[-1][1]
             self.seconds[phase] = self.seconds.get(phase, 0.0) + at - self._since
         self._since = at
+
+
+def clock_of(recorder: Recorder) -> PhaseClock:
+    """The calling thread's clock, one for all sources that time parts of a compilation."""
+    clock: PhaseClock | None = getattr(recorder.current, "clock", None)
+    if clock is None:
+        clock = recorder.current.clock = PhaseClock()
+    return clock
 
 
 def phases_at_run_time(record: Any) -> dict[str, float]:
@@ -120,7 +136,7 @@ def total_of_record(record: Any) -> float:
 
 def _seconds(record: Any, names: tuple[str, ...]) -> float | None:
     for name in names:
-        value = getattr(record, name, None)
-        if isinstance(value, (int, float)):
-            return value / 1e6 if name.endswith("_us") else float(value)
+        value = number(record, name)
+        if value is not None and value >= 0:
+            return value / 1e6 if name.endswith("_us") else value
     return None

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from compilewatch.sources.texts import short_path
 
 _COMPILING_FILE = "torch/_dynamo/convert_frame.py"
+COMPILING = ("code", "one_graph", "compiler_fn", "cache_size", "recompile_reason", "guarded_code", "graph_op_count")
+"""The variables of torch's `_compile` that are read."""
 _PACKAGE_FOLDERS = ("/site-packages/", "/dist-packages/")
 _OWN_FOLDER = Path(__file__).resolve().parent.parent.as_posix() + "/"
 _STANDARD_LIBRARY = Path(os.__file__).parent.as_posix() + "/"
@@ -47,11 +49,16 @@ def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
 
 
 def compiling_locals() -> Mapping[str, Any]:
-    """The locals of torch's `_compile` on this thread (`code`, `one_graph`, ...), seen from a hook that it calls; empty outside one."""
+    """What torch's `_compile` on this thread knows of its compilation, seen from a hook that it calls; empty outside one. Its other
+    variables hold tensors of the job and are left alone; of the code that it made only whether there is some is kept."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "_compile" and frame.f_code.co_filename.replace("\\", "/").endswith(_COMPILING_FILE):
-            return frame.f_locals
+            known = frame.f_locals
+            found = {name: known[name] for name in COMPILING if name in known}
+            if "guarded_code" in found:
+                found["guarded_code"] = found["guarded_code"] is not None
+            return found
         frame = frame.f_back
     return {}
 

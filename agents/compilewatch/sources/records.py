@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from compilewatch.sources.phases import phases_at_run_time, phases_of_record, total_of_record
+from compilewatch.sources.fields import line_number, number, text, truth
+from compilewatch.sources.phases import HEADERS, phases_at_run_time, phases_of_record, total_of_record
 from compilewatch.sources.places import Place, calling_place, is_installed
 from compilewatch.sources.texts import break_reason, error_reason, guard_group, guard_reason, short_path
 
 _SOFT_FAILURES = ("Unsupported", "UserError", "SkipFrame")
-_RACE = "runtime guards failed even though they passed"
+_RACES = "runtime guards failed even though they passed"
+RACE = "race: several threads compiled the cold function at once"
+MIN_HEADER_SECONDS = 0.001
 
 
 class Frame(NamedTuple):
@@ -38,83 +41,99 @@ NOWHERE = Frame("", None)
 def frame_of(record: Any, compiling: Mapping[str, Any]) -> Frame:
     """The record's frame; a record of a compilation refused at the limit names none, but torch still has its code at hand."""
     code = compiling.get("code")
-    name = str(getattr(record, "co_name", None) or getattr(code, "co_name", ""))
+    name = text(record, "co_name") or text(code, "co_name")
     if not name:
         return NOWHERE
-    filename = str(getattr(record, "co_filename", None) or getattr(code, "co_filename", ""))
-    line = int(getattr(record, "co_firstlineno", None) or getattr(code, "co_firstlineno", None) or 0)
+    filename = text(record, "co_filename") or text(code, "co_filename")
+    line = line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno")
     own = Place(short_path(filename), line, name)
-    return Frame(name, (calling_place() or own) if is_installed(filename) else own)
+    if not is_installed(filename):
+        return Frame(name, own)
+    # A record out of a trace brings its caller: this thread's frames have nothing to do with it.
+    return Frame(name, record.caller or own if hasattr(record, "caller") else calling_place() or own)
+
+
+def compile_id_of(record: Any) -> str:
+    """Torch's name for the compilation, one per process; empty where it has none."""
+    return str(getattr(record, "compile_id", None) or "")
 
 
 def is_limit(record: Any) -> bool:
     """Torch refused to compile the frame once more; from now on its unseen inputs run eager without a word."""
-    text = (getattr(record, "fail_reason", None) or "").lower()
-    return getattr(record, "fail_type", None) == "Unsupported" and "limit" in text and ("exceed" in text or "reached" in text)
+    reason = text(record, "fail_reason").lower()
+    return text(record, "fail_type") == "Unsupported" and "limit" in reason and ("exceed" in reason or "reached" in reason)
+
+
+def is_raced(record: Any) -> bool:
+    """Another thread compiled the same cold function meanwhile: nothing about the inputs was new."""
+    return _RACES in text(record, "recompile_reason")
+
+
+def recompile_reason(said: str) -> str:
+    """Why a frame is compiled again, in torch's words, or in ours where torch takes a race for a fault of its own."""
+    return RACE if _RACES in said else guard_reason(said)
 
 
 def kind_of(record: Any, compiling: Mapping[str, Any]) -> str:
-    if getattr(record, "is_runtime", False):
+    if truth(record, "is_runtime"):
         return "autotune"
-    if getattr(record, "is_forward", None) is False or _is_lazy_backward(record):
+    if truth(record, "is_forward") is False or _is_lazy_backward(record):
         return "backward"
-    if getattr(record, "has_guarded_code", None) and not getattr(record, "graph_op_count", None):
+    if truth(record, "has_guarded_code") and not number(record, "graph_op_count"):
         return "empty"
     return "recompile" if _is_recompile(record, compiling) else "first"
 
 
 def outcome_of(record: Any, compiling: Mapping[str, Any]) -> str:
-    failure = getattr(record, "fail_type", None)
-    if failure is None:
+    failure = text(record, "fail_type")
+    if not failure:
         # Without a failure, only a forward frame can end without code: torch looked at it and chose to leave it eager.
-        return "skipped" if getattr(record, "has_guarded_code", None) is False else "ok"
+        return "skipped" if truth(record, "has_guarded_code") is False else "ok"
     if failure in _SOFT_FAILURES:
-        return "raised" if compiling.get("one_graph") else "skipped"
-    return "suppressed" if getattr(record, "config_suppress_errors", False) else "raised"
+        return "raised" if compiling.get("one_graph") is True else "skipped"
+    return "suppressed" if truth(record, "config_suppress_errors") else "raised"
 
 
-def reason_of(record: Any, outcome: str) -> str:
-    """Why it compiled again, or, for one that failed, why it failed."""
-    failure = getattr(record, "fail_reason", None)
-    if failure and outcome != "ok" and not is_limit(record):
-        return failure_of(record)
-    recompiled = getattr(record, "recompile_reason", None)
-    return guard_reason(recompiled) if recompiled else ""
+def reason_of(record: Any, outcome: str) -> tuple[str, str]:
+    """Which kind of reason, one of REASON_KINDS, and the reason: why it compiled again, or, for one that failed, why it failed."""
+    recompiled = recompile_reason(text(record, "recompile_reason"))
+    if is_limit(record):
+        return "limit", recompiled
+    if outcome != "ok" and text(record, "fail_reason"):
+        return "failure", failure_of(record)
+    if is_raced(record):
+        return "race", recompiled
+    return ("guard" if recompiled else ""), recompiled
 
 
 def guard_of(record: Any) -> str:
     """The guard whose failure made torch compile again."""
-    reason = getattr(record, "recompile_reason", None)
-    if not reason:
-        return ""
-    if _RACE in reason:
-        return "race: several threads compiled the cold function at once"
-    return guard_group(reason)
+    return RACE if is_raced(record) else guard_group(text(record, "recompile_reason"))
 
 
 def saved_of(record: Any) -> float | None:
     """Seconds torch believes its cache saved, which it keeps under another name; an estimate."""
-    saved = getattr(record, "distributed_ephemeral_timeout_us", None)
-    return saved / 1e6 if saved else None
+    saved = number(record, "distributed_ephemeral_timeout_us")
+    return saved / 1e6 if saved and saved > 0 else None
 
 
 def failure_of(record: Any) -> str:
-    text = str(getattr(record, "fail_reason", "") or "")
-    if getattr(record, "fail_type", None) in _SOFT_FAILURES:
-        return break_reason(text)
-    return error_reason(f"{getattr(record, 'fail_type', '')}: {text}")
+    kind, reason = text(record, "fail_type"), text(record, "fail_reason")
+    return break_reason(reason) if kind in _SOFT_FAILURES else error_reason(f"{kind}: {reason}")
 
 
 def failure_place(record: Any, frame: Frame) -> str:
-    filename = getattr(record, "fail_user_frame_filename", None)
+    filename = text(record, "fail_user_frame_filename")
     if filename and not is_installed(filename):
-        return str(Place(short_path(filename), getattr(record, "fail_user_frame_lineno", None) or 0, frame.name))
+        return str(Place(short_path(filename), line_number(record, "fail_user_frame_lineno"), frame.name))
     return frame.where
 
 
 def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:
     """The total and the exclusive phases; the sum of the phases never passes the total."""
     exclusive = phases or phases_at_run_time(record) or phases_of_record(record)
+    if exclusive.get(HEADERS, 1.0) < MIN_HEADER_SECONDS:
+        del exclusive[HEADERS]  # they were there already
     if getattr(record, "triton_version", None) == "" and "triton" in exclusive:
         # Without triton, what torch waits for under that name is the C++ compiler.
         exclusive["cpp"] = exclusive.get("cpp", 0.0) + exclusive.pop("triton")
@@ -123,11 +142,13 @@ def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:
 
 
 def _is_lazy_backward(record: Any) -> bool:
-    return bool(getattr(record, "backward_cumulative_compile_time_us", None)) and not getattr(record, "co_name", None)
+    return bool(number(record, "backward_cumulative_compile_time_us")) and not text(record, "co_name")
 
 
 def _is_recompile(record: Any, compiling: Mapping[str, Any]) -> bool:
     if hasattr(record, "recompile_reason"):
         return record.recompile_reason is not None
-    cache_size = compiling.get("cache_size")
-    return bool(getattr(cache_size, "num_cache_entries", 0))
+    sizes = compiling.get("cache_size")
+    # Entries of other objects of one class are no sign of a recompile: each module of a list compiles once.
+    same = number(sizes, "num_cache_entries_with_same_id_matched_objs")
+    return bool(number(sizes, "num_cache_entries") if same is None else same)

@@ -11,10 +11,18 @@ from pathlib import Path
 from compilewatch.wire.report import MAX_REASON, MAX_TEXT
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
-_LONG_NUMBER = re.compile(r"(?<![\w.])\d{4,}(?![\w])")
+_LONG_NUMBER = re.compile(r"(?<![\w.])(?:\d+\.\d{4,}(?:e[+-]?\d+)?|\d{4,})(?![\w])")
 _PATH = re.compile(r"(?<![\w.:])/(?:[^\s'\"<>:,()\[\]]+/)+[^\s'\"<>:,()\[\]]*")
 _COMPILE_ID = re.compile(r"^\[?(?:!?\d+/)?\d+/\d+(?:_\d+)?\]?:\s*")
 _EXPECTED = re.compile(r"expected (\S+?), (actual|got) ([^\s,]+)")
+_QUOTED = r"""'[^']*'|"[^"]*\""""
+_LITERAL = rf"-?\d[\w.+-]*|#|{_QUOTED}"
+_COMPARED = re.compile(rf"([=!<>]=|[<>]) (?:{_LITERAL})(?![\w'\"])")
+_TOLD = re.compile(rf"([=!]=) (?:{_QUOTED})")
+_COMPARING = re.compile(rf"^(?:{_LITERAL}) ([=!<>]=|[<>]) ")
+_RELATION = re.compile(r"\b(Eq|Ne|Lt|Le|Gt|Ge)\((.*), -?\d+\)")
+_BACKENDS = ". Cached backend:"
+_BREAK_PAGE = re.compile(r"/gb/gb(\d+)\.html")
 _SPACES = re.compile(r"\s+")
 _PACKAGE_FOLDERS = ("site-packages/", "dist-packages/")
 
@@ -44,22 +52,27 @@ def normal(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def guard_reason(reason: str) -> str:
-    """Why a guard failed: torch appends the user's source line after `#`, which must stay in the process."""
+    """Why a guard failed. The user's source line, which torch appends after `#`, and a text that an argument was stay in the process."""
     first = reason.strip().split("\n", 1)[0]
-    return normal(_COMPILE_ID.sub("", first.split("  #", 1)[0]), MAX_REASON)
+    return _TOLD.sub(r"\1 *", normal(_COMPILE_ID.sub("", first.split("  #", 1)[0]), MAX_REASON))
 
 
 def guard_group(reason: str) -> str:
-    """The guard that failed, whatever value it met: the text that groups recompiles."""
-    return _EXPECTED.sub(r"expected *, \2 *", guard_reason(reason))[:MAX_TEXT]
+    """The guard that failed, whatever value it met: the text that groups recompiles, and that quotes no argument of the job's."""
+    text = guard_reason(reason).partition(_BACKENDS)[0]
+    text = _EXPECTED.sub(r"expected *, \2 *", text)
+    text = _COMPARED.sub(r"\1 *", _COMPARING.sub(r"* \1 ", text))
+    return _RELATION.sub(r"\1(\2, *)", text)[:MAX_TEXT]
 
 
 def break_reason(reason: str) -> str:
-    """What broke the graph: torch's first line and its explanation, without hints and developer context."""
+    """What broke the graph: torch's id for it where it has one, its first line and its explanation, without hints and developer context."""
     lines = [line.strip() for line in reason.strip().splitlines()]
     first = lines[0] if lines else ""
     explanations = [line for line in lines[1:] if line.startswith("Explanation:")]
-    return normal(f"{first}. {explanations[0]}" if explanations else first)
+    page = _BREAK_PAGE.search(reason)
+    known = f"GB{page[1]} {first}" if page else first
+    return normal(f"{known}. {explanations[0]}" if explanations else known)
 
 
 def error_reason(reason: str) -> str:

@@ -1,0 +1,73 @@
+"""Whether the choice of a matrix multiplication's kernel was in inductor's autotune cache, or had to be measured anew."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from compilewatch.guard import Guard
+from compilewatch.recorder import Recorder
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.caches import CacheLookups, Lookup
+from compilewatch.sources.torch_names import GEMM_CHOICES
+
+_BENCHMARK = 3
+"""Where `lookup(choices, op, inputs, benchmark)` has the function that measures."""
+
+
+class AutotuneCache(Source):
+    """Wraps the lookup of `PersistentCache`: it measures exactly when the cache has no answer."""
+
+    name = "autotune_cache"
+    module = "torch._inductor.codecache"
+
+    def __init__(self) -> None:
+        self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        problem = GEMM_CHOICES.problem()
+        if problem:
+            return "no", f"no choices of matrix multiplications: {problem}"
+        if self._bound is None:
+            self._bind(recorder)
+        return "yes", ""
+
+    def uninstall(self) -> None:
+        bound, self._bound = self._bound, None
+        if bound is not None and GEMM_CHOICES.find() is bound[0]:
+            GEMM_CHOICES.put(bound[1])
+
+    def _bind(self, recorder: Recorder) -> None:
+        previous, lookups, guard = GEMM_CHOICES.find(), CacheLookups.of(recorder), Guard(recorder)
+
+        @functools.wraps(previous)
+        def ours(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            measured: list[bool] = []
+            if self._bound is not None:
+                with guard:
+                    args, kwargs = _noting(measured, args, kwargs)
+            timings = previous(owner, *args, **kwargs)
+            if self._bound is not None and (measured or timings):
+                with guard:
+                    lookups.add(Lookup("autotune", "miss" if measured else "hit"))
+            return timings
+
+        self._bound = (ours, previous)
+        GEMM_CHOICES.put(ours)
+
+
+def _noting(measured: list[bool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with a function that measures as before and leaves a note that it did."""
+    benchmark = kwargs["benchmark"] if "benchmark" in kwargs else args[_BENCHMARK]
+    if benchmark is None:
+        return args, kwargs
+
+    @functools.wraps(benchmark)
+    def noted(*choices: Any, **options: Any) -> Any:
+        measured.append(True)
+        return benchmark(*choices, **options)
+
+    if "benchmark" in kwargs:
+        return args, {**kwargs, "benchmark": noted}
+    return (*args[:_BENCHMARK], noted, *args[_BENCHMARK + 1 :]), kwargs

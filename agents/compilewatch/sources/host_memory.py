@@ -1,0 +1,56 @@
+"""Resident memory on the host: of this process, and of the compile workers that torch started for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+MAX_CHILDREN = 256
+_WORKER = b"_inductor/compile_worker"
+_WORKER_MODULE = b"torch._inductor.compile_worker"
+
+
+def rss(pid: int | str) -> int | None:
+    """Resident bytes of a process; None if it is gone or cannot be seen."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def workers_rss() -> int | None:
+    """Bytes of all compile workers below this process, None where children cannot be listed. The workers of a data loader and other
+    children are not among them."""
+    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+        return None
+    return sum(rss(pid) or 0 for pid in _descendants() if _is_worker(pid))
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return _WORKER in command or _WORKER_MODULE in command
+
+
+def _descendants() -> list[int]:
+    """Children of this process and theirs: compile workers sit below a process of their own."""
+    found: list[int] = []
+    waiting = [os.getpid()]
+    while waiting and len(found) < MAX_CHILDREN:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    except (OSError, ValueError):
+        return children
+    return children
