@@ -14,11 +14,18 @@ from compilewatch import hotpath
 from compilewatch.config import Config, load
 from compilewatch.errors import ConfigError, say
 from compilewatch.guard import Guard
+from compilewatch.interpreters import in_main_interpreter
+from compilewatch.lines import named
 from compilewatch.recorder import RECORDER, Recorder
 from compilewatch.sources.installed import InstalledSources
+from compilewatch.wire.text import clip_data
 from compilewatch.worker import Worker
 
 EXIT_SECONDS = 1.0
+SUBINTERPRETER = (
+    "off: this is a subinterpreter, which cannot end while a thread of ours sends; "
+    "start the agent in the main one (mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
+)
 
 
 class Client:
@@ -67,12 +74,18 @@ class Client:
         if self._hooked:
             return
         self._hooked = True
-        atexit.register(self.stop)
+        atexit.register(shutdown)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
+            os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+
+    def _before_fork(self) -> None:
+        if self.worker is not None:
+            self.worker.settle()
 
     def _after_fork(self) -> None:
         """Assignments only: locks that another thread held at the fork stay held for ever in the child."""
+        if self.worker is not None:
+            self.worker.abandon()
         self.worker = None
         self._beginning = threading.Lock()
         self.recorder.after_fork()
@@ -89,15 +102,18 @@ CLIENT = Client(RECORDER)
 
 
 def init(model: str | None = None, version: str | None = None, **settings: Any) -> bool:
-    """Starts the agent and answers whether it is on. Settings that are not given come from COMPILEWATCH_* variables; a missing or
-    wrong one is said in one line on stderr, and the agent stays off. Never raises."""
+    """Starts the agent and answers whether it is on with these settings. Settings that are not given come from COMPILEWATCH_* variables;
+    a missing or wrong one is said in one line on stderr, and the agent stays as it was: off, or on with the settings it was started
+    with. Never raises."""
     try:
+        if not in_main_interpreter():
+            raise ConfigError(SUBINTERPRETER)
         config = load({"model": model, "version": version, **settings})
         RECORDER.off_for_good = False
         CLIENT.start(config)
     except ConfigError as error:
-        RECORDER.off_for_good = True
-        say(str(error))
+        RECORDER.off_for_good = RECORDER.lines is None
+        say(str(error) if RECORDER.lines is None else f"{str(error).removeprefix('off: ')}; the agent goes on with the settings it has")
         return False
     except Exception as error:  # noqa: BLE001 - the job starts in any case
         RECORDER.stop()
@@ -114,9 +130,12 @@ def shutdown() -> None:
 
 def ready() -> None:
     """Says that warm-up is over: a compilation inside a watched call stalls a request from now on."""
-    if not hotpath.tracing() and RECORDER.lines is not None and RECORDER.ready_at is None:
-        RECORDER.ready_at = time.time()
-        RECORDER.fact("ready")
+    if hotpath.tracing():
+        return
+    with Guard():
+        if RECORDER.lines is not None and RECORDER.ready_at is None:
+            RECORDER.ready_at = time.time()
+            RECORDER.fact("ready")
 
 
 def mark(name: str, /, **data: Any) -> None:
@@ -125,4 +144,4 @@ def mark(name: str, /, **data: Any) -> None:
         return
     with Guard():
         if RECORDER.lines is not None:
-            RECORDER.fact("mark", {**data, "name": str(name)})
+            RECORDER.fact("mark", {**clip_data(data), "name": named(name)})

@@ -6,12 +6,14 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from compilewatch.errors import ConfigError
 from compilewatch.wire.report import MAX_TEXT
 
 KINDS = ("serving", "training")
+REDACTIONS = ("", "strict")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MIN_INTERVAL, MAX_INTERVAL = 0.05, 300.0
 
@@ -33,6 +35,12 @@ class Config:
     """Seconds of a window. Shorten it for tests and demonstrations only: each window costs a request."""
     allow_http: bool = False
     """Lets the key travel over plain http to another machine, on a network that is trusted."""
+    redact: str = ""
+    """`strict`: of every text that the job or its code has a part in, only a fingerprint is sent."""
+    proxy: str = ""
+    """http://[user:password@]host:port of the proxy that requests go through; proxies of the environment are not used."""
+    spool: str = ""
+    """The folder in which closed windows are kept until they are acknowledged, or `off`; empty: one in the user's cache folder."""
     simulated: bool = False
     """Marks everything from this process as simulated."""
 
@@ -98,15 +106,19 @@ def _checked(config: Config) -> Config:
         raise ConfigError("off: no model name; pass init(model=...) or set COMPILEWATCH_MODEL")
     if config.kind not in KINDS:
         raise ConfigError(f"off: kind must be {' or '.join(KINDS)}, got {config.kind!r:.50}")
+    if config.redact not in REDACTIONS:
+        raise ConfigError(f"off: redact must be strict or empty, got {config.redact!r:.50}")
+    if config.spool not in ("", "off") and not Path(config.spool).is_absolute():
+        raise ConfigError(f"off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got {config.spool!r:.50}")
     if config.file is None:
-        endpoint_check(config.endpoint, config.api_key, config.allow_http)
+        endpoint_check(config.endpoint, config.api_key, config.allow_http, config.proxy)
     elif not config.file:
         raise ConfigError("off: the endpoint file: needs a path, as in file:/tmp/reports.jsonl")
     return config
 
 
-def endpoint_check(endpoint: str, api_key: str, allow_http: bool) -> None:
-    """Raises a ConfigError unless reports may be sent there with this key."""
+def endpoint_check(endpoint: str, api_key: str, allow_http: bool, proxy: str = "") -> None:
+    """Raises a ConfigError unless reports may be sent there with this key, and through this proxy."""
     try:
         parts = urlsplit(endpoint)
         host, _port = parts.hostname, parts.port
@@ -120,5 +132,19 @@ def endpoint_check(endpoint: str, api_key: str, allow_http: bool) -> None:
         raise ConfigError("off: no key; pass init(api_key=...) or set COMPILEWATCH_API_KEY")
     if not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ConfigError("off: the key holds characters that no key has; copy it again from the Setup page")
-    if parts.scheme == "http" and host not in LOOPBACK and not allow_http:
+    if parts.scheme == "http" and (host not in LOOPBACK or proxy) and not allow_http:
         raise ConfigError("off: the key would travel over plain http; use https, or set COMPILEWATCH_ALLOW_HTTP=1 on a trusted network")
+    if proxy:
+        _proxy_check(proxy)
+
+
+def _proxy_check(proxy: str) -> None:
+    # The text is not repeated: it may hold a password.
+    wrong = ConfigError("off: COMPILEWATCH_PROXY must be http://[user:password@]host:port")
+    try:
+        parts = urlsplit(proxy)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise wrong from None
+    if parts.scheme != "http" or not host or not port or parts.path.strip("/") or parts.query or parts.fragment:
+        raise wrong

@@ -7,9 +7,11 @@ import http.client
 import importlib
 import json
 import platform
+import ssl
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from compilewatch import __version__
@@ -17,13 +19,25 @@ from compilewatch.config import Config, load
 from compilewatch.errors import ConfigError
 from compilewatch.identity import identity_build, identity_refresh
 from compilewatch.recorder import Recorder
+from compilewatch.redaction import identity_redact
 from compilewatch.sender import request_body
 from compilewatch.sources.installed import InstalledSources
+from compilewatch.spool import spool_capability
 from compilewatch.transport import HttpTransport
 from compilewatch.wire.codec import encode
 
 LOADED = ("torch", "torch._dynamo", "torch._inductor.graph", "torch._inductor.cudagraph_utils")
 """What a job that compiles has imported; `doctor` imports it to see what the sources can bind."""
+
+ADVICE = {
+    "bad_key": "make a new key on the dashboard's Setup page and set COMPILEWATCH_API_KEY",
+    "wrong_scope": "use a key for reports (cw_ing_...), from the dashboard's Setup page",
+    "plain_http": "use https; to allow plain http on a trusted network, set it on the dashboard too",
+    "wrong_version": "update the agent or the dashboard: they speak different versions of the protocol",
+    "too_many": "wait: the project sends more than its rate allows",
+    "busy": "wait: the dashboard cannot store reports right now",
+}
+"""What to do about a refusal, by its code."""
 
 IN_CODE = "(named by init)"
 """The model when no variable names it: most jobs do so in their code."""
@@ -31,15 +45,17 @@ IN_CODE = "(named by init)"
 
 @dataclass
 class Findings:
-    """What `doctor` found out."""
+    """What `doctor` found out; agents/README.md explains the fields of `--json`."""
 
+    schema: int = 1
+    healthy: bool = False
+    advice: str = ""
     agent: str = __version__
     python: str = field(default_factory=platform.python_version)
     torch: str = ""
     settings: str = ""
     endpoint: str = ""
     dashboard: str = ""
-    healthy: bool = False
     capabilities: dict[str, tuple[str, str]] = field(default_factory=dict)
     identity: dict[str, Any] = field(default_factory=dict)
 
@@ -60,14 +76,18 @@ def examine(endpoint: str | None, key: str | None) -> Findings:
         config = load({"endpoint": endpoint, "api_key": key}, model=IN_CODE)
     except ConfigError as error:
         findings.settings = str(error).removeprefix("off: ")
+        findings.advice = "put this setting right; `compilewatch --help` lists them"
         return findings
     findings.settings, findings.endpoint = "ok", config.endpoint
+    findings.capabilities["spool"] = spool_capability(config)
     identity = identity_build(config)
-    identity_refresh(identity)
     identity.capabilities = findings.capabilities
+    identity_refresh(identity)
+    if config.redact:
+        identity_redact(identity)
     findings.identity = encode(identity)
-    findings.dashboard = _dashboard(config, request_body(identity, [], time.time()))
-    findings.healthy = findings.dashboard.startswith("ok")
+    findings.dashboard, findings.advice = _dashboard(config, request_body(identity, [], time.time()))
+    findings.healthy = not findings.advice
     return findings
 
 
@@ -78,20 +98,37 @@ def _capabilities() -> dict[str, tuple[str, str]]:
     for module in LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
+    sources.install_unbound()
     sources.poll()
     found = sources.capabilities()
     sources.uninstall()
     return found
 
 
-def _dashboard(config: Config, body: bytes) -> str:
+def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
+    """How the dashboard answers, and what to do about it if that is not well."""
     if config.file is not None:
-        return f"ok: reports are recorded to {config.file}"
+        folder = Path(config.file).absolute().parent
+        if not folder.is_dir():
+            return f"there is no folder {folder}", "make the folder that reports are to be recorded in"
+        return f"ok: reports are recorded to {config.file}", ""
     try:
-        answer = HttpTransport(config.endpoint, config.api_key).send(body)
+        answer = HttpTransport(config.endpoint, config.api_key, config.proxy).send(body)
     except (OSError, http.client.HTTPException) as error:
-        return f"cannot be reached: {type(error).__name__}: {error}"
-    return "ok: reachable, and it takes the key" if answer.ack is not None else answer.problem
+        return f"cannot be reached: {type(error).__name__}: {error}", _unreachable(error)
+    if answer.ack is not None:
+        return "ok: reachable, and it takes the key", ""
+    if not answer.code:
+        return answer.problem, "another program answers at this address: check host, port, path, and proxies on the way"
+    return answer.problem, ADVICE.get(answer.code, "the answer says what is wrong")
+
+
+def _unreachable(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "name the certificates of your organisation: SSL_CERT_FILE=/path/to/ca.pem"
+    if isinstance(error, ssl.SSLError):
+        return "check whether the dashboard speaks https on this port"
+    return "check the address, and whether this host may connect there"
 
 
 def _text(findings: Findings) -> str:
@@ -101,6 +138,8 @@ def _text(findings: Findings) -> str:
     ]
     if findings.endpoint:
         lines += [f"endpoint   {findings.endpoint}", f"dashboard  {findings.dashboard}"]
+    if findings.advice:
+        lines += [f"to do      {findings.advice}"]
     lines += ["", "What can be seen here:"]
     width = max(map(len, findings.capabilities), default=0)
     lines += [f"  {name:{width}}  {answer:6}  {why}".rstrip() for name, (answer, why) in findings.capabilities.items()]

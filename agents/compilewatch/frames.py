@@ -6,20 +6,25 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-from compilewatch import hotpath, lines, recorder, suspended, watching
+from compilewatch import compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, watching, wrapping
+from compilewatch.sources.torch_names import SKIP_CODE
 
-OURS = (hotpath, lines, recorder, suspended, watching)
+OURS = (compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, watching, wrapping)
 """The modules whose functions run inside a call of the job."""
 
 
 def frames_skip() -> None:
     """Tells torch, if it is loaded and can be told; `torch.compile(watch(f))` then compiles f, and its calls are timed."""
-    skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
-    if skip is not None:
+    if not SKIP_CODE.problem():
+        skip = SKIP_CODE.find(_nothing)
         for module in OURS:
             for code in _codes_of(module):
                 skip(code)
     hotpath.tracing = getattr(sys.modules.get("torch.compiler"), "is_compiling", hotpath.tracing)
+
+
+def _nothing(code: CodeType) -> None:
+    """Torch is not there."""
 
 
 def _codes_of(module: ModuleType) -> Iterator[CodeType]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+IMPORTED: dict[str, tuple[float, float]] = {}
+"""When the import of a module that somebody waited for began and ended, in Unix seconds."""
 
-class ImportHook(MetaPathFinder):
-    """Sits first on `sys.meta_path`; asks the finders behind it, and wraps the loader of a module somebody waits for."""
+
+class ImportHook:
+    """Sits first on `sys.meta_path`; asks the finders behind it, and wraps the loader of a module somebody waits for. It and its loader
+    derive from nothing: `importlib.abc` would cost as much to load as half the agent."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[], None]]] = {}
@@ -35,14 +39,17 @@ class ImportHook(MetaPathFinder):
         """None for every module that nobody waits for: then the import goes on as ever."""
         if name not in self._waiting:
             return None
-        for finder in list(sys.meta_path):
+        finders = list(sys.meta_path)
+        # Only those behind it: two hooks that wait for one module would ask each other for ever.
+        for finder in finders[finders.index(self) + 1 :] if self in finders else []:
             find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
+            if find is None:
                 continue
             spec: ModuleSpec | None = find(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, self, name)
+                    ours: Any = _Loader(spec.loader, self, name)
+                    spec.loader = ours
                 return spec
         return None
 
@@ -58,7 +65,7 @@ def fully_imported(name: str) -> bool:
     return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-class _Loader(Loader):
+class _Loader:
     """The real loader, followed by a call; everything else about the module is the real loader's."""
 
     def __init__(self, loader: Any, hook: ImportHook, name: str) -> None:
@@ -79,5 +86,7 @@ class _Loader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
+        began = time.time()
         self._loader.exec_module(module)
+        IMPORTED.setdefault(self._name, (began, time.time()))
         self._hook.imported(self._name)

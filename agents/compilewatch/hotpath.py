@@ -2,220 +2,201 @@
 
 from __future__ import annotations
 
-import math
+import inspect
+import operator
 import time
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.lines import Line, Spec
+from compilewatch.lines import NOWHERE, Call, Line
 from compilewatch.recorder import NESTED, RECORDER
+from compilewatch.sampling import Sampling
 
 tracing: Callable[[], bool] = bool
 """Whether torch is tracing the caller, which must then find nothing of ours to trace; torch's own answer once it is imported."""
-MAX_ITEMS = 1e12
-LONG = 1 << 16
-"""Appended calls at which a line is binned by its caller, should the agent's thread not come by; one call in about a thousand looks."""
+sizes: dict[type, Any] = {}
+"""By type of argument: how to count the elements of a tensor, or None for what is no tensor."""
+MAX_SIZES = 1000
+bits = int.bit_length
+"""Fails for a symbolic count, which the method would turn into a constant of the graph that torch is tracing."""
+MOST_ELEMENTS = (1 << 63) - 1
 
 
-class Sizes(dict[type, Any]):
-    """By type of argument: how to count the elements of a tensor, or None for what is no tensor."""
+def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
+    """A plain callable without options."""
+    recorder, current, clock, nested = RECORDER, RECORDER.current, time.perf_counter, base + NESTED
+    count = next
+    alone, inside = recorder.specs.all[base >> 8].samplings
 
-    def __missing__(self, kind: type) -> Any:
-        if len(self) > 1000:
-            self.clear()
-        size = getattr(kind, "numel", None)
-        if size is None and kind.__module__ == "numpy" and kind.__name__ == "ndarray":
-            size = kind.size.__get__  # type: ignore[attr-defined]
-        self[kind] = size if callable(size) else None
-        return self[kind]
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        try:
+            call = current.call
+        except AttributeError:  # the first call of this thread
+            call = fresh_call()
+        outer = call.line
+        sampling = alone if outer is None else inside
+        skip = sampling.skip
+        if skip:  # before anything else is asked: each look at memory counts where the job has driven ours out of the caches
+            sampling.skip = skip - 1
+            stretch = recorder.stretch
+            try:
+                call.line = sampling.line
+                result = fn(*args, **kwargs)
+                call.line = outer
+            except BaseException:
+                call.line = outer
+                failed(prepared(base if outer is None else nested, args, kwargs), None, None)
+                raise
+            if stretch is recorder.stretch:
+                count(sampling.counter)
+            else:
+                disturbed(sampling, stretch, base if outer is None else nested, args, kwargs)
+            return result
+        lines = recorder.lines
+        if lines is None:
+            return fn(*args, **kwargs)
+        key = base if outer is None else nested
+        if skip is not None:
+            sampling.draw()
+        try:
+            if args:
+                for arg in args:
+                    size = sizes[type(arg)]
+                    if size is not None:
+                        key += bits(size(arg))
+                        break
+                else:
+                    if kwargs:
+                        key += bucket_of((), kwargs)
+            elif kwargs:
+                key += bucket_of((), kwargs)
+            line = lines[key]
+        except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
+            line = prepared(base if outer is None else nested, args, kwargs)
+        probe = line.probe
+        pair = None if probe is None else probe.begin()
+        stretch, hits, misses = recorder.stretch, call.hits, call.misses
+        start = clock()
+        try:
+            call.line = line
+            # Without keywords no dictionary is copied.
+            result = fn(*args, **kwargs) if kwargs else fn(*args)
+            call.line = outer
+        except BaseException:
+            call.line = outer
+            failed(line, probe, pair)
+            raise
+        try:
+            end = clock()
+            if stretch is not recorder.stretch:
+                recorder.disturbed(line, stretch).append(end - start)
+            elif not recorder.token:
+                line.plain.append(end - start)
+            elif hits == call.hits:
+                line.idle.append(end - start)
+            elif misses == call.misses:
+                line.compiled.append(end - start)
+            else:
+                line.partial.append(end - start)
+            if pair is not None and probe is not None:
+                finish_pair(probe, pair, stretch)
+            if end > recorder.look_at:
+                recorder.look(line, end)
+        except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+            recorder.internal_error(error)
+        return result
+
+    return watched
 
 
-sizes = Sizes()
+def fresh_call() -> Call:
+    """The record of a thread that makes its first call; never raises."""
+    try:
+        return RECORDER.call()
+    except Exception as error:  # noqa: BLE001 - this runs inside a call of the job, which goes on
+        RECORDER.internal_error(error)
+        return Call()
+
+
+def prepared(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Line:
+    """The call's line the long way round, by its key without the bucket; never raises."""
+    try:
+        key += bucket_of(args, kwargs)
+        lines = RECORDER.lines
+        line = None if lines is None else lines.get(key)
+        return RECORDER.line(key) if line is None else line
+    except Exception as error:  # noqa: BLE001 - this runs inside a call of the job, which goes on unseen
+        RECORDER.internal_error(error)
+        return NOWHERE
+
+
+def disturbed(sampling: Sampling, stretch: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A call that was not to be timed succeeded, and its stretch ended under way: one that compiled, or waited for it, is told with
+    its time all the same."""
+    try:
+        if RECORDER.epoch > stretch:
+            prepared(key, args, kwargs).warmup.append(RECORDER.sampler.since_disturbed())
+        else:
+            next(sampling.counter)
+    except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+        RECORDER.internal_error(error)
+
+
+def failed(line: Line, probe: Any, pair: Any) -> None:
+    """The call raised."""
+    try:
+        line.errors.append(1)
+        if pair is not None:
+            probe.drop(pair)
+    except Exception as error:  # noqa: BLE001 - the job's own exception is on its way
+        RECORDER.internal_error(error)
+
+
+def finish_pair(probe: Any, pair: Any, stretch: int) -> None:
+    """Between the events of a call that compiled lies the compiler's time, not the GPU's."""
+    (probe.drop if RECORDER.epoch > stretch else probe.end)(pair)
 
 
 def bucket_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """1 + log2 of the element count of the first tensor argument; 0 if there is none."""
     for arg in args:
-        size = sizes[type(arg)]
+        size = size_of(type(arg))
         if size is not None:
             return log2(size, arg)
     for arg in kwargs.values():
-        size = sizes[type(arg)]
+        size = size_of(type(arg))
         if size is not None:
             return log2(size, arg)
     return 0
 
 
+def size_of(kind: type) -> Any:
+    """How to count the elements of what is of this type, if it is a tensor."""
+    try:
+        return sizes[kind]
+    except KeyError:
+        pass
+    size = getattr(kind, "numel", None) if hasattr(kind, "dtype") else None
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+        size = kind.size.__get__  # type: ignore[attr-defined]
+    elif kind.__name__ == "ArrayImpl" and kind.__module__.startswith("jaxlib"):
+        size = sane(kind.size.__get__)  # type: ignore[attr-defined]
+    elif size is not None and not inspect.ismethoddescriptor(size):
+        size = sane(size) if callable(size) else None
+    if len(sizes) >= MAX_SIZES:
+        sizes.clear()
+    sizes[kind] = size
+    return size
+
+
+def sane(size: Callable[[Any], Any]) -> Callable[[Any], int]:
+    """The same for a type of the job's own: whatever it answers, the bucket stays within its bits."""
+    return lambda arg: min(max(operator.index(size(arg)), 0), MOST_ELEMENTS)
+
+
 def log2(size: Any, arg: Any) -> int:
     """1 + log2 of the tensor's element count; 0 if it has none."""
     try:
-        return size(arg).bit_length()  # type: ignore[no-any-return]
+        return bits(size(arg))
     except Exception:  # noqa: BLE001 - while torch traces, a tensor may not know its size; that is no fault, and it has no bucket
         return 0
-
-
-def call_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
-    """A plain callable; `skip` leaves out `self` where a tensor is looked for. Options that cost more go by the longer way."""
-    if spec.items is not None or spec.bucket is not None:
-        return rich_wrapper(fn, spec, base, skip)
-    recorder, current, clock, rest = RECORDER, RECORDER.current, time.perf_counter_ns, skip + 1
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        lines = recorder.lines
-        if lines is None:
-            return fn(*args, **kwargs)
-        try:
-            call = current.call
-        except AttributeError:
-            call = recorder.call()
-        outer = call.line
-        key = base if outer is None else base + NESTED
-        if args and (not skip or len(args) > skip):
-            size = sizes[type(args[skip])]
-            key += bucket_of(args[rest:], kwargs) if size is None else log2(size, args[skip])
-        elif kwargs:
-            key += bucket_of((), kwargs)
-        try:
-            line = lines[key]
-        except KeyError:
-            line = recorder.line(key)
-        call.line = line
-        probe = line.probe
-        pair = None if probe is None else probe.begin()
-        epoch, token = recorder.epoch, recorder.token
-        if token:
-            hits, misses = call.hits, call.misses
-        start = clock()
-        try:
-            # Without keywords no dictionary is copied.
-            result = fn(*args, **kwargs) if kwargs else fn(*args)
-        except BaseException:
-            call.line = outer
-            line.errors.append(1)
-            if probe is not None and pair is not None:
-                probe.drop(pair)
-            raise
-        took = clock() - start
-        call.line = outer
-        if epoch != recorder.epoch:
-            line.warmup.append(took)
-        elif not token or token != recorder.token:
-            line.plain.append(took)
-        elif hits == call.hits:
-            line.idle.append(took)
-        elif misses == call.misses:
-            line.compiled.append(took)
-        else:
-            line.partial.append(took)
-        if probe is not None and pair is not None:
-            # Between the events of a call that compiled lies the compiler's time, not the GPU's.
-            (probe.end if epoch == recorder.epoch else probe.drop)(pair)
-        if not took & 1023 and line.waiting() > LONG:
-            recorder.relieve(line)
-        return result
-
-    return watched
-
-
-class Running:
-    """A call under way, for everything that is no plain call: blocks, custom buckets, items, coroutines, generators."""
-
-    __slots__ = ("_call", "_epoch", "_hits", "_misses", "_outer", "_pair", "_start", "_stays", "_token", "line")
-
-    def __init__(self, base: int, bucket: object = 0, stays: bool = True) -> None:
-        """`stays`: the call begins and ends in one go on this thread, so that guard lookups and nested calls in between are its own."""
-        recorder = RECORDER
-        lines = recorder.lines
-        call = self._call = recorder.call()
-        outer = self._outer = call.line
-        nested = 0 if outer is None else NESTED
-        key: Any = base + nested + bucket if isinstance(bucket, int) else (base, nested, bucket)
-        self.line: Line = recorder.line(key) if lines is None or key not in lines else lines[key]
-        self._pair = None if self.line.probe is None or not stays else self.line.probe.begin()
-        self._hits, self._misses = call.hits, call.misses
-        self._token = recorder.token if stays else 0
-        self._stays = stays
-        if stays:
-            call.line = self.line
-        self._epoch = recorder.epoch
-        self._start = time.perf_counter_ns()
-
-    def is_mine(self) -> bool:
-        """Whether it began on this thread."""
-        return self._call is RECORDER.call()
-
-    def finish(self, failed: bool = False, items: float | None = None) -> None:
-        """The call is over."""
-        took = time.perf_counter_ns() - self._start
-        line, call, recorder = self.line, self._call, RECORDER
-        if self._stays:
-            call.line = self._outer
-        if failed:
-            line.errors.append(1)
-            if self._pair is not None and line.probe is not None:
-                line.probe.drop(self._pair)
-            return
-        if self._epoch != recorder.epoch:
-            line.warmup.append(took)
-        elif not self._token or self._token != recorder.token:
-            line.plain.append(took)
-        elif self._hits == call.hits:
-            line.idle.append(took)
-        elif self._misses == call.misses:
-            line.compiled.append(took)
-        else:
-            line.partial.append(took)
-        if items is not None:
-            line.items.append(items)
-        if self._pair is not None and line.probe is not None:
-            (line.probe.end if self._epoch == recorder.epoch else line.probe.drop)(self._pair)
-
-
-def rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int) -> Callable[..., Any]:
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        running = begin(spec, base, args[skip:], kwargs)
-        if running is None:
-            return fn(*args, **kwargs)
-        try:
-            result = fn(*args, **kwargs)
-        except BaseException:
-            running.finish(failed=True)
-            raise
-        running.finish(items=items_of(spec, args[skip:], kwargs))
-        return result
-
-    return watched
-
-
-def begin(spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any], stays: bool = True) -> Running | None:
-    """The call as it begins; None while the agent is off, or when it fails here."""
-    if RECORDER.lines is None:
-        return None
-    try:
-        bucket: int | str = bucket_of(args, kwargs) if spec.bucket is None else str(spec.bucket(*args, **kwargs))[:64]
-        return Running(base, bucket, stays)
-    except Exception as error:  # noqa: BLE001 - a bucket callable of the job's, or our own fault: the call goes on
-        RECORDER.internal_error(error)
-        return None
-
-
-def items_of(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
-    if spec.items is None:
-        return None
-    try:
-        return amount(spec.items(*args, **kwargs))
-    except Exception as error:  # noqa: BLE001 - the job's own callable; its call is over and succeeded
-        RECORDER.internal_error(error)
-        return None
-
-
-def amount(items: Any) -> float | None:
-    """How many items the job says it worked on; None, and counted, for what is no amount: it would cost the whole window."""
-    try:
-        number = float(items)
-        if not (math.isfinite(number) and 0 <= number <= MAX_ITEMS):
-            raise ValueError(f"items must be a number from 0 to {MAX_ITEMS:.0e}, got {number}")
-    except Exception as error:  # noqa: BLE001 - the job's own value
-        RECORDER.internal_error(error)
-        return None
-    return number

@@ -1,48 +1,50 @@
-"""`compilewatch run`: a Python program in this process, with the agent on and every `torch.compile` watched; its code stays as it is."""
+"""`compilewatch run`: starts a program as Python would, with the agent on and every `torch.compile` watched; its code stays as it is."""
 
 from __future__ import annotations
 
 import functools
-import re
-import runpy
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from compilewatch.client import init
-from compilewatch.errors import AgentError
+from compilewatch.client import CLIENT, init
 from compilewatch.guard import Guard
 from compilewatch.hooks import ImportHook
+from compilewatch.programs import Program, program_of
+from compilewatch.torchrun import is_torchrun, torchrun_main
 from compilewatch.watching import is_watched, watch_compiled
 
-USAGE = "run takes a Python program: compilewatch run -- python serve.py, or compilewatch run -- python -m package.module"
+
+def run(words: list[str], *, model: str | None = None, version: str | None = None) -> int:
+    """Starts the agent, then the program; the program's own exit is the exit of the command. Raises an AgentError for what is no
+    Python program."""
+    program = program_of(words[1:] if words[:1] == ["--"] else words)
+    named = [word for flag, value in (("--model", model), ("--model-version", version)) if value for word in (flag, value)]
+    again = ["-m", "compilewatch", "run", *named, "--"]
+    if program.interpreter_options:
+        # They cannot be had in an interpreter that already runs.
+        os.execv(sys.executable, [sys.executable, *program.interpreter_options, *again, *program.words])
+    if is_torchrun(program):
+        return torchrun_main(program.arguments, again)
+    return _run_here(program, model, version)
 
 
-def run(program: list[str], *, model: str | None = None, version: str | None = None) -> int:
-    """Starts the agent, then the program; the program's own exit is the exit of the command."""
-    words = [word for i, word in enumerate(program) if not (i == 0 and word == "--")]
-    if words and re.fullmatch(r"pythonw?[\d.]*(\.exe)?", Path(words[0]).name):
-        words = words[1:]
-    if not words or (words[0].startswith("-") and words[0] != "-m") or words == ["-m"]:
-        raise AgentError(USAGE)
-    if words[0] != "-m" and not Path(words[0]).is_file():
-        raise AgentError(f"there is no file {words[0]!r:.200}; {USAGE}")
+def _run_here(program: Program, model: str | None, version: str | None) -> int:
     if init(model=model, version=version):
         ImportHook().when_imported("torch", _compile_watched)
-    if words[0] == "-m":
-        sys.argv = words[1:]
-        sys.path.insert(0, str(Path.cwd()))
-        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-    else:
-        sys.argv = words
-        sys.path.insert(0, str(Path(words[0]).resolve().parent))
-        runpy.run_path(words[0], run_name="__main__")
+    try:
+        program.run()
+    except KeyboardInterrupt:
+        # Python forgets that it was interrupted, and exits with 1, if another thread ends an import before it looks.
+        if CLIENT.worker is not None:
+            CLIENT.worker.settle()
+        raise
     return 0
 
 
 def _compile_watched() -> None:
-    """Has `torch.compile` answer with a watched callable, named after what it was handed."""
+    """Has `torch.compile` answer with a watched callable, named after what it was handed; `Module.compile` goes through it too."""
     with Guard():
         torch = sys.modules["torch"]
         torch.compile = _watching(torch.compile)  # type: ignore[attr-defined]
@@ -53,7 +55,7 @@ def _watching(original: Callable[..., Any]) -> Callable[..., Any]:
     def compile(model: Any = None, **options: Any) -> Any:
         compiled = original(model, **options)
         if model is not None:
-            return watch_compiled(compiled, model, options)
+            return _once(compiled, model, options)
         # torch's own decorator comes back here with the function; older ones do not.
         return lambda handed: _once(compiled(handed), handed, options)
 
@@ -61,4 +63,6 @@ def _watching(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _once(compiled: Any, handed: Any, options: dict[str, Any]) -> Any:
-    return compiled if is_watched(compiled) else watch_compiled(compiled, handed, options)
+    with Guard():
+        return compiled if is_watched(compiled) else watch_compiled(compiled, handed, options)
+    return compiled

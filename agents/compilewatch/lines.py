@@ -6,11 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from compilewatch.runtimes import EAGER, TORCH_COMPILE, usual_runtime
+from compilewatch.sampling import Sampling
 from compilewatch.wire.report import EAGER_CAUSES, Region
 from compilewatch.wire.sketch import Sketch
+from compilewatch.wire.text import clip
 
 MAX_BUCKETS = 16
+CHUNK = 1024
+"""Calls binned at a time: so long, about 0.2 ms, nobody else in the process runs Python code."""
 OTHER = "other"
+MAX_SPECS = 1_000
 
 
 class Probe(Protocol):
@@ -35,6 +41,16 @@ class Spec:
     options: dict[str, Any] = field(default_factory=dict)
     """What torch.compile was told, reported once by each instance."""
     buckets: set[str] = field(default_factory=set)
+    eager: str = ""
+    """Why every call runs eager, where that was certain when it was wrapped: compiling was switched off for it."""
+    faults: dict[str, int] = field(default_factory=dict)
+    """How often the job's own `items` and `bucket` failed."""
+    judged: bool = False
+    """Its calls say what runs it: a callable that never meets compiled code is eager. A block is no callable of its own."""
+    ran: str = ""
+    """The runtime that its calls were found to run in."""
+    samplings: tuple[Sampling, Sampling] = field(default_factory=lambda: (Sampling(), Sampling()))
+    """Of its calls that are outermost, and of those that are not."""
 
     def admit(self, bucket: str) -> str:
         """The bucket itself while there is room for it, else `other`."""
@@ -43,20 +59,69 @@ class Spec:
             return bucket
         return OTHER
 
+    def runtime_in(self, region: Region) -> str:
+        """The runtime of a window's calls; compiled code that was met once decides for good."""
+        if self.runtime:
+            return self.runtime
+        if region.compiled or region.partial or region.eager_by:
+            self.ran = TORCH_COMPILE
+        elif self.judged and not self.ran and region.unknown:
+            self.ran = EAGER
+        return self.ran or usual_runtime()
+
+
+def named(value: object) -> str:
+    """What the job gave as a name, as text that can be sent; an object that fails to say itself goes by its type."""
+    try:
+        return clip(str(value))
+    except Exception:  # noqa: BLE001 - the job's own object
+        return clip(f"<{type(value).__name__}>")
+
+
+class Specs:
+    """By number, for as long as the process lives: wrappers hold the number."""
+
+    def __init__(self) -> None:
+        self.all = [Spec(OTHER)]
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def number(self, spec: Spec) -> int:
+        """The same for the same spec; that of `other`, 0, when there are too many."""
+        key = (spec.name, spec.mode, spec.runtime, spec.eager, id(spec.items), id(spec.bucket), spec.judged, *sorted(spec.options.items()))
+        if key not in self._numbers and len(self.all) < MAX_SPECS:
+            # Appended first, then looked up: two threads that register at once must not get one number.
+            self.all.append(spec)
+            self._numbers[key] = self.all.index(spec)
+        return self._numbers.get(key, 0)
+
+
+class Piece(Protocol):
+    """The piece of a coroutine or generator that a thread is running; what it calls is not nested in it, as others run in between."""
+
+    line: Line
+    around: Line | None
+    task: object
+
 
 class Call:
     """What a thread is doing now: the innermost open line, and the guard lookups since the thread began."""
 
-    __slots__ = ("hits", "line", "misses")
+    __slots__ = ("hits", "line", "misses", "piece")
 
     def __init__(self) -> None:
         self.line: Line | None = None
+        self.piece: Piece | None = None
         self.hits = 0
         self.misses = 0
 
+    def innermost(self) -> Line | None:
+        """The line of what runs now, a piece of a coroutine or generator included."""
+        piece = self.piece
+        return piece.line if piece is not None and piece.around is self.line else self.line
+
 
 class Line:
-    """Raw nanoseconds by what the call turned out to be. Appending and cutting off the front are each one step of the interpreter,
+    """Raw seconds by what the call turned out to be. Appending and cutting off the front are each one step of the interpreter,
     so a call is counted once without a lock. Callers append; `drain` alone removes."""
 
     __slots__ = (
@@ -70,64 +135,112 @@ class Line:
         "plain",
         "probe",
         "region",
+        "sampling",
+        "seconds",
         "served",
+        "settled",
         "spec",
+        "timed",
         "unknown",
+        "warmed",
         "warmup",
     )
 
     def __init__(self, spec: Spec, region: Region) -> None:
         self.spec = spec
         self.region = region
-        self.plain: list[int] = []
-        self.compiled: list[int] = []
-        self.partial: list[int] = []
-        self.unknown: list[int] = []
-        self.warmup: list[int] = []
+        self.plain: list[float] = []
+        self.compiled: list[float] = []
+        self.partial: list[float] = []
+        self.unknown: list[float] = []
+        self.warmup: list[float] = []
         self.errors: list[int] = []
         self.gpu: list[float] = []
         self.items: list[float] = []
-        self.eager: dict[str, list[int]] = {cause: [] for cause in EAGER_CAUSES}
+        self.eager: dict[str, list[float]] = {cause: [] for cause in EAGER_CAUSES}
         self.idle = self.unknown  # where a call without a guard hit goes: `latch` points it at a cause
         self.probe: Probe | None = None
+        # Lines of regions without end end in one, whose calls are of no one region: those are all timed.
+        self.sampling = Sampling() if region.name == OTHER else spec.samplings[not region.outermost]
+        self.timed, self.seconds = 0, 0.0
         self.served = False
+        self.warmed = False
+        self.settled = False
+        """Whether a call ran without compiling after one that compiled."""
 
     def waiting(self) -> int:
-        """How many calls wait to be drained."""
-        return len(self.plain) + len(self.compiled) + len(self.partial) + len(self.unknown) + sum(map(len, self.eager.values()))
+        """How many calls wait to be binned."""
+        steady = len(self.plain) + len(self.compiled) + len(self.partial) + len(self.unknown)
+        return steady + sum(map(len, self.eager.values())) + len(self.warmup) + len(self.errors)
 
-    def drain(self) -> None:
-        """Bins what has been appended so far into the open region; one thread at a time."""
-        region = self.region
-        compiled, partial, unknown, plain = take(self.compiled), take(self.partial), take(self.unknown), take(self.plain)
-        steady = compiled + partial + unknown + plain
-        region.compiled += len(compiled)
-        region.partial += len(partial)
-        region.unknown += len(unknown)
-        region.sampled += len(steady) - len(plain)
+    def steps(self) -> range:
+        """As many steps of `drain` as what waits now takes."""
+        return range(1 + self.waiting() // CHUNK)
+
+    def drain(self) -> int:
+        """Bins the oldest `CHUNK` calls of each kind into the open region and answers how many they were; one thread at a time."""
+        region, before = self.region, self.region.calls
+        if self.spec.eager:
+            for certain in (self.plain, self.compiled, self.partial, self.unknown):
+                self.eager[self.spec.eager] += take(certain, CHUNK)
+        steady = plain = take(self.plain, CHUNK)
+        for kind in ("compiled", "partial", "unknown"):
+            calls: list[float] = getattr(self, kind)
+            if calls:
+                taken = take(calls, CHUNK)
+                setattr(region, kind, getattr(region, kind) + len(taken))
+                steady = steady + taken
         for cause, calls in self.eager.items():
             if calls:
-                eager = take(calls)
-                region.eager_by[cause] = region.eager_by.get(cause, 0) + len(eager)
-                region.sampled += len(eager)
-                steady += eager
-        warmup, errors = take(self.warmup), len(take(self.errors))
+                taken = take(calls, CHUNK)
+                region.eager_by[cause] = region.eager_by.get(cause, 0) + len(taken)
+                steady = steady + taken
+        warmup, errors = take(self.warmup, CHUNK), len(take(self.errors, CHUNK))
+        region.sampled += len(steady) - len(plain)
         region.calls += len(steady) + len(warmup) + errors
         region.errors += errors
-        region.latency = _add(region.latency, [ns / 1e9 for ns in steady])
-        region.warmup = _add(region.warmup, [ns / 1e9 for ns in warmup])
-        region.gpu = _add(region.gpu, take(self.gpu))
+        region.latency = _add(region.latency, steady)
+        self.timed += len(steady)
+        self.seconds += sum(steady)
+        region.warmup = _add(region.warmup, warmup)
+        region.gpu = _add(region.gpu, take(self.gpu, CHUNK))
         self.served = self.served or bool(steady)
+        self.settled = self.settled or bool(region.compiled or region.partial) or (self.warmed and bool(steady))
+        self.warmed = self.warmed or bool(warmup)
         if self.items:
-            region.items = (region.items or 0.0) + sum(take(self.items))
+            region.items = (region.items or 0.0) + sum(take(self.items, CHUNK))
+        return region.calls - before
+
+    def emptied(self) -> Line:
+        """The line itself, all that waited binned."""
+        for _ in self.steps():
+            self.drain()
+        return self
+
+    def timed_since(self) -> tuple[int, float]:
+        """How many steady calls were timed since the last time, and their seconds together."""
+        found = self.timed, self.seconds
+        self.timed, self.seconds = 0, 0.0
+        return found
+
+    def count_untimed(self, calls: int) -> None:
+        """Counts calls that ran without compiling and were not timed."""
+        region, cause = self.region, self.spec.eager
+        region.calls += calls
+        if cause and calls:
+            region.sampled += calls
+            region.eager_by[cause] = region.eager_by.get(cause, 0) + calls
 
     def close(self) -> Region | None:
-        """The drained region of the window that ends, or None if nobody called; a new one is open from here on."""
-        self.drain()
+        """The region of the window that ends with what was binned, or None if nobody called; a new one is open from here on."""
         closed = self.region
         if not closed.calls and closed.gpu is None:
             return None
         self.region = blank(closed)
+        closed.runtime = self.spec.runtime_in(closed)
+        if closed.runtime != TORCH_COMPILE:
+            # Where nothing can have been compiled by torch, it is no question whether a call was.
+            closed.sampled, closed.unknown = closed.sampled - closed.unknown, 0
         return closed
 
 
@@ -136,9 +249,9 @@ def blank(region: Region) -> Region:
     return Region(region.name, 0, region.bucket, region.mode, region.runtime, region.outermost)
 
 
-def take(values: list[Any]) -> list[Any]:
-    """Removes and returns what the list holds now; what is appended meanwhile stays."""
-    taken = values[:]
+def take(values: list[Any], most: int | None = None) -> list[Any]:
+    """Removes and returns what the list holds now, or the oldest `most` of it; what is appended meanwhile stays."""
+    taken = values[:most]
     del values[: len(taken)]
     return taken
 
@@ -149,3 +262,7 @@ def _add(sketch: Sketch | None, seconds: list[float]) -> Sketch | None:
     sketch = sketch or Sketch()
     sketch.add_many(seconds)
     return sketch
+
+
+NOWHERE = Line(Spec(""), Region("", 0))
+"""Takes the calls that the agent fails to place; nobody reads it."""

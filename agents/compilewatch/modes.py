@@ -4,27 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+MAX_WRAPPED = 10
 
-def runtime_of(target: Any) -> str:
-    """`torch.compile` if torch compiled the target itself, else empty: decided at its first call."""
-    return "torch.compile" if _context_of(target) is not None or hasattr(target, "_torchdynamo_orig_callable") else ""
+
+def is_compiled(target: Any) -> bool:
+    """Whether `torch.compile` made it."""
+    return _context_of(target) is not None or hasattr(target, "_torchdynamo_orig_callable")
+
+
+def is_disabled(target: Any) -> bool:
+    """Whether `torch.compiler.disable` was put on the forward of the module's class, with all that it calls. On a function or one
+    module it does not count: `torch.compile` takes it off what it is handed, and compiles."""
+    forward = getattr(type(target), "forward", None)
+    return getattr(forward, "_torchdynamo_disable", False) is True and getattr(forward, "_torchdynamo_disable_recursive", True) is not False
 
 
 def mode_of(target: Any) -> str:
     """The mode behind the options torch resolved, or the name of another backend; `default` when there is nothing to read."""
-    backend: Any = getattr(_context_of(target), "callback", None)
-    while getattr(backend, "_torchdynamo_orig_backend", None) is not None:
-        backend = backend._torchdynamo_orig_backend
-    name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", None)
-    if name is None:
-        return "default"
-    if name != "inductor":
-        return str(name)
-    config = getattr(backend, "config", {})
+    backend, mode = backend_of(getattr(_context_of(target), "callback", None))
+    return mode or backend or "default"
+
+
+def backend_of(callback: Any) -> tuple[str, str]:
+    """The name of the compiler behind torch's callback, and inductor's mode; empty where there is none to read."""
+    for _ in range(MAX_WRAPPED):
+        inner = getattr(callback, "_torchdynamo_orig_backend", None)
+        if inner is None:
+            break
+        callback = inner
+    name = getattr(callback, "compiler_name", None) or getattr(callback, "__name__", None)
+    if callback is None or name != "inductor":
+        return ("" if callback is None else str(name or type(callback).__name__)), ""
+    config = getattr(callback, "config", None)
+    config = config if isinstance(config, dict) else {}
     tuned, graphs = config.get("max_autotune"), config.get("triton.cudagraphs")
     if tuned:
-        return "max-autotune" if graphs else "max-autotune-no-cudagraphs"
-    return "reduce-overhead" if graphs else "default"
+        return "inductor", "max-autotune" if graphs else "max-autotune-no-cudagraphs"
+    return "inductor", "reduce-overhead" if graphs else "default"
 
 
 def _context_of(target: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compilewatch.fitting import fitted
 from compilewatch.windows import reports_merge
-from compilewatch.wire.codec import dumps, loads
+from compilewatch.wire.codec import loads
 from compilewatch.wire.report import MAX_REPORTS, Report, SeqRange
 
 MAX_BYTES = 2 << 20
@@ -41,19 +42,28 @@ class Outbox:
         """What the waiting windows take."""
         return sum(len(entry.body) for entry in self._entries)
 
-    def add(self, report: Report) -> None:
-        """Takes a closed window in; where memory is full, older ones are merged to make room."""
-        self._entries.append(self._entry(report))
+    def add(self, report: Report) -> Entry:
+        """Takes a closed window in and answers with it as it is sent; where memory is full, older ones are merged to make room."""
+        closed = self._entry(report)
+        self._entries.append(closed)
         while self.bytes_held > self._max_bytes and self._merge_one():
             pass
+        return closed
+
+    def waiting(self) -> list[Entry]:
+        """Everything that is not acknowledged, the oldest first."""
+        return list(self._entries)
+
+    def restore(self, entries: list[Entry]) -> None:
+        """Takes windows in that were sent before, with the ranges and bytes they had."""
+        for entry in entries:
+            entry.attempted = True
+        self._entries = sorted(entries + self._entries, key=lambda entry: entry.seq)
 
     def _entry(self, report: Report) -> Entry:
-        """The window as bytes; one too large for a request gives up its samples, and keeps its calls."""
-        body = dumps(report)
-        if len(body) > MAX_BATCH_BYTES:
-            self.truncated_events += len(report.compiles) + len(report.findings) + len(report.facts)
-            report.compiles, report.findings, report.facts = [], [], []
-            body = dumps(report)
+        """The window as bytes, as many as a request takes at most."""
+        body, lost = fitted(report, MAX_BATCH_BYTES)
+        self.truncated_events += lost
         return Entry(report.seq, *report.window, body)
 
     def _merge_one(self) -> bool:
@@ -85,21 +95,21 @@ class Outbox:
             batch.append(entry)
         return batch
 
-    def acknowledged(self, ranges: list[SeqRange]) -> int:
-        """Lets go of the windows that the server holds now and answers how many they were."""
+    def acknowledged(self, ranges: list[SeqRange]) -> list[Entry]:
+        """Lets go of the windows that the server holds now and answers which they were."""
         return self._remove(ranges)
 
     def rejected(self, ranges: list[SeqRange]) -> int:
         """Lets go of the windows that the server refused for good, and counts them."""
-        removed = self._remove(ranges)
+        removed = len(self._remove(ranges))
         self.rejected_windows += removed
         return removed
 
-    def _remove(self, ranges: list[SeqRange]) -> int:
-        before = len(self._entries)
-        self._entries = [
-            entry
-            for entry in self._entries
-            if not (entry.attempted and any(first <= entry.seq[0] and entry.seq[1] <= last for first, last in ranges))
-        ]
-        return before - len(self._entries)
+    def _remove(self, ranges: list[SeqRange]) -> list[Entry]:
+        kept: list[Entry] = []
+        removed: list[Entry] = []
+        for entry in self._entries:
+            covered = entry.attempted and any(first <= entry.seq[0] and entry.seq[1] <= last for first, last in ranges)
+            (removed if covered else kept).append(entry)
+        self._entries = kept
+        return removed

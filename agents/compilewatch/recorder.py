@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from compilewatch.lines import OTHER, Call, Line, Probe, Spec
+from compilewatch.compiling import Compiling
+from compilewatch.latched import LatchedRegions
+from compilewatch.lines import NOWHERE, OTHER, Call, Line, Probe, Spec, Specs
+from compilewatch.sampling import Sampler
 from compilewatch.windows import EventLog, region_key, regions_merge
-from compilewatch.wire.report import EAGER_CAUSES, Compile, Fact, Finding, Gauges, Region, Report
+from compilewatch.wire.report import Compile, Fact, Finding, Gauges, Region, Report
 
 MAX_LINES = 256
 MAX_KEYS = 10_000
-MAX_SPECS = 1_000
 MAX_INTERNAL_ERRORS = 20
+LOOK_SECONDS, PAUSE_SECONDS = 0.005, 0.0002
+LONG = 1 << 15
+"""Calls that one line may hold unbinned; beyond, callers bin the excess, should the agent's thread not come by."""
 NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
-
-
 Lines = dict[Any, Line]
 
 
@@ -32,40 +35,41 @@ class Recorder:
         """Changes whenever a compilation starts or ends: a call that saw it change compiled, or waited for one."""
         self.token = 0
         """Not 0 while guard lookups are being counted; another value for each stretch of counting."""
+        self.stretch = 0
+        """Changes with either of them: what is the same at the end of a call needs no closer look."""
+        self.look_at = 0.0
+        """When, by `time.perf_counter`, a caller looks next at how long its line has grown."""
         self.current = threading.local()
         self.ready_at: float | None = None
-        self.internal_errors = 0
+        self.suspended_blocks = False
+        """Whether a block was entered inside a coroutine or generator: which lookups are its own is not known."""
+        self.internal_errors, self.last_error = 0, ""
         self.wake: Callable[[], None] = lambda: None
         """Called when a line was made: the client starts the thread of a forked child by it."""
         self._probe_for: Callable[[Line], Probe] | None = None
-        self.last_error = ""
         self.off_for_good = False
         """Set when the settings switch the agent off: what is watched from then on is not even wrapped."""
-        self._specs = [Spec(OTHER)]
-        self._bases: dict[tuple[str, str, str, int, int], int] = {}
+        self.specs = Specs()
         self._steps = itertools.count(1)
         self._draining = threading.Lock()
+        self._latched = LatchedRegions()
+        self._all_lines: list[Line] = []
         self._reset()
-        self._forget()
 
     def _reset(self) -> None:
-        self._all_lines: list[Line] = []
-        self._log = EventLog()
-        self._gauges = Gauges()
+        for line in self._all_lines:
+            line.sampling.reset()
+        self.sampler = Sampler()
+        self._all_lines = []
+        self._log = EventLog(Fact(fact.kind, time.time(), fact.data) for fact in self._latched.frames.values())
+        self._gauges, self.compiling = Gauges(), Compiling()
         self._told: set[int] = set()
-        self._compiling: dict[int, list[tuple[str, float]]] = {}
-
-    def _forget(self) -> None:
-        self._latched: dict[str, str] = {}
-        self._latched_regions: dict[str, str] = {}
-        self._outer_of: dict[str, str] = {}
-
-    # ---- for the client
 
     def start(self) -> None:
         """Begins to record into an empty window."""
+        self._latched = LatchedRegions()
         self._reset()
-        self._forget()
+        self.suspended_blocks = False
         self.internal_errors = 0
         self.ready_at = None
         self.lines = {}
@@ -77,26 +81,35 @@ class Recorder:
         self._probe_for = None
 
     def after_fork(self) -> None:
-        """In a forked child: new buffers, new lock; what the parent recorded stays the parent's, what is latched is latched here too."""
+        """In a forked child: new buffers, new lock. What the parent recorded stays the parent's; what is latched is told here too."""
         self._draining = threading.Lock()
         # Wrappers hold the thread-local itself: it is emptied, not replaced, or a child's guard lookups would meet no call of theirs.
         self.current.__dict__.clear()
         self._reset()
+        self.internal_errors = 0
         if self.lines is not None:
             self.lines = {}
 
     def drain(self) -> int:
-        """Bins what the lines hold and answers how many calls that were; other drainers are waited for."""
-        with self._draining:
-            lines = list(self._all_lines)
-            count = sum(line.waiting() for line in lines)
-            for line in lines:
-                line.drain()
+        """Bins what the lines hold and answers how many calls that were. For the agent's thread: it lets others run in between."""
+        count = 0
+        for line in list(self._all_lines):
+            for step in line.steps():
+                if step:
+                    time.sleep(PAUSE_SECONDS)
+                with self._draining:
+                    count += line.drain()
         return count
 
-    def relieve(self, line: Line) -> None:
-        """Bins a line that grew long before the agent's thread came by; never waits."""
-        if self._draining.acquire(blocking=False):
+    def pace(self) -> None:
+        """Decides which regions are so short that only some of their calls are timed. For the agent's thread, after `drain`."""
+        with self._draining:
+            self.sampler.pace(list(self._all_lines), bool(self.compiling.frames()))
+
+    def look(self, line: Line, now: float) -> None:
+        """Every few milliseconds one caller comes here: where its line grew too long, it bins what is too much; never waits."""
+        self.look_at = now + LOOK_SECONDS
+        while line.waiting() > LONG and self._draining.acquire(blocking=False):
             try:
                 line.drain()
             finally:
@@ -105,12 +118,14 @@ class Recorder:
     def close(self, seq: int, start: float, end: float) -> Report:
         """The window that ends now as a report; a new one is open from here on. Losses are the sender's to fill in."""
         with self._draining:
-            closed = [line.close() for line in list(self._all_lines)]
+            lines = [line.emptied() for line in list(self._all_lines)]
+            self.sampler.settle(lines)
+            closed = [line.close() for line in lines]
         regions = regions_merge([region for region in closed if region])
         report = self._log.close(Report((seq, seq), (start, end), regions))
         report.gauges = self._gauges
-        report.gauges.compiling_for = self.compiling_for()
-        report.gauges.degraded_frames = len(self._latched)
+        self.compiling.fill(report.gauges)
+        report.gauges.degraded_frames = len(self._latched.frames)
         self._gauges = Gauges()
         return report
 
@@ -119,22 +134,19 @@ class Recorder:
         """Events whose samples were cut since the start."""
         return self._log.truncated
 
+    def settled(self) -> bool:
+        """Whether a watched call was seen to run without compiling after one that compiled."""
+        return any(line.settled for line in list(self._all_lines))
+
     def time_with(self, probe_for: Callable[[Line], Probe] | None) -> None:
         """Has the calls of all lines, present and future, timed on the GPU, or no longer."""
         self._probe_for = probe_for
         for line in list(self._all_lines):
             line.probe = None if probe_for is None else probe_for(line)
 
-    # ---- for the wrappers
-
     def register(self, spec: Spec) -> int:
         """The base of the spec's line keys: the same for the same spec, and that of `other` when there are too many."""
-        key = (spec.name, spec.mode, spec.runtime, id(spec.items), id(spec.bucket))
-        if key not in self._bases and len(self._specs) < MAX_SPECS:
-            # Appended first, then looked up: two threads that register at once must not get one number.
-            self._specs.append(spec)
-            self._bases[key] = self._specs.index(spec) << 8
-        return self._bases.get(key, 0)
+        return self.specs.number(spec) << 8
 
     def call(self) -> Call:
         """The calling thread's record; `hits` and `misses` are for the guard hook to raise."""
@@ -144,16 +156,22 @@ class Recorder:
             found = self.current.call = Call()
         return found
 
+    def disturbed(self, line: Line, stretch: int) -> list[float]:
+        """Where a call goes whose stretch ended under way: it compiled or waited for it, or counting was switched meanwhile."""
+        if self.epoch > stretch:
+            self.compiling.waited()
+        return line.warmup if self.epoch > stretch else line.plain
+
     def line(self, key: Any) -> Line:
-        """The line of a key that `lines` does not have yet, or one that nobody reads if the agent fails here."""
+        """The line of a key that `lines` does not have yet, or the one that nobody reads if the agent fails here."""
         try:
-            line = self._line_for(key)
-            if self.lines is not None and len(self.lines) < MAX_KEYS:
-                self.lines[key] = line
+            line, lines = self._line_for(key), self.lines
+            if lines is not None and len(lines) < MAX_KEYS:
+                lines[key] = line
             return line
         except Exception as error:  # noqa: BLE001 - this runs inside a call of the job
             self.internal_error(error)
-            return Line(Spec(""), Region("", 0))
+            return NOWHERE
 
     def _line_for(self, key: Any) -> Line:
         """The key is a whole number with a power-of-two bucket in its low bits, or a tuple (base, nested, bucket)."""
@@ -162,13 +180,15 @@ class Recorder:
         else:
             code = key & (NESTED - 1)
             number, nested, bucket = key >> 8, bool(key & NESTED), f"2^{code - 1}" if code else ""
-        spec = self._specs[number]
+        spec = self.specs.all[number]
         name = spec.name
         if len(self._all_lines) >= MAX_LINES:
             name = bucket = OTHER
-        region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime or _runtime(), not nested)
+        region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime, not nested)
         line = self._line_with(region, spec)
-        self._note_outer(line, nested)
+        outer = self.call().innermost()
+        if outer is not None:
+            self._latched.note(line.region.name, outer.region.name)
         if spec.options and number not in self._told:
             self._told.add(number)
             self.fact("mark", {"name": "torch.compile", "region": spec.name, **spec.options})
@@ -183,56 +203,54 @@ class Recorder:
         line = Line(spec, region)
         if self._probe_for is not None:
             line.probe = self._probe_for(line)
-        self._point(line)
+        self._latched.point(line)
         self._all_lines.append(line)
         return line
 
-    def _note_outer(self, line: Line, nested: bool) -> None:
-        outer = self.call().line
-        if nested and outer is not None and outer.region.name != line.region.name:
-            self._outer_of.setdefault(line.region.name, outer.region.name)
-
-    # ---- for the sources
-
     def compile_started(self, frame: str) -> None:
         """A compilation began in this thread; `compile_stopped` must follow."""
-        self.epoch = next(self._steps)
-        self._compiling.setdefault(threading.get_ident(), []).append((frame, time.monotonic()))
+        self.warms_up()
+        self.compiling.begin(frame)
 
     def compile_stopped(self) -> None:
         """The compilation that began last in this thread is over, whatever came of it."""
-        self.epoch = next(self._steps)
-        thread = threading.get_ident()
-        stack = self._compiling.get(thread)
-        if stack:
-            stack.pop()
-            if not stack:
-                self._compiling.pop(thread, None)
+        self.warms_up()
+        self.compiling.end()
 
     def compile_finished(self, compile: Compile) -> None:
-        """The record of a compilation that is over; works without a start. Sets `in_request` when a watched call waited for it."""
-        self.epoch = next(self._steps)
-        line = self.call().line
-        if line is not None:
-            compile.in_request = compile.in_request or self.ready_at is not None or line.served
+        """The record of a compilation that is over; works without a start. Sets `in_request` when a caller waited for it."""
+        self.warms_up(compile.seconds.get("total", 0.0))
+        line = self.call().innermost()
+        compile.in_request = compile.in_request or self.in_request()
+        self.compiling.note(compile)
+        if line is not None and self._latched.compiled_in(line.region.name):
+            self._repoint()
         self._log.compile(compile)
+        self.wake()  # a forked child that only compiles is an instance too
 
-    def compiling_for(self) -> float:
-        """Seconds since the oldest compilation that is still running began; 0.0 when none is."""
-        starts = [stack[0][1] for stack in list(self._compiling.values()) if stack]
-        return time.monotonic() - min(starts) if starts else 0.0
+    def warms_up(self, seconds: float = 0.0) -> None:
+        """The calls under way are not as fast as those that follow; that of this thread since so many seconds."""
+        self.sampler.disturb(seconds)
+        self.epoch = self.stretch = next(self._steps)
 
-    def compiling(self) -> list[str]:
-        """The frames that are being compiled now."""
-        return [stack[-1][0] for stack in list(self._compiling.values()) if stack]
+    def in_request(self) -> bool:
+        """Whether somebody waits for what this thread compiles: a watched call that is warm, or without any everything after `ready()`."""
+        line = self.call().innermost()
+        if line is None:
+            return self.ready_at is not None and not self._all_lines
+        return self.ready_at is not None or line.served
 
-    def finding(self, kind: str, text: str, where: str = "", count: int = 1) -> None:
-        """A graph break, a failed guard, a fallback and so on; like ones are added up."""
-        self._log.finding(Finding(kind, text, where, count))
+    def finding(self, kind: str, text: str, where: str = "", count: int = 1, seconds: float = 0.0) -> None:
+        """A graph break, a failed guard, a fallback and so on; like ones are added up, and so are the seconds they cost."""
+        self._log.finding(Finding(kind, text, where, count, seconds))
 
     def fact(self, kind: str, data: dict[str, Any] | None = None) -> None:
         """Something certain, at this moment."""
-        self._log.fact(Fact(kind, time.time(), data or {}))
+        self._log.fact(Fact(kind, self.moment(), data or {}))
+
+    def moment(self) -> float:
+        """When what is told now happened, in Unix seconds."""
+        return time.time()
 
     def gauge(self, name: str, value: Any) -> None:
         """The latest value of a field of `Gauges`, `devices` included."""
@@ -240,59 +258,42 @@ class Recorder:
 
     def count_lookups(self, on: bool) -> None:
         """Says whether guard lookups are being counted from now on; calls that began before the change stay unsampled."""
-        self.token = next(self._steps) if on else 0
+        self.stretch = step = next(self._steps)
+        self.token = step if on else 0
 
     def latch(self, frame: str, cause: str, **data: Any) -> None:
-        """The frame runs eager from now on: calls of the regions open in this thread that hit no guard count as `cause`.
-        An empty frame means the whole process, for example a stance."""
-        if cause not in EAGER_CAUSES:
-            raise ValueError(f"unknown cause {cause!r}")
-        known = self._latched.get(frame) == cause
-        if frame:
-            self._latched[frame] = cause
-        line = self.call().line
-        if not frame:
-            self._latched_regions[""] = cause
-        elif line is not None:
-            name: str | None = line.region.name
-            while name and name not in self._latched_regions:
-                self._latched_regions[name] = cause
-                name = self._outer_of.get(name)
+        """The frame runs eager from now on: calls of the regions open in this thread that hit no guard count as `cause`."""
+        line = self.call().innermost()
+        fact = Fact("latched_eager", self.moment(), {"frame": frame, "cause": cause, **data})
+        news = self._latched.latch(fact, None if line is None else line.region.name)
         self._repoint()
-        if frame and not known:
-            self.fact("latched_eager", {"frame": frame, "cause": cause, **data})
+        if news:
+            self._log.fact(fact)
 
-    def unlatch(self, frame: str | None = None) -> None:
-        """Takes back what `latch` said: of the whole process for an empty frame, of everything without one (torch was reset)."""
-        if frame is None:
-            self._latched.clear()
-            self._latched_regions.clear()
-        elif frame:
-            self._latched.pop(frame, None)
-        else:
-            self._latched_regions.pop("", None)
+    def unlatch(self) -> None:
+        """Takes back what `latch` said: torch was reset."""
+        self._latched.unlatch()
+        self._repoint()
+
+    def eager_everywhere(self, cause: str, overrides: bool = False) -> None:
+        """The whole process runs eager because of `cause` until it is empty; `overrides`: whatever is known of single frames."""
+        self._latched.everywhere(cause, overrides)
         self._repoint()
 
     def _repoint(self) -> None:
         for line in list(self._all_lines):
-            self._point(line)
-
-    def _point(self, line: Line) -> None:
-        cause = self._latched_regions.get(line.region.name) or self._latched_regions.get("")
-        line.idle = line.eager[cause] if cause else line.unknown
+            self._latched.point(line)
 
     def internal_error(self, error: BaseException) -> None:
-        """Counts a fault of the agent's own; after 20 the agent switches itself off."""
-        self.internal_errors += 1
-        self.last_error = f"{type(error).__name__}: {error}"
-        if self.internal_errors == MAX_INTERNAL_ERRORS:
-            self.stop()
-            self.fact("mark", {"name": "agent switched itself off", "reason": self.last_error[:200]})
-
-
-def _runtime() -> str:
-    """What runs a callable that `watch` was told nothing about."""
-    return "torch.compile" if "torch._dynamo" in sys.modules else "eager"
+        """Counts a fault of the agent's own; after 20 the agent switches itself off. Never raises."""
+        with suppress(Exception):  # an exception may fail to say what it is, and memory may be used up
+            self.internal_errors += 1
+            self.last_error = type(error).__name__
+            self.last_error = f"{self.last_error}: {error}"[:200]
+        if self.internal_errors >= MAX_INTERNAL_ERRORS and self.lines is not None:
+            with suppress(Exception):
+                self.stop()
+                self.fact("mark", {"name": "agent switched itself off", "reason": self.last_error})
 
 
 RECORDER = Recorder()

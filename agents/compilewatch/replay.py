@@ -14,12 +14,16 @@ from compilewatch.config import Config, load
 from compilewatch.errors import AgentError
 from compilewatch.identity import instance_id
 from compilewatch.outbox import Outbox
+from compilewatch.redaction import identity_redact, report_redacted
 from compilewatch.sender import Sender
-from compilewatch.transport import HttpTransport, Transport
+from compilewatch.transport import Transport, transport_of
 from compilewatch.wire.codec import DecodeError, loads
 from compilewatch.wire.report import Identity, Report, Request
 
 MAX_FAILURES = 6
+MAX_NAMED = 10
+"""Damaged lines that are named; the others are counted."""
+REQUEST_BEGINS = b'{"v":'
 UNLIMITED = 1 << 40
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -35,39 +39,55 @@ class Recording:
 def run(path: str, endpoint: str | None, key: str | None, *, shift_to_now: bool = False, new_ids: bool = False) -> int:
     """The command; 0 if every window was acknowledged or had been before."""
     config = load({"model": "replay", "endpoint": endpoint, "api_key": key})
-    recordings = read(path)
+    if config.file is not None:
+        raise AgentError("replay sends to a dashboard: give --endpoint http(s)://host[:port]")
+    recordings, damages = read(path)
+    if new_ids:
+        for one in recordings:
+            one.identity.id = instance_id()
+    return deliver(recordings, config, damages, len(damages), shift_to_now=shift_to_now)
+
+
+def deliver(recordings: list[Recording], config: Config, damages: list[str], damaged: int, *, shift_to_now: bool) -> int:
+    """Sends the windows of all recordings and prints what became of them and what was damaged; 0 if all are there and nothing was."""
     if shift_to_now:
         shift(recordings, time.time() - max((report.window[1] for one in recordings for report in one.reports), default=0.0))
     for one in recordings:
-        if new_ids:
-            one.identity.id = instance_id()
+        if config.redact:
+            identity_redact(one.identity)
+            one.reports = [report_redacted(report) for report in one.reports]
     sent = rejected = left = 0
     for one in recordings:
-        outbox = send(one, _transport(config))
+        outbox = send(one, transport_of(config))
         left += len(outbox)
         rejected += outbox.rejected_windows
         sent += len(one.reports) - len(outbox) - outbox.rejected_windows
     print(f"{sent} windows of {len(recordings)} instances acknowledged, {rejected} refused, {left} not sent")
-    return 0 if not left and not rejected else 1
+    for damage in damages[:MAX_NAMED]:
+        print(f"left out: {damage}")
+    named = min(len(damages), MAX_NAMED)
+    if damaged > named:
+        print(f"left out: {damaged - named} more")
+    return 0 if not (left or rejected or damaged) else 1
 
 
-def _transport(config: Config) -> Transport:
-    if config.file is not None:
-        raise AgentError("replay sends to a dashboard: give --endpoint http(s)://host[:port]")
-    return HttpTransport(config.endpoint, config.api_key)
-
-
-def read(path: str) -> list[Recording]:
-    """The instances in a recording, plain or gzip, in the order of their first request."""
+def read(path: str) -> tuple[list[Recording], list[str]]:
+    """The instances in a recording, plain or gzip, in the order of their first request, and what in it is damaged: a process that is
+    killed while it writes leaves half a line. Raises an AgentError if nothing in it is whole."""
     found: dict[str, Recording] = {}
+    damages: list[str] = []
+    number = 0
     try:
         with _opened(path) as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip():
-                    _add(found, line, f"{path}, line {number}")
+                damages += [f"line {number}: {damage}" for damage in _add(found, line)]
     except (OSError, EOFError, zlib.error) as error:
-        raise AgentError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    return list(found.values())
+        if not found:
+            raise AgentError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        damages.append(f"what follows line {number}: {error}")
+    if damages and not found:
+        raise AgentError(f"nothing in {path} is whole; {damages[0]}")
+    return list(found.values()), damages
 
 
 def _opened(path: str) -> gzip.GzipFile | BufferedReader:
@@ -76,14 +96,24 @@ def _opened(path: str) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path, "rb") if packed else Path(path).open("rb")
 
 
-def _add(found: dict[str, Recording], line: bytes, where: str) -> None:
-    try:
-        request = loads(Request, line)
-    except DecodeError as error:
-        raise AgentError(f"{where}: {error}") from None
-    one = found.setdefault(request.instance.id, Recording(request.instance, []))
-    one.identity = request.instance
-    one.reports += request.reports
+def _add(found: dict[str, Recording], line: bytes) -> list[str]:
+    """Takes the request of a line and answers what is damaged in it: before a whole request may stand half of another."""
+    if not line.strip():
+        return []
+    damages: list[str] = []
+    begin = 0
+    while begin >= 0:
+        try:
+            request = loads(Request, line[begin:])
+        except DecodeError as error:
+            damages = damages or [str(error)]
+            begin = line.find(REQUEST_BEGINS, begin + 1)
+            continue
+        one = found.setdefault(request.instance.id, Recording(request.instance, []))
+        one.identity = request.instance
+        one.reports += request.reports
+        break
+    return damages
 
 
 def shift(recordings: Iterable[Recording], seconds: float) -> None:
@@ -104,7 +134,7 @@ def send(one: Recording, transport: Transport) -> Outbox:
     for report in one.reports:
         outbox.add(report)
     sender = Sender(transport, outbox)
-    while len(outbox) and sender.failures < MAX_FAILURES:
+    while len(outbox) and sender.failures < MAX_FAILURES and not sender.refused:
         time.sleep(max(0.0, sender.next_attempt - time.monotonic()))
         sender.attempt(one.identity)
     for problem, count in sender.refusals.items():

@@ -10,18 +10,22 @@ from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 
 from compilewatch.outbox import Entry, Outbox
+from compilewatch.tail import Tail
 from compilewatch.transport import Answer, Transport
+from compilewatch.wire.ack import Ack
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import MAX_REPORTS, VERSION, Identity
+from compilewatch.wire.report import MAX_REPORTS, VERSION, Identity, SeqRange
 
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+FIRST_WAIT, LONGEST_WAIT = 2.0, 60.0
 LEAST_RETRY_AFTER, MOST_RETRY_AFTER = 1.0, 300.0
+REFUSED_WAIT = 300.0
+"""Seconds at most between two tries while the dashboard refuses everything, for example the key: a person has to act first."""
 SPLIT_CODES = (400, 413)
 """Statuses that, in our own words, speak about the body: the windows are tried one by one to find the bad one."""
 
 
 class Sender:
-    """Belongs to the agent's thread; `clock` is monotonic."""
+    """Belongs to the agent's thread; `clock` is monotonic. With a tail, what the dashboard lost again is sent again."""
 
     def __init__(
         self,
@@ -29,17 +33,28 @@ class Sender:
         outbox: Outbox,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
+        tail: Tail | None = None,
+        say: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.outbox = outbox
         self.failures = 0
         """Attempts in a row that brought no acknowledgement."""
         self.refusals: dict[str, int] = {}
         """Answers that were no acknowledgement, by what they said."""
+        self.refused = False
+        """Whether the last answer refused everything in our own words: only a person can change that."""
         self.next_attempt = 0.0
         self._transport = transport
         self._clock = clock
         self._chance = chance
+        self._tail = tail
+        self._say = say
         self._batch_limit = MAX_REPORTS
+        self._suspect: SeqRange | None = None
+        """A window whose request was refused although it was alone in it: is it that window, or is it us?"""
+        self._guilty: SeqRange | None = None
+        """The same after a request without any window was taken: refused once more, it is dropped."""
+        self._said: set[str] = set()
 
     def due(self) -> bool:
         """Whether something waits and its time has come."""
@@ -47,26 +62,30 @@ class Sender:
 
     def attempt(self, identity: Identity) -> bool:
         """Sends one batch; True if the server answered for it."""
-        batch = self.outbox.batch(self._batch_limit)
-        if not batch:
+        batch = self.outbox.batch(self._batch_limit) if self._suspect is None else []
+        if not batch and self._suspect is None:
             return True
-        try:
-            answer = self._transport.send(request_body(identity, batch, time.time()))
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            answer = Answer(0, problem=f"{type(error).__name__}: {error}"[:300])
-        if self._accept(answer, batch):
+        answer, self.refused = self._ask(identity, batch), False
+        accepted = self._accept(answer) if self._suspect is None else self._clear(answer, self._suspect)
+        if accepted:
             self.failures = 0
-            self._batch_limit = MAX_REPORTS
             self.next_attempt = self._clock()
-            return True
-        self._refused(answer, batch)
-        return False
+        else:
+            self._refused(answer, batch)
+        return accepted
 
-    def _accept(self, answer: Answer, batch: list[Entry]) -> bool:
+    def _ask(self, identity: Identity, batch: list[Entry]) -> Answer:
+        try:
+            return self._transport.send(request_body(identity, batch, time.time()))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return Answer(0, problem=f"{type(error).__name__}: {error}"[:300])
+
+    def _accept(self, answer: Answer) -> bool:
         """Applies an acknowledgement; True if it settled at least one of the windows that were sent."""
         if answer.ack is None:
             return False
-        settled = self.outbox.acknowledged(answer.ack.acked)
+        acknowledged = self.outbox.acknowledged(answer.ack.acked)
+        settled = len(acknowledged)
         for refusal in answer.ack.rejected:
             count = self.outbox.rejected([refusal.seq])
             settled += count
@@ -74,16 +93,48 @@ class Sender:
                 self._count(f"rejected: {refusal.code}")
         if not settled:
             answer.problem = answer.problem or "an acknowledgement that names none of the windows that were sent"
-        return settled > 0
+            return False
+        self._batch_limit = MAX_REPORTS
+        self._resend(acknowledged, answer.ack)
+        return True
+
+    def _resend(self, acknowledged: list[Entry], ack: Ack) -> None:
+        """Puts the windows back in line that the server held once and does not hold now."""
+        if self._tail is not None:
+            self._tail.add(acknowledged)
+            lost = self._tail.lost(ack.held if ack.held is not None else [(1, ack.next_seq - 1)])
+            if lost:
+                self._count("windows sent again: the dashboard did not hold them any more")
+                self.outbox.restore(lost)
+
+    def _clear(self, answer: Answer, suspect: SeqRange) -> bool:
+        """After a request without any window; True if that one was taken."""
+        self._suspect = None
+        self._guilty = suspect if answer.ack is not None else None
+        return answer.ack is not None
 
     def _refused(self, answer: Answer, batch: list[Entry]) -> None:
         self._count(answer.problem)
-        if answer.final and answer.status in SPLIT_CODES and answer.code != "key_in_url":
-            if len(batch) == 1:
-                self.outbox.rejected([batch[0].seq])
+        wait = self._wait(answer.retry_after)
+        if answer.final and answer.status in SPLIT_CODES and batch:
             self._batch_limit = 1
-        self.next_attempt = self._clock() + self._wait(answer.retry_after)
+            if len(batch) == 1 and batch[0].seq == self._guilty:
+                self.outbox.rejected([batch[0].seq])
+            elif len(batch) == 1:
+                self._suspect = batch[0].seq
+        elif answer.final:
+            self.refused = True
+            self._tell(answer)
+            wait = max(wait, REFUSED_WAIT / 2 + self._chance() * REFUSED_WAIT / 2)
+        self.next_attempt = self._clock() + wait
         self.failures += 1
+
+    def _tell(self, answer: Answer) -> None:
+        """Once for each reason: only a person can do something about it."""
+        if answer.code not in self._said and len(self._said) < 10:
+            self._said.add(answer.code)
+            why = "".join(letter if letter.isprintable() else " " for letter in answer.problem)
+            self._say(f"the dashboard refuses the reports of this process ({why}); they are kept, and tried again every few minutes")
 
     def _count(self, problem: str) -> None:
         if problem in self.refusals or len(self.refusals) < 100:

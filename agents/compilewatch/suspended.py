@@ -1,31 +1,69 @@
-"""Calls that are suspended on their way: coroutines and generators; others run on their thread meanwhile, so nesting is not theirs."""
+"""Calls that are suspended on their way: coroutines and generators; others run on their thread meanwhile, so nesting is not theirs.
+
+While one is suspended, its wrapper keeps nothing alive that the callable has let go: no item, no value sent, no exception; arguments
+only where the job's own `items` will ask for them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
-from compilewatch.hotpath import Running, begin, items_of
 from compilewatch.lines import Spec
+from compilewatch.pieces import Pieces
 from compilewatch.recorder import RECORDER
+from compilewatch.running import begin, count_items
 
 
 def coroutine_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
     """An async function: wall time from its first step to its end."""
 
     async def watched(*args: Any, **kwargs: Any) -> Any:
-        running = begin(spec, base, args[skip:], kwargs, stays=False)
+        running = begin(Pieces, spec, base, args[skip:], kwargs)
         if running is None:
             return await fn(*args, **kwargs)
+        inner = fn(*args, **kwargs)
+        if spec.items is None:
+            args, kwargs = (), {}
         try:
-            result = await fn(*args, **kwargs)
+            result = await awaited(inner, running)
         except BaseException:
-            running.finish(failed=True)
+            running.finish(error=True)
             raise
-        running.finish(items=items_of(spec, args[skip:], kwargs))
+        running.finish()
+        if spec.items is not None:
+            count_items(running, spec, spec.items, args[skip:], kwargs)
         return result
 
     return watched
+
+
+class Stream:
+    """One run of a generator: the time to its first item, and in all."""
+
+    __slots__ = ("_args", "_first", "_kwargs", "_spec", "whole")
+
+    def __init__(self, spec: Spec, base: int, first_base: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._spec = spec
+        self.whole = begin(Pieces, spec, base, args, kwargs)
+        self._first = None if self.whole is None else begin(Pieces, FIRST, first_base, (), {})
+        self._args, self._kwargs = (args, kwargs) if spec.items is not None else ((), {})
+
+    def came(self) -> None:
+        """An item came; the first one is timed, and what was looked up until then is its own."""
+        if self._first is not None and self.whole is not None:
+            self._first.hits, self._first.misses = self.whole.hits, self.whole.misses
+            self._first.finish()
+            self._first = None
+
+    def end(self, error: bool = False, whole: bool = True) -> None:
+        """It is over; `whole`: by itself, so that its items count."""
+        if self.whole is not None:
+            self.whole.finish(error)
+            if whole and not error and self._spec.items is not None:
+                count_items(self.whole, self._spec, self._spec.items, self._args, self._kwargs)
+
+
+FIRST = Spec("first item")
 
 
 def _first_base(spec: Spec) -> int:
@@ -33,39 +71,99 @@ def _first_base(spec: Spec) -> int:
     return RECORDER.register(Spec(f"{spec.name}/first item", spec.mode, spec.runtime))
 
 
+class Steps(Generator[Any, Any, Any]):
+    """What is inside, as `yield from` and `await` drive it, piece by piece."""
+
+    __slots__ = ("_inner", "_pieces")
+
+    def __init__(self, inner: Any, pieces: Pieces) -> None:
+        self._inner = inner
+        self._pieces = pieces
+
+    def __await__(self) -> Steps:
+        return self
+
+    def send(self, value: Any) -> Any:
+        self._pieces.enter()
+        try:
+            return self._inner.send(value)
+        finally:
+            self._pieces.leave()
+
+    def throw(self, *error: Any) -> Any:
+        self._pieces.enter()
+        try:
+            return self._inner.throw(*error)
+        finally:
+            self._pieces.leave()
+
+    def close(self) -> None:
+        self._pieces.enter()
+        try:
+            self._inner.close()
+        finally:
+            self._pieces.leave()
+
+
+class Items(Steps):
+    """The pieces of a generator, each of which ends with an item."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, inner: Generator[Any, Any, Any], pieces: Pieces, stream: Stream) -> None:
+        super().__init__(inner, pieces)
+        self._stream = stream
+
+    def send(self, value: Any) -> Any:
+        item = super().send(value)
+        self._stream.came()
+        return item
+
+    def throw(self, *error: Any) -> Any:
+        item = super().throw(*error)
+        self._stream.came()
+        return item
+
+
+def awaited(inner: Any, pieces: Pieces | None) -> Any:
+    """What to await in place of it. An awaitable that cannot be driven step by step is awaited as it is."""
+    if pieces is None or not hasattr(inner, "__await__"):
+        return inner
+    steps = inner.__await__()
+    return Steps(steps, pieces) if isinstance(steps, Generator) else Whole(steps)
+
+
+class Whole:
+    """An iterator that `__await__` has already handed out."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Any) -> None:
+        self._steps = steps
+
+    def __await__(self) -> Any:
+        return self._steps
+
+
 def generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
     """A generator function: wall time to the first item, and in all."""
     first_base = _first_base(spec)
 
     def watched(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        running = begin(spec, base, args[skip:], kwargs, stays=False)
-        if running is None:
-            return (yield from fn(*args, **kwargs))
-        first: Running | None = Running(first_base, stays=False)
+        stream = Stream(spec, base, first_base, args[skip:], kwargs)
         inner = fn(*args, **kwargs)
-        step, sent = inner.send, None
+        steps = inner if stream.whole is None else Items(inner, stream.whole, stream)
+        del args, kwargs, inner
         try:
-            while True:
-                item = step(sent)
-                if first is not None:
-                    first.finish()
-                    first = None
-                try:
-                    step, sent = inner.send, (yield item)
-                except GeneratorExit:
-                    inner.close()
-                    raise
-                except BaseException as error:  # noqa: BLE001 - thrown in by the consumer: it belongs to the generator inside
-                    step, sent = inner.throw, error
-        except StopIteration as end:
-            running.finish(items=items_of(spec, args[skip:], kwargs))
-            return end.value
+            result: Any = yield from steps
         except GeneratorExit:
-            running.finish()
+            stream.end(whole=False)
             raise
         except BaseException:
-            running.finish(failed=True)
+            stream.end(error=True)
             raise
+        stream.end()
+        return result
 
     return watched
 
@@ -75,31 +173,31 @@ def async_generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip:
     first_base = _first_base(spec)
 
     async def watched(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        running = begin(spec, base, args[skip:], kwargs, stays=False)
-        first = None if running is None else Running(first_base, stays=False)
+        stream = Stream(spec, base, first_base, args[skip:], kwargs)
         inner = fn(*args, **kwargs)
-        step, sent = inner.asend, None
+        del args, kwargs
+        step: Callable[[Any], Any] = inner.asend
+        hands: list[Any] = [None]
         try:
             while True:
-                item = await step(sent)
-                if first is not None:
-                    first.finish()
-                    first = None
+                hands.append(await awaited(step(hands.pop()), stream.whole))
+                stream.came()
                 try:
-                    step, sent = inner.asend, (yield item)
+                    hands.append((yield hands.pop()))
+                    step = inner.asend
                 except GeneratorExit:
-                    await inner.aclose()
+                    await awaited(inner.aclose(), stream.whole)
                     raise
                 except BaseException as error:  # noqa: BLE001 - thrown in by the consumer: it belongs to the generator inside
-                    step, sent = inner.athrow, error
-        except (StopAsyncIteration, GeneratorExit) as end:
-            if running is not None:
-                running.finish(items=items_of(spec, args[skip:], kwargs) if isinstance(end, StopAsyncIteration) else None)
-            if isinstance(end, GeneratorExit):
-                raise
+                    hands.append(error)
+                    step = inner.athrow
+        except StopAsyncIteration:
+            stream.end()
+        except GeneratorExit:
+            stream.end(whole=False)
+            raise
         except BaseException:
-            if running is not None:
-                running.finish(failed=True)
+            stream.end(error=True)
             raise
 
     return watched

@@ -1,25 +1,26 @@
-"""One POST and its answer: a private connection by http.client, never redirected, never through a proxy, bounded in time and size."""
+"""One POST and its answer: a private connection that is never redirected and goes through no proxy but the one that was set, bounded in
+time and size."""
 
 from __future__ import annotations
 
 import http.client
-import io
 import json
-import socket
 import ssl
-import time
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+from typing import Protocol
+from urllib.parse import quote, urlsplit
 
 from compilewatch import __version__
-from compilewatch.wire.ack import Ack
+from compilewatch.config import Config
+from compilewatch.connection import MAX_ANSWER, Address, Bounded, authorization, connected
+from compilewatch.suppression import suppressed
+from compilewatch.wire.ack import MARKER, Ack
 from compilewatch.wire.codec import DecodeError, decode, deflate
 
-CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 3.0, 5.0, 8.0
-MAX_ANSWER = 64 << 10
 PATH = "/api/v1/reports"
+TEMPORARY = (408, 425, 429)
 
 
 @dataclass(slots=True)
@@ -35,10 +36,14 @@ class Answer:
 
 
 class Transport(Protocol):
-    """Where requests go."""
+    """Where requests go; `interrupt` may be called by another thread than the one that sends."""
 
     def send(self, body: bytes) -> Answer:
         """Hands over the JSON of a request; raises OSError or http.client.HTTPException if there was no answer."""
+        ...
+
+    def interrupt(self) -> None:
+        """Has the request that is under way fail at once."""
         ...
 
 
@@ -55,70 +60,89 @@ class FileTransport:
         ranges = [tuple(report["seq"]) for report in json.loads(body)["reports"]]
         return Answer(200, ack=Ack(ranges, ranges[-1][1] + 1))
 
+    def interrupt(self) -> None:
+        """A file is written at once."""
+
 
 class HttpTransport:
-    """Posts to a dashboard; each request has a connection of its own."""
+    """Posts to a dashboard; each request has a connection of its own. The request is written by hand: libraries that trace HTTP replace the
+    methods of `http.client.HTTPConnection` in the job's process."""
 
-    def __init__(self, endpoint: str, api_key: str) -> None:
-        parts = urlsplit(endpoint)
-        self._secure = parts.scheme == "https"
-        self._host, self._port = parts.hostname or "", parts.port
-        self._path = parts.path.rstrip("/") + PATH
-        self._headers = {
+    def __init__(self, endpoint: str, api_key: str, proxy: str = "") -> None:
+        self._target = Address.of(endpoint)
+        self._proxy = Address.of(proxy) if proxy else None
+        self._context: ssl.SSLContext | None = None
+        self._opened: list[Bounded] = []
+        path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + PATH
+        direct = self._target.secure or self._proxy is None
+        headers = {
+            "Host": self._target.name,
             "Authorization": f"Bearer {api_key}",
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
             "User-Agent": f"compilewatch/{__version__}",
+            "Accept": "application/json",
             "Connection": "close",
         }
+        lines = [f"POST {path if direct else 'http://' + self._target.name + path} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        self._head = "\r\n".join(lines + ([] if direct else authorization(self._proxy)))
 
     def send(self, body: bytes) -> Answer:
-        """Posts the request, within 3 s for the connection, 5 s for a read and 8 s in all."""
-        deadline = time.monotonic() + TOTAL_SECONDS
-        connection = self._connection()
+        """Posts the request, within 3 s for the connection, 5 s for a read and 8 s in all, after its name was looked up."""
+        packed = deflate(body)
         try:
-            connection.connect()
-            connection.sock.settimeout(READ_SECONDS)
-            connection.request("POST", self._path, deflate(body), self._headers)
-            response = http.client.HTTPResponse(_TimedSocket(connection.sock, deadline), method="POST")  # type: ignore[arg-type]
-            response.begin()
-            return _understood(response, _read(response))
+            with suppressed(), connected(self._target, self._proxy, self._tls(), self._opened) as connection:
+                connection.write(f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1") + packed)
+                response = http.client.HTTPResponse(connection, method="POST")  # type: ignore[arg-type]
+                response.begin()
+                return _understood(response, _read(response))
+        except ssl.SSLError:
+            self._context = None  # the certificates on disk may have changed
+            raise
+
+    def interrupt(self) -> None:
+        """Has the request that is under way fail at once; looking up a name cannot be ended."""
+        for one in list(self._opened):
+            one.interrupt()
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """What the other side is verified with, made once: reading the certificates takes longer than the request."""
+        if self._target.secure and self._context is None:
+            self._context = ssl.create_default_context()
+            self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return self._context
+
+
+class Aside:
+    """Gives the turn away while a request is under way, so that whoever cannot wait for its end may have it."""
+
+    def __init__(self, transport: Transport, turn: threading.Lock) -> None:
+        self._transport = transport
+        self._turn = turn
+
+    def send(self, body: bytes) -> Answer:
+        """The same, without the turn."""
+        self._turn.release()
+        try:
+            return self._transport.send(body)
         finally:
-            connection.close()
+            self._turn.acquire()
 
-    def _connection(self) -> http.client.HTTPConnection:
-        if self._secure:
-            context = ssl.create_default_context()
-            return http.client.HTTPSConnection(self._host, self._port, timeout=CONNECT_SECONDS, context=context)
-        return http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_SECONDS)
+    def interrupt(self) -> None:
+        """The same."""
+        self._transport.interrupt()
 
 
-class _TimedSocket(io.RawIOBase):
-    """What an answer is read from: each read within 5 s, and all of them, headers included, before the deadline."""
-
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
-        self._sock = sock
-        self._deadline = deadline
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """What HTTPResponse asks a socket for."""
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """One read of what has come."""
-        remaining = self._deadline - time.monotonic()
-        if remaining <= 0:
-            raise TimeoutError(f"the answer took longer than {TOTAL_SECONDS:.0f} s")
-        self._sock.settimeout(min(READ_SECONDS, remaining))
-        return self._sock.recv_into(buffer)
+def transport_of(config: Config, turn: threading.Lock | None = None) -> Transport:
+    """Where this configuration sends to; a turn is what its caller holds."""
+    if config.file is not None:
+        return FileTransport(config.file)
+    found = HttpTransport(config.endpoint, config.api_key, config.proxy)
+    return found if turn is None else Aside(found, turn)
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
-    """The body, up to one byte more than its cap."""
     body = response.read(MAX_ANSWER + 1)
     if response.length and len(body) <= MAX_ANSWER:
         raise http.client.IncompleteRead(body, response.length)
@@ -128,15 +152,15 @@ def _read(response: http.client.HTTPResponse) -> bytes:
 def _understood(response: http.client.HTTPResponse, body: bytes) -> Answer:
     answer = Answer(response.status, retry_after=response.getheader("Retry-After") or "")
     try:
-        data = json.loads(body) if len(body) <= MAX_ANSWER else None
+        data = json.loads(body)
     except (ValueError, RecursionError):
         data = None
-    if not isinstance(data, dict) or data.get("cw") != 1:
+    if not isinstance(data, dict) or type(data.get("cw")) is not int or data["cw"] != MARKER:
         answer.problem = f"HTTP {response.status}, but not from a compilewatch dashboard"
         return answer
     if response.status != 200:
         answer.code = str(data.get("code", ""))[:100]
-        answer.final = 400 <= response.status < 500
+        answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY
         answer.problem = f"HTTP {response.status} {answer.code}: {str(data.get('detail', ''))[:300]}"
         return answer
     try:

@@ -2,52 +2,75 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from compilewatch.lines import take
 from compilewatch.wire.report import MAX_COMPILES, MAX_FINDINGS, Compile, Fact, Finding, Gauges, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 MAX_FACTS = 200
-MAX_WAITING = 5_000
+MAX_WAITING = 500
+MAX_GROUPS = 500
+"""Findings that wait to be added up, and groups of like ones that a window holds; what is beyond is counted under `MORE`."""
 MORE = "more than one window holds"
 
 
 class EventLog:
-    """Events of the open window, appended from any thread, folded when the window closes."""
+    """Events of the open window, appended from any thread. Findings are added up every now and then, so that however many there are,
+    each is counted and few are held."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        """With facts that hold already."""
         self.truncated = 0
         self._compiles: list[Compile] = []
+        self._facts = list(facts)
         self._findings: list[Finding] = []
-        self._facts: list[Fact] = []
+        self._groups: dict[tuple[str, str, str], Finding] = {}
+        self._adding = threading.Lock()
 
     def compile(self, event: Compile) -> None:
-        """Keeps the compilation."""
-        self._keep(self._compiles, event)
-
-    def finding(self, event: Finding) -> None:
-        """Keeps the finding."""
-        self._keep(self._findings, event)
-
-    def fact(self, event: Fact) -> None:
-        """Keeps the fact."""
-        self._keep(self._facts, event)
-
-    def _keep(self, events: list[object] | list[Compile] | list[Finding] | list[Fact], event: object) -> None:
-        if len(events) < MAX_WAITING:
-            events.append(event)  # type: ignore[arg-type]
+        """Keeps the compilation, as far as the wire has room for it."""
+        if len(self._compiles) < MAX_COMPILES:
+            self._compiles.append(event)
         else:
             self.truncated += 1
+
+    def fact(self, event: Fact) -> None:
+        """Keeps the fact, as far as the wire has room for it."""
+        if len(self._facts) < MAX_FACTS:
+            self._facts.append(event)
+        else:
+            self.truncated += 1
+
+    def finding(self, event: Finding) -> None:
+        """Keeps the finding; never waits."""
+        self._findings.append(event)
+        if len(self._findings) >= MAX_WAITING and self._adding.acquire(blocking=False):
+            try:
+                self._add_up()
+            finally:
+                self._adding.release()
 
     def close(self, report: Report) -> Report:
         """Puts the events into the report, cut to what the wire allows."""
         report.compiles = take(self._compiles)
-        report.findings = findings_merge(take(self._findings))
         report.facts = take(self._facts)
+        with self._adding:
+            self._add_up()
+            groups, self._groups = self._groups, {}
+        report.findings = list(groups.values())
         self.truncated += cut(report)
         return report
+
+    def _add_up(self) -> None:
+        for finding in take(self._findings):
+            key = finding_key(finding)
+            if key not in self._groups and len(self._groups) >= MAX_GROUPS:
+                self.truncated += 1
+                key = finding.kind, MORE, ""
+            _finding_add(self._groups, key, finding)
 
 
 def cut(report: Report) -> int:
@@ -59,21 +82,31 @@ def cut(report: Report) -> int:
     if len(report.findings) > MAX_FINDINGS:
         tail = report.findings[room:]
         lost += len(tail)
-        rest = [Finding(finding.kind, MORE, "", finding.count) for finding in tail]
+        rest = [Finding(finding.kind, MORE, "", finding.count, finding.seconds) for finding in tail]
         report.findings = findings_merge(report.findings[:room] + rest)
     return lost
+
+
+def finding_key(finding: Finding) -> tuple[str, str, str]:
+    """What makes two findings like ones."""
+    return finding.kind, finding.text, finding.where
 
 
 def findings_merge(findings: Iterable[Finding]) -> list[Finding]:
     """Like findings as one, with the sum of their counts, in the order of their first."""
     merged: dict[tuple[str, str, str], Finding] = {}
     for finding in findings:
-        known = merged.get((finding.kind, finding.text, finding.where))
-        if known is None:
-            merged[finding.kind, finding.text, finding.where] = Finding(finding.kind, finding.text, finding.where, finding.count)
-        else:
-            known.count += finding.count
+        _finding_add(merged, finding_key(finding), finding)
     return list(merged.values())
+
+
+def _finding_add(groups: dict[tuple[str, str, str], Finding], key: tuple[str, str, str], finding: Finding) -> None:
+    known = groups.get(key)
+    if known is None:
+        groups[key] = replace(finding, text=key[1], where=key[2])
+    else:
+        known.count += finding.count
+        known.seconds += finding.seconds
 
 
 def region_key(region: Region) -> tuple[str, str, str, str, bool]:

@@ -1,119 +1,158 @@
-"""One instance at work: its window, its identity, its outbox, and the one thread that polls, bins, closes and sends."""
+"""The one thread of an instance: it polls, bins, closes windows, has them sent, and holds up the end of a process for a second at most."""
 
 from __future__ import annotations
 
+import importlib
 import random
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from compilewatch.config import Config
+from compilewatch.errors import say_aside
 from compilewatch.guard import Guard
-from compilewatch.identity import identity_build, identity_refresh
-from compilewatch.outbox import Outbox
 from compilewatch.recorder import Recorder
-from compilewatch.sender import Sender
 from compilewatch.sources.installed import InstalledSources
-from compilewatch.transport import FileTransport, HttpTransport, Transport
-from compilewatch.wire.report import Identity, Losses
+
+if TYPE_CHECKING:
+    from compilewatch.instance import Instance
 
 TICK_SECONDS = 1.0
 BUSY_CALLS, BUSY_TICK_SECONDS = 20_000, 0.1
+STARVED_SECONDS, LEAST_PROCESSOR_SECONDS, LATE_SECONDS = 60, 0.001, 0.05
+"""How long the job waits at most for work of the agent's own. What hangs is told from what goes on by the processor time that it got in a
+second, unless that second was over late: then the machine is used up."""
 
 
 class Worker:
     """Lives as long as its instance; a forked child gets another one."""
 
     def __init__(self, config: Config, recorder: Recorder, sources: InstalledSources) -> None:
-        self.outbox = Outbox()
-        self.sender = Sender(_transport(config), self.outbox)
-        self.identity: Identity | None = None
+        self.instance: Instance | None = None
+        """There once the thread has loaded what it sends with: the job waits for none of that."""
         self._config = config
         self._recorder = recorder
         self._sources = sources
-        self._seq = 0
-        self._window_start = time.time()
+        self._started = time.time()
         self._stopping = False
+        self._abandoned = False
+        self._taken_over = False
+        self._thread: threading.Thread | None = None
         self._wake = threading.Event()
+        self._prepared = threading.Event()
+        self._closed = threading.Event()
         self._done = threading.Event()
+        self._turn = threading.Lock()
+        """The thread's from its start on, but for the time that a request of it is under way."""
 
     def start(self) -> None:
         """Starts the thread."""
-        threading.Thread(target=self._run, name="compilewatch", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="compilewatch", daemon=True)
+        self._turn.acquire()
+        self._thread.start()
+
+    def abandon(self) -> None:
+        """In a forked child: this is the parent's. A thread is not copied by a fork, but a greenlet that stands for one goes on here."""
+        self._abandoned = True
+
+    def settle(self) -> None:
+        """Waits until the thread imports nothing any more: a child forked in the middle of an import could never finish that import."""
+        if not self._prepared.is_set() and threading.current_thread() is not self._thread:
+            _got_through(self._prepared.wait)
 
     def stop(self, seconds: float) -> bool:
-        """Has the last window closed and everything sent once; waits no longer than that. True if it was done in time."""
+        """Has the last window closed and everything sent once; waits about that long for the network. True if it was done in time."""
+        deadline = time.monotonic() + seconds
         self._stopping = True
         self._wake.set()
-        return self._done.wait(seconds)
+        if not self._closed.wait(seconds / 2):
+            self._close_late(seconds / 4)
+        return self._done.wait(max(seconds / 4, deadline - time.monotonic()))
+
+    def _close_late(self, seconds: float) -> None:
+        """The last window has to be on disk before the process is gone, though the thread has not come to it yet."""
+        if self.instance is not None:
+            self.instance.interrupt()  # it waits for a dashboard that is slow
+        if self._closed.wait(seconds) or not _got_through(lambda limit: self._turn.acquire(timeout=limit)):
+            return
+        if self.instance is not None and not self._closed.is_set():
+            # A name is still being looked up, which nobody can end: the thread finds nothing to do when it comes back.
+            self._guarded(self.instance.close_window)
+            self._guarded(self.instance.finish)
+            self._taken_over = True
+        self._turn.release()
 
     def _run(self) -> None:
         try:
-            self._guarded(self._identify)
-            self._record()
-            self._guarded(self._sources.poll)
-            self._guarded(self._close_window)
-            self._send_rest()
+            instance = self._prepare()
+            if instance is None:
+                return
+            self._record(instance)
+            if self._abandoned:
+                threading.Event().wait()  # a greenlet that ended here would be missed in a list that has forgotten it
+            for step in (self._sources.poll, instance.close_window, self._closed.set, lambda: self._send_rest(instance), instance.finish):
+                self._guarded(step)
         finally:
+            self._closed.set()
             self._done.set()
+            self._turn.release()
 
-    def _record(self) -> None:
+    def _prepare(self) -> Instance | None:
+        """The instance, or None where it cannot be had: then nothing is recorded either."""
+        try:
+            found: type[Instance] = importlib.import_module("compilewatch.instance").Instance
+            self._sources.install_unbound()
+            self.instance = found(self._config, self._recorder, self._sources, self._started, self._turn)
+        except Exception as error:  # noqa: BLE001 - the job goes on without an agent
+            self._recorder.stop()
+            say_aside(f"off: it could not start ({type(error).__name__}: {error})")
+        finally:
+            self._prepared.set()
+        return self.instance
+
+    def _record(self, instance: Instance) -> None:
         """Until the agent is stopped, or has switched itself off."""
         tick, interval = 0.0, self._config.interval
         next_close = time.monotonic() + random.random() * interval
-        while not self._stopping and self._recorder.lines is not None:
+        while not (self._stopping or self._abandoned) and self._recorder.lines is not None:
             self._wake.wait(max(0.0, min(tick, next_close - time.monotonic())))
             self._guarded(self._sources.poll)
             busy = (self._guarded(self._recorder.drain) or 0) > BUSY_CALLS
+            self._guarded(self._recorder.pace)
+            self._guarded(instance.look)
             tick = BUSY_TICK_SECONDS if busy else TICK_SECONDS
             if not self._stopping and time.monotonic() >= next_close:
                 # A thread that was held up skips the windows it missed: the open one covers them.
                 next_close += interval * max(1, int((time.monotonic() - next_close) / interval) + 1)
-                self._guarded(self._close_window)
-            if self.sender.due():
-                self._guarded(self._send)
+                self._guarded(instance.close_window)
+            if not self._stopping and instance.sender.due():
+                self._guarded(instance.send)
+            if not self._stopping:
+                self._guarded(instance.send_leftovers)
+        if not self._stopping:
+            # It switched itself off: torch gets back what is torch's.
+            self._guarded(self._sources.uninstall)
 
-    def _send_rest(self) -> None:
+    def _send_rest(self, instance: Instance) -> None:
         """What is still there when recording is over: at a stop one try, after a switch-off until it is through."""
-        while len(self.outbox):
-            if not self._guarded(self._send) and self._stopping:
+        while len(instance.outbox) and not self._abandoned:
+            if not self._guarded(instance.send) and self._stopping:
                 return
-            self._wake.wait(max(0.0, self.sender.next_attempt - time.monotonic()))
+            self._wake.wait(max(0.0, instance.sender.next_attempt - time.monotonic()))
 
     def _guarded(self, step: Callable[[], int | bool | None]) -> int | bool | None:
         with Guard(self._recorder):
-            return step()
+            return None if self._abandoned or self._taken_over else step()
         return None
 
-    def _identify(self) -> None:
-        self.identity = identity_build(self._config)
 
-    def _close_window(self) -> None:
-        start, self._window_start = self._window_start, time.time()
-        self._seq += 1
-        # Where the host's clock was set back the window has no length: one that ends in the future would be refused.
-        report = self._recorder.close(self._seq, min(start, self._window_start), self._window_start)
-        report.losses = Losses(
-            merged_windows=self.outbox.merged_windows,
-            truncated_events=self._recorder.truncated_events + self.outbox.truncated_events,
-            internal_errors=self._recorder.internal_errors,
-            rejected_windows=self.outbox.rejected_windows,
-        )
-        self.outbox.add(report)
-
-    def _send(self) -> bool:
-        """One batch; True if the server answered for it."""
-        if self.identity is None:
-            self._identify()
-        assert self.identity is not None
-        self._guarded(self._refresh)
-        return self.sender.attempt(self.identity)
-
-    def _refresh(self) -> None:
-        if self.identity is not None:
-            self.identity.capabilities = self._sources.capabilities()
-            identity_refresh(self.identity)
-
-
-def _transport(config: Config) -> Transport:
-    return FileTransport(config.file) if config.file is not None else HttpTransport(config.endpoint, config.api_key)
+def _got_through(wait: Callable[[float], bool]) -> bool:
+    """Waits for work of the thread's that needs nothing but the processor: a moment, or many seconds on a machine that is used up."""
+    for _ in range(STARVED_SECONDS):
+        spent, began = time.process_time(), time.monotonic()
+        if wait(1.0):
+            return True
+        if time.process_time() - spent < LEAST_PROCESSOR_SECONDS and time.monotonic() - began < 1.0 + LATE_SECONDS:
+            return False
+    return False

@@ -38,4 +38,7 @@ class Ack:
     next_seq: int
     commands: list[dict[str, Any]] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    held: list[SeqRange] | None = None
+    """Every range of this instance that is durable, where some below `next_seq` is missing: an agent sees by it what a database that was
+    restored from a backup lost. None: nothing below `next_seq` is missing."""
     cw: int = MARKER

@@ -26,9 +26,17 @@ MAX_JUDGED_WINDOW = 60.0
 EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error")
 COMPILE_KINDS = ("first", "recompile", "empty", "backward", "autotune")
 OUTCOMES = ("ok", "skipped", "raised", "suppressed")
-FINDING_KINDS = ("graph_break", "guard", "fallback", "cache_miss", "cudagraph_skip", "compile_error")
+FINDING_KINDS = ("graph_break", "guard", "fallback", "cache_miss", "cudagraph_skip", "compile_error", "cudagraph_rerecord", "alloc_retry")
 FACT_KINDS = ("mark", "ready", "latched_eager", "oom", "parity", "graph_hash", "kernel_choices", "command_receipt")
 CACHE_ANSWERS = ("hit", "miss", "bypass")
+COLD_START = "cold start"
+COLD_START_STAGES = ("before init", "import torch", "compile", "autotune", "cuda graphs", "import torch._dynamo", "first compiled call")
+"""In the fact of a cold start: the stages that are no mark of the job's own."""
+COLD_START_ENDS = ("first call", "ready")
+OWN_MARKS = (COLD_START, "torch.compile", "agent switched itself off")
+"""Marks that the agent makes itself."""
+REASON_KINDS = ("guard", "race", "limit", "failure")
+DYNAMIC = ("automatic", "yes", "no")
 
 SeqRange = tuple[int, int]
 """First and last sequence number of a window, both included; a merged window covers more than one."""
@@ -73,6 +81,17 @@ class Compile:
     saved: float | None = None
     new_peak: int | None = None
     in_request: bool = False
+    reason_kind: str = ""
+    """What `reason` is: a guard that failed, threads that raced on a cold function, the recompile limit, a failure; empty: no reason."""
+    backend: str = ""
+    mode: str = ""
+    dynamic: str = ""
+    """Whether sizes may vary: after the first change (`automatic`), from the start, never; empty: not known."""
+    fullgraph: bool | None = None
+    key: str = ""
+    """The first characters of the key that the caches were asked for: the same in every process that asked for the same."""
+    miss: str = ""
+    """Why it was not in the cache, as far as the agent knows; names what differs, never a value."""
 
 
 @dataclass(slots=True)
@@ -83,28 +102,36 @@ class Finding:
     text: str
     where: str = ""
     count: int = 1
+    seconds: float = 0.0
+    """What they cost together, where that is known."""
 
 
 @dataclass(slots=True)
 class Device:
-    """What one GPU holds, in bytes; utilisation is a share between 0 and 1."""
+    """What one GPU holds, in bytes, `graph_pool` for recorded CUDA graphs; utilisation is a share between 0 and 1."""
 
     index: int
     allocated: int | None = None
     peak: int | None = None
     reserved: int | None = None
     utilisation: float | None = None
+    graph_pool: int | None = None
 
 
 @dataclass(slots=True)
 class Gauges:
-    """The last value seen in the window; None means the agent could not see it."""
+    """The last value seen in the window; None means the agent could not see it. `host_rss_slope` is bytes per hour."""
 
     devices: list[Device] = field(default_factory=list)
     host_rss: int | None = None
     workers_rss: int | None = None
     degraded_frames: int | None = None
     compiling_for: float | None = None
+    """Seconds since the oldest compilation that still runs began; 0.0 when none does."""
+    compiling_frame: str | None = None
+    compiling_usual: float | None = None
+    """Seconds the same frame took at most so far in this process."""
+    host_rss_slope: float | None = None
 
 
 @dataclass(slots=True)

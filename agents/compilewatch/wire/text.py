@@ -8,6 +8,8 @@ from compilewatch.wire.report import MAX_TEXT
 
 MAX_DATA_ENTRIES = 64
 MAX_DATA_DEPTH = 8
+MAX_NUMBER = (1 << 63) - 1
+"""What a database column holds; a longer one Python refuses to write, and the whole window would be lost with it."""
 
 
 def clip(text: str, limit: int = MAX_TEXT) -> str:
@@ -25,8 +27,10 @@ def clip(text: str, limit: int = MAX_TEXT) -> str:
 
 def clip_data(value: Any, depth: int = MAX_DATA_DEPTH) -> Any:
     """Free-form data of JSON's own types, bounded in depth, width and text; of anything else only its type's name leaves."""
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return value if -MAX_NUMBER <= value <= MAX_NUMBER else clip(f"<{type(value).__name__}>")
     if isinstance(value, float):
         return value if value - value == 0.0 else str(value)
     if isinstance(value, str):

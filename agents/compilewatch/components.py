@@ -1,0 +1,183 @@
+"""What a compilation depends on besides its code: versions as they are, everything else as one hash per name, never a value."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+from compilewatch.sources.torch_names import CACHE_FOLDER, UNSET
+from compilewatch.wire.causes import ENVIRONMENT, FOLDER, KERNELS_FOLDER
+
+HASH_LENGTH = 8
+MOST_NAMES = 48
+"""Names of one sort that are told by themselves; the others share one hash."""
+MOST_TEXTS = 4 * MOST_NAMES
+
+_CONFIGURING = ("TORCH", "INDUCTOR", "DYNAMO", "TRITON", "CUDA_", "NCCL_", "OMP_", "MKL_", "PYTORCH_")
+# torch, its launcher and CUDA set these themselves, or they name a folder, which has a component of its own.
+_NOT_CONFIGURING = ("TORCHELASTIC_", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_MODULE_LOADING")
+_MODULES = {
+    "inductor_config": "torch._inductor.config",
+    "functorch_config": "torch._functorch.config",
+    "dynamo_config": "torch._dynamo.config",
+}
+
+
+def short_hash(name: str, value: object) -> str:
+    """A hash of a value under its name, so that equal values of two names do not look alike."""
+    return hashlib.sha256(f"{name}\0{value!r}".encode("utf-8", "replace")).hexdigest()[:HASH_LENGTH]
+
+
+def variables_hashed(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables that configure a compilation, each under its name."""
+    found = {
+        f"{ENVIRONMENT}{name}": short_hash(name, value)
+        for name, value in sorted(environ.items())
+        if name.startswith(_CONFIGURING) and not name.startswith(_NOT_CONFIGURING)
+    }
+    return _bounded(found, f"{ENVIRONMENT}(others)")
+
+
+def versions() -> dict[str, str]:
+    """Of torch, CUDA and triton, as far as the job has imported them."""
+    torch, triton = sys.modules.get("torch"), sys.modules.get("triton")
+    found = {}
+    if torch is not None and hasattr(torch, "__version__"):
+        found["torch"] = str(torch.__version__)
+        found["cuda"] = str(getattr(getattr(torch, "version", None), "cuda", None) or "")
+    if triton is not None:
+        found["triton"] = str(getattr(triton, "__version__", ""))
+    return found
+
+
+def gpu_name() -> str:
+    """The type of the current GPU once the job has started CUDA itself; empty before."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not hasattr(cuda, "is_initialized") or not cuda.is_initialized():
+        return ""
+    return str(cuda.get_device_name(cuda.current_device()))
+
+
+def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
+    """Where torch and triton keep what they compiled; a folder that is not decided yet is left out."""
+    paths = {FOLDER: cache_folder(environ), KERNELS_FOLDER: environ.get("TRITON_CACHE_DIR", "")}
+    return {name: short_hash(name, path) for name, path in paths.items() if path}
+
+
+def kernels_folder(environ: Mapping[str, str]) -> str:
+    """The folder of Triton's compiled kernels, or of those of each GPU; empty where it is not decided yet."""
+    inductor = cache_folder(environ)
+    return environ.get("TRITON_CACHE_DIR") or (os.path.join(inductor, "triton") if inductor else "")  # noqa: PTH118 - as torch makes it
+
+
+def cache_folder(environ: Mapping[str, str]) -> str:
+    """The folder of torch's compile caches; nothing is imported or made for it."""
+    chosen = environ.get("TORCHINDUCTOR_CACHE_DIR") or CACHE_FOLDER.answer("")
+    return os.path.abspath(chosen) if chosen else ""  # noqa: PTH100 - torch does the same, and Path.absolute keeps `..`
+
+
+class Options:
+    """What the job itself set of torch's options, as its compilations met it. An option can be set for one thread alone, and
+    `torch.compile(mode=...)` sets some for one compilation alone: so they are read between the two, where a compilation ends."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, Table] = {}
+        self._seen: dict[str, set[str]] = {}
+        self._texts: set[str] = set()
+        """What was noted already, value and all; a text is hashed once."""
+
+    def note(self) -> None:
+        """Reads them on the thread that compiles."""
+        for module, path in _MODULES.items():
+            if module not in self._tables and path in sys.modules:
+                self._tables[module] = Table(sys.modules[path])
+        for module, table in self._tables.items():
+            for option, value in table.overridden():
+                name = f"{module} {option}"
+                text = f"{name} {value!r}"
+                if text in self._texts:
+                    continue
+                if len(self._texts) < MOST_TEXTS:
+                    self._texts.add(text)
+                if len(self._seen) < 4 * MOST_NAMES or name in self._seen:
+                    self._seen.setdefault(name, set()).add(short_hash(name, value))
+
+    def hashed(self) -> dict[str, str]:
+        """One hash per option; compilations that met several values give several."""
+        found = {name: "+".join(sorted(hashes)[:3]) for name, hashes in sorted(self._seen.copy().items())}
+        return _bounded(found, "options (others)")
+
+
+class Table:
+    """One of torch's configuration modules. Options are read as they stand in its table: reading them through the module would print
+    warnings into the job. Torch has kept them in three ways: as values, as entries with an override, as entries with an override
+    per context; the last is what makes it worth not to ask each of some hundred entries at every compilation."""
+
+    def __init__(self, config: Any) -> None:
+        entries = getattr(config, "_config", None)
+        self._entries: dict[str, Any] = entries if isinstance(entries, dict) else {}
+        self._defaults: dict[str, Any] = getattr(config, "_default", None) or {}
+        self._unset = UNSET.find()
+        overrides = {name: getattr(entry, "user_override", None) for name, entry in list(self._entries.items())}
+        self._by_context = {var: name for name, var in overrides.items() if isinstance(var, ContextVar)}
+        self._by_variable = [name for name, entry in list(self._entries.items()) if self._by_environment(entry) is not self._unset]
+
+    def overridden(self) -> Iterator[tuple[str, Any]]:
+        """The options that are not at their default on this thread, with their values."""
+        for name in self._candidates():
+            entry = self._entries.get(name)
+            default = getattr(entry, "default", self._defaults.get(name, entry))
+            value, plain = self._value(entry, default), _plain(default)
+            if (told := _plain(value)) != plain and "/" not in str(told):
+                # A path says where a machine keeps its files, not how it compiles.
+                yield name, told
+
+    def _candidates(self) -> set[str]:
+        if self._by_context:
+            return {self._by_context[var] for var in copy_context() if var in self._by_context}.union(self._by_variable)
+        changed = [name for name, entry in list(self._entries.items()) if getattr(entry, "user_override", entry) is not self._unset]
+        return set(changed).union(self._by_variable)
+
+    def _value(self, entry: Any, default: Any) -> Any:
+        if not hasattr(entry, "default"):
+            return entry
+        chosen = entry.user_override.get() if isinstance(entry.user_override, ContextVar) else entry.user_override
+        options = (getattr(entry, "env_value_force", self._unset), chosen, getattr(entry, "env_value_default", self._unset), default)
+        return next(value for value in options if value is not self._unset)
+
+    def _by_environment(self, entry: Any) -> Any:
+        forced = getattr(entry, "env_value_force", self._unset)
+        return getattr(entry, "env_value_default", self._unset) if forced is self._unset else forced
+
+
+OPTIONS = Options()
+"""The process's own."""
+
+
+def components() -> dict[str, str]:
+    """Everything that is known now."""
+    found = {**versions(), **variables_hashed(os.environ), **OPTIONS.hashed(), **folders_hashed(os.environ)}
+    gpu = gpu_name()
+    return {**found, "gpu": gpu} if gpu else found
+
+
+def _bounded(found: dict[str, str], rest: str) -> dict[str, str]:
+    if len(found) <= MOST_NAMES:
+        return found
+    names = list(found)
+    return {**{name: found[name] for name in names[:MOST_NAMES]}, rest: short_hash(rest, [found[name] for name in names[MOST_NAMES:]])}
+
+
+def _plain(value: Any) -> Any:
+    """The value if it reads the same in another process, else its type."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return type(value).__name__

@@ -1,0 +1,174 @@
+"""The connection of one request: opened by the agent's own thread, to the address that was set, bounded in time and size whatever the
+other side does."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import io
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 3.0, 5.0, 8.0
+MAX_ANSWER = 64 << 10
+"""Bytes of an answer, its headers included."""
+_STEP = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to connect to; `secure` says that TLS is spoken there."""
+
+    host: str
+    port: int
+    secure: bool
+    credentials: str = ""
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """The address in an URL that was checked before."""
+        parts = urlsplit(url)
+        secure = parts.scheme == "https"
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+        return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, user)
+
+    @property
+    def name(self) -> str:
+        """Host and port as a header writes them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host.encode("idna").decode()
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+
+class Bounded:
+    """A socket that takes and gives only before a moment of the monotonic clock, and no more than an answer may hold."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock = sock
+        self._deadline = deadline
+        self._room = MAX_ANSWER
+        self.interrupted = False
+
+    def remaining(self, most: float) -> float:
+        """Seconds for the next step; raises TimeoutError when none are left."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"the request took longer than {TOTAL_SECONDS:.0f} s")
+        return min(most, left)
+
+    def write(self, data: bytes) -> None:
+        """All of it, each part as soon as the other side takes it."""
+        view = memoryview(data)
+        while view:
+            self._sock.settimeout(self.remaining(READ_SECONDS))
+            view = view[self._sock.send(view[:_STEP]) :]
+
+    def receive(self, buffer: Any) -> int:
+        """One read of what has come."""
+        self._sock.settimeout(self.remaining(READ_SECONDS))
+        count = self._sock.recv_into(buffer)
+        self._room -= count
+        if self._room < 0:
+            raise http.client.HTTPException(f"an answer of more than {MAX_ANSWER >> 10} KiB")
+        return count
+
+    def secured(self, context: ssl.SSLContext, host: str) -> Bounded:
+        """The same for TLS, before the handshake."""
+        return Bounded(context.wrap_socket(self._sock, server_hostname=host, do_handshake_on_connect=False), self._deadline)
+
+    def handshake(self) -> None:
+        """The other side proves who it is."""
+        assert isinstance(self._sock, ssl.SSLSocket)
+        self._sock.settimeout(self.remaining(READ_SECONDS))  # of the whole handshake
+        self._sock.do_handshake()
+
+    def interrupt(self) -> None:
+        """Called by another thread: whatever waits on this connection fails at once."""
+        self.interrupted, self._deadline = True, 0.0
+        with suppress(OSError):
+            # Not the method of an SSLSocket, which would go on in plain text.
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """What http.client.HTTPResponse asks a socket for."""
+        return io.BufferedReader(_Reading(self))
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._sock.close()
+
+
+class _Reading(io.RawIOBase):
+    """What an answer is read from."""
+
+    def __init__(self, bounded: Bounded) -> None:
+        self._bounded = bounded
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """One read."""
+        return self._bounded.receive(buffer)
+
+
+@contextmanager
+def connected(target: Address, proxy: Address | None, context: ssl.SSLContext | None, opened: list[Bounded]) -> Iterator[Bounded]:
+    """A connection to the target, through the proxy if there is one, closed at the end of the block; what is open meanwhile is in `opened`.
+    Raises OSError or HTTPException."""
+    try:
+        connection = _dial(proxy or target, time.monotonic() + TOTAL_SECONDS, opened)
+        if context is not None:
+            if proxy is not None:
+                _tunnel(connection, target, proxy)
+            connection = connection.secured(context, target.host)
+            opened.append(connection)
+            connection.handshake()
+        yield connection
+    finally:
+        while opened:
+            opened.pop().close()
+
+
+def _dial(address: Address, deadline: float, opened: list[Bounded]) -> Bounded:
+    """Tries each address of the name for 3 s at most, and all of them before the deadline."""
+    failure: OSError = OSError(f"{address.host} has no address")
+    for family, kind, protocol, _, place in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
+        sock = socket.socket(family, kind, protocol)
+        bounded = Bounded(sock, deadline)
+        opened.append(bounded)
+        try:
+            sock.settimeout(bounded.remaining(CONNECT_SECONDS))
+            sock.connect(place)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            bounded.close()
+            failure = error
+            if bounded.interrupted:
+                break
+        else:
+            return bounded
+    raise failure
+
+
+def _tunnel(bounded: Bounded, target: Address, proxy: Address) -> None:
+    place = f"[{target.host}]" if ":" in target.host else target.host.encode("idna").decode()
+    lines = [f"CONNECT {place}:{target.port} HTTP/1.1", f"Host: {place}:{target.port}", *authorization(proxy)]
+    bounded.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+    response = http.client.HTTPResponse(bounded, method="CONNECT")  # type: ignore[arg-type]
+    response.begin()
+    if response.status != 200:
+        raise OSError(f"the proxy answered HTTP {response.status}")
+
+
+def authorization(proxy: Address | None) -> list[str]:
+    """The header that names the user to the proxy, if it has one."""
+    if proxy is None or not proxy.credentials:
+        return []
+    return [f"Proxy-Authorization: Basic {base64.b64encode(proxy.credentials.encode()).decode()}"]

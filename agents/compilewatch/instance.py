@@ -1,0 +1,114 @@
+"""One instance, as the dashboard knows it: its identity, its windows in a row, its loss account, and what carries them there."""
+
+from __future__ import annotations
+
+import encodings.idna  # noqa: F401 - looking up a name imports it, and by then a fork may come in between
+import threading
+import time
+
+from compilewatch.cold_start import ColdStart
+from compilewatch.config import Config
+from compilewatch.errors import say_aside
+from compilewatch.guard import Guard
+from compilewatch.identity import identity_build, identity_refresh
+from compilewatch.leftovers import Leftovers
+from compilewatch.outbox import Outbox
+from compilewatch.recorder import Recorder
+from compilewatch.redaction import STRICT, identity_redact, report_redacted
+from compilewatch.sender import Sender
+from compilewatch.sources.installed import InstalledSources
+from compilewatch.sources.miss_causes import MissCauses
+from compilewatch.spool import Spool
+from compilewatch.tail import Tail
+from compilewatch.transport import transport_of
+from compilewatch.wire.report import Identity, Losses
+
+CLOCK_WAS_SET = 0.1
+"""Seconds by which the two clocks of a host must differ over one window: less is the pace at which a time server mends one of them."""
+
+
+class Instance:
+    """Belongs to who has the `turn`, which is the agent's thread while none of its requests is under way; `started` is the Unix time at
+    which its first window began."""
+
+    def __init__(
+        self, config: Config, recorder: Recorder, sources: InstalledSources, started: float, turn: threading.Lock | None = None
+    ) -> None:
+        self._transport = transport = transport_of(config, turn)
+        self.outbox = Outbox()
+        self.sender = Sender(transport, self.outbox, tail=Tail(), say=say_aside)
+        self.identity: Identity = identity_build(config)
+        self._strict = config.redact == STRICT
+        self.spool = Spool(config, self.identity)
+        self.leftovers = Leftovers(config, transport)
+        self._recorder = recorder
+        self._causes = MissCauses.of(recorder)
+        with Guard(recorder):
+            self._causes.keep_in(config)
+        self._sources = sources
+        self._describe()
+        self._seq = 0
+        self._window_start = started
+        self._opened = time.monotonic() - max(0.0, time.time() - started)
+        self._cold_start = ColdStart(started)
+
+    def look(self) -> None:
+        """Looks, about once a second, for what only the present moment shows."""
+        self._cold_start.look(self._recorder)
+
+    def close_window(self) -> None:
+        """Ends the open window now and puts its report in line, and on disk."""
+        self._describe()
+        with Guard(self._recorder):
+            self._causes.tell()
+        start, end = self._window_ends()
+        self._seq += 1
+        report = self._recorder.close(self._seq, start, end)
+        with Guard(self._recorder):
+            self.look()
+            self._cold_start.complete(report)
+        report.losses = Losses(
+            merged_windows=self.outbox.merged_windows,
+            truncated_events=self._recorder.truncated_events + self.outbox.truncated_events,
+            spool_errors=self.spool.errors + self.leftovers.errors,
+            internal_errors=self._recorder.internal_errors,
+            rejected_windows=self.outbox.rejected_windows,
+        )
+        closed = self.outbox.add(report_redacted(report) if self._strict else report)
+        self.spool.keep(closed, self.outbox.waiting)
+
+    def _window_ends(self) -> tuple[float, float]:
+        """Start and end of the window that ends now. The host's clock may be set in mid-window: it says when the window ended, and the
+        other clock how long it was."""
+        start, end = self._window_start, time.time()
+        length = time.monotonic() - self._opened
+        self._window_start, self._opened = end, self._opened + length
+        return (start if abs(end - start - length) < CLOCK_WAS_SET else max(0.0, end - length)), end
+
+    def send(self) -> bool:
+        """One batch; True if the server answered for it."""
+        answered = self.sender.attempt(self.identity)
+        self.spool.settled(self.outbox.waiting())
+        return answered
+
+    def send_leftovers(self) -> None:
+        """One batch of what killed instances left on disk, while nothing of this one waits and the dashboard answers."""
+        if not len(self.outbox) and self._seq and not self.sender.failures:
+            self.leftovers.step()
+
+    def interrupt(self) -> None:
+        """Called by another thread: ends the request that is under way, so that this one's thread goes on."""
+        self._transport.interrupt()
+
+    def finish(self) -> None:
+        """Leaves on disk what was not acknowledged, for a later process."""
+        self.leftovers.close()
+        self.spool.close(self.outbox.waiting())
+
+    def _describe(self) -> None:
+        """Adds to the identity what has become known since."""
+        with Guard(self._recorder):
+            self.identity.capabilities = {**self._sources.capabilities(), "spool": self.spool.capability()}
+            identity_refresh(self.identity)
+        if self._strict:
+            identity_redact(self.identity)

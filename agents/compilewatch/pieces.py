@@ -1,0 +1,65 @@
+"""A call that runs in pieces and is suspended between them: what torch looks up inside its own pieces belongs to it, whoever runs on
+its thread in between."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from compilewatch.lines import Call, Line
+from compilewatch.recorder import RECORDER
+from compilewatch.running import Running
+
+
+class Pieces(Running):
+    """A coroutine or generator under way. `enter` and `leave` stand around each piece, on whatever thread it runs; neither raises."""
+
+    __slots__ = ("_before", "_now", "_outer_piece", "around", "hits", "misses", "task")
+
+    def __init__(self, base: int, bucket: object = 0) -> None:
+        super().__init__(base, bucket, stays=False)
+        self.hits = self.misses = 0
+        self.task: object = None
+        """The asyncio task that it is a part of, if any."""
+        self.around: Line | None = None
+        """The innermost line of the thread as a piece began."""
+        self._now: Call | None = None
+        self._outer_piece: Any = None
+        self._before = (0, 0)
+
+    def enter(self) -> None:
+        """A piece begins on this thread."""
+        try:
+            call = RECORDER.call()
+            self._outer_piece = call.piece
+            self.task = current_task()
+            self.around, self._before = call.line, (call.hits, call.misses)
+            self._now, call.piece = call, self
+        except Exception as error:  # noqa: BLE001 - the piece runs in any case
+            RECORDER.internal_error(error)
+
+    def leave(self) -> None:
+        """The piece is over. One of another task that ran inside a piece, as eager tasks do, leaves that one's count as it was."""
+        call, self._now = self._now, None
+        if call is None:
+            return
+        outer, self._outer_piece = self._outer_piece, None
+        call.piece, self.around = outer, None
+        hits, misses = self._before
+        self.hits += call.hits - hits
+        self.misses += call.misses - misses
+        if outer is not None and outer.task not in (None, self.task):
+            call.hits, call.misses = hits, misses
+
+    def looked_up(self) -> list[float]:
+        """Where the call goes, by what was looked up in all of its pieces."""
+        if not self.hits:
+            return self.line.idle
+        return self.line.partial if self.misses else self.line.compiled
+
+
+def current_task() -> object:
+    """The asyncio task that runs on this thread; None without one, and asyncio is never imported for it."""
+    events, tasks = sys.modules.get("asyncio.events"), sys.modules.get("asyncio.tasks")
+    loop = None if events is None or tasks is None else events._get_running_loop()
+    return None if loop is None or tasks is None else tasks.current_task(loop)

@@ -1,0 +1,72 @@
+"""COMPILEWATCH_REDACT=strict: of every text that leaves the process only a fingerprint is left, unless it is a word of the protocol."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from typing import Any
+
+from compilewatch.wire import report as wire
+from compilewatch.wire.causes import SENTENCES
+from compilewatch.wire.codec import decode, encode
+from compilewatch.wire.report import Identity, Report
+from compilewatch.wire.sketch import Sketch
+
+STRICT = "strict"
+KEPT_OF_IDENTITY = {
+    *("id", "started", "model", "version", "environment", "kind", "rank", "local_rank", "world_size", "pid", "gpu", "gpu_count"),
+    *("gpu_capability", "driver", "torch", "triton", "cuda", "python", "agent", "simulated", "components"),
+}
+"""What the settings say, versions, hardware, and hashes: the dashboard cannot compare anything without them."""
+_MESSAGES = (wire.Report, wire.Region, wire.Compile, wire.Finding, wire.Device, wire.Gauges, wire.Fact, wire.Losses, Sketch)
+_KEYS = {field.name for message in _MESSAGES for field in dataclasses.fields(message)} | {"cause", "limit", "region", "dynamic", "backend"}
+_KEYS |= {"began", "total", "until", "stages", "phases", "unaccounted"}
+_WORDS = {
+    *wire.EAGER_CAUSES,
+    *wire.COMPILE_KINDS,
+    *wire.OUTCOMES,
+    *wire.FINDING_KINDS,
+    *wire.FACT_KINDS,
+    *wire.CACHE_ANSWERS,
+    *wire.REASON_KINDS,
+    *wire.DYNAMIC,
+    *wire.OWN_MARKS,
+    *wire.COLD_START_STAGES,
+    *wire.COLD_START_ENDS,
+    *SENTENCES,
+    *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+    *("torch.compile", "eager", "inductor", "other", "True", "False", "None"),
+}
+_OURS = ("seconds", "cache", "eager_by", "phases")
+"""Tables whose words are all our own."""
+_PLAIN = re.compile(r"2\^\d{1,3}|[\d!/_.]*|#[0-9a-f]{16}")
+"""A bucket, a number or a compile id, a fingerprint."""
+
+
+def fingerprint(text: str) -> str:
+    """Stands for the text in every process; what can be guessed can still be found by trying."""
+    return text if text in _WORDS or _PLAIN.fullmatch(text) else "#" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def report_redacted(report: Report) -> Report:
+    """The report with fingerprints for its texts."""
+    return decode(Report, _redacted(encode(report)))
+
+
+def identity_redact(identity: Identity) -> None:
+    """Puts fingerprints into the identity; a field that nobody allowed is among them."""
+    for field in dataclasses.fields(identity):
+        if field.name not in KEPT_OF_IDENTITY and field.name != "capabilities":
+            setattr(identity, field.name, _redacted(getattr(identity, field.name)))
+    identity.capabilities = {name: (answer, fingerprint(why)) for name, (answer, why) in identity.capabilities.items()}
+
+
+def _redacted(data: Any) -> Any:
+    if isinstance(data, str):
+        return fingerprint(data)
+    if isinstance(data, dict):
+        return {key if key in _KEYS else fingerprint(key): value if key in _OURS else _redacted(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_redacted(item) for item in data]
+    return data
