@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from compilewatch import client
+from compilewatch.instance import Instance
 from compilewatch.recorder import RECORDER
 from compilewatch.wire.report import Report
 
 from tests.agent.server import Dashboard
 
 KEY = "cw_ing_test"
+
+
+@pytest.fixture(autouse=True)
+def _a_cache_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed process of one test left on disk would otherwise go to the next test that is given the same port."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -37,6 +45,16 @@ def start(dashboard: Dashboard) -> Iterator[Callable[..., None]]:
 @pytest.fixture
 def window() -> Iterator[Callable[[], Report]]:
     """The recorder alone, without thread and sources; calling it closes the window."""
+    RECORDER.off_for_good = False
     RECORDER.start()
     yield lambda: RECORDER.close(1, 0.0, 1.0)
     RECORDER.stop()
+
+
+def the_instance() -> Instance:
+    """The one that is at work in this process."""
+    worker = client.CLIENT.worker
+    assert worker is not None
+    worker.settle()
+    assert worker.instance is not None
+    return worker.instance

@@ -27,7 +27,7 @@ class Dashboard:
         self.scripts: list[Script] = []
         self.acked: dict[tuple[str, int, int], dict[str, Any]] = {}
         self._news = threading.Condition()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server = Server(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -79,6 +79,12 @@ class Dashboard:
         return sum(region.calls for region in self.regions(name))
 
 
+class Server(ThreadingHTTPServer):
+    """Takes as many connections at once as a test has processes."""
+
+    request_queue_size = 256
+
+
 def _handler(dashboard: Dashboard) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -96,3 +102,11 @@ def _handler(dashboard: Dashboard) -> type[BaseHTTPRequestHandler]:
             """Stays silent."""
 
     return Handler
+
+
+def assert_sent_once(dashboard: Dashboard) -> None:
+    """No two windows under one number: what was sent again was the same window."""
+    sent: dict[tuple[str, int], object] = {}
+    for request in dashboard.requests:
+        for report in request["reports"]:
+            assert sent.setdefault((request["instance"]["id"], report["seq"][0]), report) == report

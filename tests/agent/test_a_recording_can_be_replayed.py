@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from pathlib import Path
@@ -83,13 +84,43 @@ def test_many_windows_go_in_batches(tmp_path: Path, dashboard: Dashboard) -> Non
     ("content", "said"),
     [(None, "cannot read"), ("{", "line 1: the body is not JSON"), ('{"v": 1}', "line 1: sent: is missing")],
 )
-def test_a_wrong_file_is_one_sentence(tmp_path: Path, content: str | None, said: str) -> None:
+def test_a_file_with_nothing_whole_is_one_sentence(tmp_path: Path, content: str | None, said: str) -> None:
     path = tmp_path / "wrong.jsonl"
     if content is not None:
         path.write_text(content)
     done = command("replay", str(path), ENDPOINT="http://127.0.0.1:9", API_KEY="k")
     assert done.returncode == 2
     assert said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_half_a_line_is_left_out_and_named(recording: Path, dashboard: Dashboard) -> None:
+    whole = recording.read_bytes()
+    other = whole.replace(json.loads(whole.splitlines()[0])["instance"]["id"].encode(), b"b" * 26)
+    first, torn = other.splitlines(keepends=True)[0], other.splitlines()[-1][:-40]
+    # One process was killed in the middle of a line, another one went on from there, and was killed as well.
+    recording.write_bytes(first + torn + whole + torn)
+    done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = whole.count(b"\n")
+    [said, *left_out] = done.stdout.splitlines()
+    assert "windows of 2 instances acknowledged, 0 refused, 0 not sent" in said
+    assert [line.split(": the body is not JSON")[0] for line in left_out] == ["left out: line 2", f"left out: line {lines + 2}"]
+    assert len(dashboard.acked) == len(recorded_in(whole)) + len(recorded_in(first))
+
+
+def recorded_in(lines: bytes) -> list[object]:
+    return [report for line in lines.splitlines() for report in json.loads(line)["reports"]]
+
+
+def test_a_packed_recording_that_breaks_off_is_sent_up_to_there(recording: Path, dashboard: Dashboard) -> None:
+    instance = {"id": "a" * 26, "started": 0.0, "model": "m", "version": "1"}
+    lines = [{"v": 1, "sent": 1.0, "instance": instance, "reports": [{"seq": [i, i], "window": [0.0, 1.0]}]} for i in range(1, 20_000)]
+    packed = gzip.compress("\n".join(map(json.dumps, lines)).encode())
+    recording.write_bytes(packed[: len(packed) // 2])
+    done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
+    assert done.returncode == 1
+    assert "left out: what follows line" in done.stdout
+    assert 0 < len(dashboard.acked) < 20_000
 
 
 def test_a_refused_key_is_said_and_fails(recording: Path, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import compilewatch
 import pytest
 from compilewatch import client, sender
 
-from tests.agent.conftest import KEY
+from tests.agent.conftest import KEY, the_instance
 from tests.agent.server import Dashboard, Reply
 
 Start = Callable[..., None]
@@ -29,6 +29,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter waits than a real agent's; their rule has a test of its own."""
     monkeypatch.setattr(sender, "FIRST_WAIT", 0.05)
     monkeypatch.setattr(sender, "LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(sender, "REFUSED_WAIT", 0.1)
     monkeypatch.setattr(sender, "LEAST_RETRY_AFTER", 0.05)
 
 
@@ -66,8 +67,7 @@ def test_an_answer_that_acknowledges_nothing_is_tried_again_with_the_same_bytes(
     first, second, third = (windows(body) for body in dashboard.bodies[:3])
     assert first == second == third[: len(first)]
     assert not any("elsewhere" in path for path in dashboard.paths)
-    assert client.CLIENT.worker is not None
-    assert sum(client.CLIENT.worker.sender.refusals.values()) == 2
+    assert sum(the_instance().sender.refusals.values()) == 2
 
 
 def windows(body: bytes) -> bytes:
@@ -100,9 +100,8 @@ def later(free_port: int) -> Iterator[Callable[[], Dashboard]]:
 def test_counts_of_an_outage_arrive_when_the_dashboard_is_back(free_port: int, later: Callable[[], Dashboard]) -> None:
     client.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
     call = compilewatch.watch(nothing, name="forward")
-    worker = client.CLIENT.worker
-    assert worker is not None
-    while worker.sender.failures < 3 or len(worker.outbox) < 5:
+    instance = the_instance()
+    while instance.sender.failures < 3 or len(instance.outbox) < 5:
         call()
         call_count[0] += 1
     dashboard = later()
@@ -136,18 +135,16 @@ def test_a_refused_window_steps_aside_and_is_counted(dashboard: Dashboard, start
     dashboard.scripts = [refuse_first]
     start()
     dashboard.wait(lambda it: len(it.acked) >= 2)
-    worker = client.CLIENT.worker
-    assert worker is not None
-    assert worker.outbox.rejected_windows == 1
-    assert worker.sender.refusals == {"rejected: too_old": 1}
+    instance = the_instance()
+    assert instance.outbox.rejected_windows == 1
+    assert instance.sender.refusals == {"rejected: too_old": 1}
     dashboard.wait(lambda it: it.requests[-1]["reports"][-1].get("losses", {}).get("rejected_windows") == 1)
 
 
 def test_one_bad_window_in_a_batch_is_found_and_the_others_arrive(free_port: int, later: Callable[[], Dashboard]) -> None:
     client.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
-    worker = client.CLIENT.worker
-    assert worker is not None
-    while len(worker.outbox) < 6:
+    instance = the_instance()
+    while len(instance.outbox) < 6:
         pass
     dashboard = later()
 
@@ -157,4 +154,4 @@ def test_one_bad_window_in_a_batch_is_found_and_the_others_arrive(free_port: int
     dashboard.scripts = [bad_three] * 100
     dashboard.wait(lambda it: len(it.acked) >= 6)
     assert (3, 3) not in {(first, last) for _, first, last in dashboard.acked}
-    assert worker.outbox.rejected_windows == 1
+    assert instance.outbox.rejected_windows == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import compilewatch
+import pytest
 from compilewatch.recorder import RECORDER
 from compilewatch.wire.report import Compile, Region, Report
 
@@ -78,16 +79,41 @@ def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
     assert [fact.data["cause"] for fact in report.facts if fact.kind == "latched_eager"] == ["limit"]
 
 
-def test_a_stance_of_the_process_holds_for_every_region(window: Window) -> None:
-    call = compilewatch.watch(nothing, name="f")
+def test_a_stance_of_the_process_holds_for_every_region_that_compiles(window: Window) -> None:
+    work: list[Callable[[], None]] = [lambda: RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok")), lambda: None, lambda: None]
+    compiles = compilewatch.watch(next_of(work), name="compiles")
+    told = compilewatch.watch(nothing, name="told", runtime="torch.compile")
+    never = compilewatch.watch(nothing, name="never")
+    compiles()
     RECORDER.count_lookups(True)
-    RECORDER.latch("", "stance")
-    call()
-    RECORDER.unlatch("")
-    call()
+    RECORDER.eager_everywhere("stance")
+    for call in (compiles, told, never):
+        call()
+    RECORDER.eager_everywhere("")
+    for call in (compiles, told, never):
+        call()
     RECORDER.count_lookups(False)
-    region = only(window(), "f")
-    assert (region.eager_by, region.unknown) == ({"stance": 1}, 1)
+    report = window()
+    assert [(only(report, name).eager_by, only(report, name).unknown) for name in ("compiles", "told")] == [({"stance": 1}, 1)] * 2
+    assert only(report, "never").eager_by == {}
+
+
+def test_what_overrides_comes_before_what_is_known_of_a_frame(window: Window) -> None:
+    call = compilewatch.watch(lambda cause=None: RECORDER.latch("f", "limit"), name="f", runtime="torch.compile")
+    RECORDER.count_lookups(True)
+    call()
+    for overrides in (False, True):
+        RECORDER.eager_everywhere("stance", overrides)
+        call()
+    RECORDER.count_lookups(False)
+    assert only(window(), "f").eager_by == {"limit": 2, "stance": 1}
+
+
+def test_a_cause_that_nobody_knows_is_refused(window: Window) -> None:
+    with pytest.raises(ValueError, match="unknown cause 'bored'"):
+        RECORDER.latch("f", "bored")
+    with pytest.raises(ValueError, match="unknown cause 'bored'"):
+        RECORDER.eager_everywhere("bored")
 
 
 def test_a_compilation_inside_a_served_region_stalls_a_request(window: Window) -> None:
@@ -105,3 +131,19 @@ def test_a_compilation_inside_a_served_region_stalls_a_request(window: Window) -
     call()
     RECORDER.compile_finished(Compile(1.0, "0/2", "first", "ok"))
     assert [compile.in_request for compile in window().compiles] == [False, True, False]
+
+
+def test_after_ready_every_watched_call_that_compiles_is_a_request(window: Window) -> None:
+    call = compilewatch.watch(lambda: RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok")), name="f")
+    call()
+    compilewatch.ready()
+    call()
+    RECORDER.compile_finished(Compile(1.0, "0/1", "first", "ok"))
+    assert [compile.in_request for compile in window().compiles] == [False, True, False]
+
+
+def test_where_nothing_is_watched_every_compilation_after_ready_is_in_a_request(window: Window) -> None:
+    RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok"))
+    compilewatch.ready()
+    RECORDER.compile_finished(Compile(1.0, "0/1", "first", "ok"))
+    assert [compile.in_request for compile in window().compiles] == [False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import sys
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from compilewatch.hooks import ImportHook
+from compilewatch.sources import SOURCES, load
+
+from tests.agent.programs import run
 
 
 @pytest.fixture
@@ -35,6 +39,17 @@ def test_it_is_told_once_after_the_import_and_leaves_no_trace(module: str) -> No
     assert hook not in sys.meta_path
 
 
+def test_two_that_wait_for_one_module_are_both_told_once(module: str) -> None:
+    hooks, told = (ImportHook(), ImportHook()), []
+    for hook in hooks:
+        hook.when_imported(module, lambda: told.append(1))
+    loaded = importlib.import_module(module)
+    assert told == [1, 1]
+    assert type(loaded.__loader__).__name__ == type(loaded.__spec__.loader).__name__ == "SourceFileLoader"  # type: ignore[union-attr]
+    for hook in hooks:
+        hook.remove()
+
+
 def test_what_is_imported_already_is_told_at_once() -> None:
     told: list[int] = []
     hook = ImportHook()
@@ -52,3 +67,38 @@ def test_a_module_that_fails_to_import_fails_as_ever(module: str) -> None:
         importlib.import_module("no_such_module_anywhere")
     assert told == []
     hook.remove()
+
+
+def test_the_list_of_sources_says_what_each_source_says() -> None:
+    assert [(load(listed).name, load(listed).module) for listed in SOURCES] == [(name, module) for _, name, module in SOURCES]
+
+
+LOADED = """
+import sys
+from compilewatch import client
+assert client.init(model="m", endpoint="file:/dev/null")
+print(sorted(name for name in sys.modules if name.startswith("compilewatch.sources.") and name != "compilewatch.sources.installed"))
+"""
+
+
+def test_a_start_loads_no_source_before_its_module() -> None:
+    done = run(LOADED)
+    assert done.stderr == ""
+    assert set(ast.literal_eval(done.stdout)) <= {"compilewatch.sources.memory"}
+
+
+def test_two_that_wait_for_one_module_are_both_told(tmp_path: Path) -> None:
+    (tmp_path / "awaited_by_two.py").write_text("value = 1\n")
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from compilewatch.hooks import IMPORTED, ImportHook\n"
+        "told, hooks = [], [ImportHook(), ImportHook(), ImportHook()]\n"
+        "for number, hook in enumerate(hooks):\n"
+        "    hook.when_imported('awaited_by_two', lambda number=number: told.append(number))\n"
+        "import awaited_by_two\n"
+        "assert sorted(told) == [0, 1, 2], told\n"
+        "began, ended = IMPORTED['awaited_by_two']\n"
+        "assert began <= ended\n"
+    )
+    done = run(program, str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")

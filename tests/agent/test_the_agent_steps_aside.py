@@ -47,15 +47,16 @@ def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
 
 def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], object]) -> None:
     sources = InstalledSources(RECORDER)
-    sources.install(("no_such_source:Nothing", "memory:Memory"))
+    sources.install((("no_such_source:Nothing", "nothing", ""), ("memory:Memory", "memory", "")))
+    sources.install_unbound()
     found = sources.capabilities()
     sources.uninstall()
-    assert found["no_such_source"][0] == "no" and "ModuleNotFoundError" in found["no_such_source"][1]
+    assert found["nothing"][0] == "no" and "ModuleNotFoundError" in found["nothing"][1]
     assert found["memory"][0] in ("yes", "partly")
     assert RECORDER.internal_errors == 1
 
 
-def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[], object]) -> None:
+def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(Source):
         name, module = "broken", ""
 
@@ -68,8 +69,9 @@ def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[],
         def uninstall(self) -> None:
             raise OSError
 
+    monkeypatch.setattr("compilewatch.sources.installed.load", lambda listed: Broken())
     sources = InstalledSources(RECORDER)
-    sources._install(Broken())
+    sources.install((("broken:Broken", "broken", "json"),))
     sources.poll()
     sources.uninstall()
     assert RECORDER.internal_errors == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import compilewatch
@@ -31,7 +33,7 @@ sys.exit(4)
 
 
 def test_version_prints_the_version() -> None:
-    assert command("version").stdout == f"{compilewatch.__version__}\n"
+    assert command("version").stdout == command("--version").stdout == f"{compilewatch.__version__}\n"
 
 
 def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
@@ -46,16 +48,55 @@ def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
     assert named_in_code.returncode == 0 and "(named by init)" in named_in_code.stdout
 
 
-def test_doctor_says_what_is_wrong(dashboard: Dashboard) -> None:
-    body = json.dumps({"cw": 1, "code": "bad_key", "detail": "the key is unknown"}).encode()
-    dashboard.scripts = [lambda data: (401, {}, body)]
+@pytest.fixture
+def without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python that has no torch, for what has nothing to do with it."""
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+
+
+WRONG = {
+    "an unknown key": (
+        401,
+        {"cw": 1, "code": "bad_key", "detail": "the key is unknown"},
+        "HTTP 401 bad_key: the key is unknown",
+        "a new key",
+    ),
+    "a page of a proxy": (200, "<html>Welcome</html>", "HTTP 200, but not from a compilewatch dashboard", "another program answers"),
+    "another protocol": (426, {"cw": 1, "code": "wrong_version", "detail": "old"}, "HTTP 426 wrong_version: old", "update the agent"),
+}
+
+
+@pytest.mark.parametrize(("status", "body", "said", "advice"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.usefixtures("without_torch")
+def test_doctor_says_what_is_wrong_and_what_to_do(dashboard: Dashboard, status: int, body: object, said: str, advice: str) -> None:
+    dashboard.scripts = [lambda data: (status, {}, body.encode() if isinstance(body, str) else json.dumps(body).encode())] * 2
     done = command("doctor", ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m")
     assert done.returncode == 1
-    assert "dashboard  HTTP 401 bad_key: the key is unknown" in done.stdout
+    assert f"dashboard  {said}" in done.stdout and advice in done.stdout.split("to do ")[1].splitlines()[0]
+    found = json.loads(command("doctor", "--json", ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m").stdout)
+    assert (found["schema"], found["healthy"]) == (1, False) and advice in found["advice"]
+
+
+@pytest.mark.usefixtures("without_torch")
+def test_doctor_says_when_nobody_answers_or_nothing_is_set(tmp_path: Path) -> None:
     away = command("doctor", ENDPOINT="http://127.0.0.1:9", API_KEY="k", MODEL="m")
     assert away.returncode == 1 and "cannot be reached: ConnectionRefusedError" in away.stdout
     unset = command("doctor")
     assert unset.returncode == 1 and "settings   no endpoint" in unset.stdout
+    nowhere = command("doctor", ENDPOINT=f"file:{tmp_path}/no/reports.jsonl", MODEL="m")
+    assert nowhere.returncode == 1 and f"there is no folder {tmp_path}/no" in nowhere.stdout
+    assert command("doctor", "--no-such-option").returncode == 2
+
+
+@pytest.mark.parametrize("name", ["", "run", "doctor", "replay", "import-trace", "version"])
+def test_every_command_explains_itself_and_its_exit_codes(name: str) -> None:
+    done = command(*filter(None, [name]), "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "exit codes" in done.stdout and max(map(len, done.stdout.splitlines())) <= 105
+    if not name:
+        assert all(f"\n    {one}" in done.stdout for one in ("run", "doctor", "replay", "import-trace", "version"))
+        assert all(f"COMPILEWATCH_{one} " in done.stdout for one in ("ENDPOINT", "API_KEY", "MODEL", "VERSION"))
 
 
 def test_run_watches_what_a_program_compiles(tmp_path: Path, dashboard: Dashboard) -> None:

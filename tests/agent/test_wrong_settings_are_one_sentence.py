@@ -32,6 +32,10 @@ GOOD = {"model": "ranker", "endpoint": "https://watch.example", "api_key": "cw_i
         ({"interval": float("nan")}, "off: init(interval=...) must be between 0.05 and 300 seconds, got nan"),
         ({"kind": "batch"}, "off: kind must be serving or training, got 'batch'"),
         ({"allow_http": "perhaps"}, "off: init(allow_http=...) must be 1 or 0, got 'perhaps'"),
+        ({"spool": "here"}, "off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got 'here'"),
+        ({"proxy": "https://p.example:1"}, "off: COMPILEWATCH_PROXY must be http://[user:password@]host:port"),
+        ({"proxy": "http://ada:secret@p.example"}, "off: COMPILEWATCH_PROXY must be http://[user:password@]host:port\n"),
+        ({"endpoint": "http://localhost:1", "proxy": "http://p.example:1"}, "off: the key would travel over plain http"),
         ({"endpiont": "x"}, "off: init() has no setting 'endpiont'"),
     ],
 )
@@ -72,3 +76,15 @@ def test_settings_come_from_the_call_then_from_the_environment() -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 def test_loopback_may_be_plain_http(host: str) -> None:
     assert load({**GOOD, "endpoint": f"http://{host}:8000"}).endpoint == f"http://{host}:8000"
+
+
+def test_an_agent_that_runs_goes_on_with_the_settings_it_has(capfd: pytest.CaptureFixture[str]) -> None:
+    assert compilewatch.init(model="ranker", endpoint="file:/dev/null", interval=300)
+    try:
+        assert compilewatch.init(model="ranker", endpoint="nowhere", api_key="x") is False
+        said = capfd.readouterr().err
+        assert said.startswith("compilewatch: the endpoint must be") and said.endswith("; the agent goes on with the settings it has\n")
+        assert compilewatch.watch(abs, name="after")(-1) == 1
+        assert RECORDER.close(1, 0.0, 1.0).regions[0].calls == 1
+    finally:
+        compilewatch.shutdown()

@@ -15,19 +15,21 @@ BOUND = (
     "torch._dynamo.utils",
     "torch._dynamo.convert_frame",
     "torch._dynamo.eval_frame",
+    "torch._dynamo.decorators",
+    "torch._inductor.codecache",
     "torch._inductor.graph",
     "torch._inductor.cudagraph_utils",
 )
-HERE = ("compilations", "limits", "fallbacks", "compiled_calls", "cuda_graphs")
+HERE = ("compilations", "headers", "limits", "skipped_frames", "switches", "fallbacks", "compiled_calls", "cuda_graphs")
 
 
 class Seen:
     """The sources of compile facts, installed, and what they recorded since the last look."""
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
+    def __init__(self, recorder: Recorder | None = None, here: tuple[str, ...] = HERE) -> None:
         self.recorder = recorder or Recorder()
         self.recorder.start()
-        self.sources: list[Source] = [load(entry) for entry in SOURCES if entry.split(":")[0] in HERE]
+        self.sources: list[Source] = [load(listed) for listed in SOURCES if listed[0].split(":")[0] in here]
         self.answers: dict[str, Answer] = {source.name: source.install(self.recorder) for source in self.sources}
 
     def look(self) -> Report:

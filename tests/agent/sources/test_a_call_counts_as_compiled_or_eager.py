@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
+from compilewatch.recorder import RECORDER
 from compilewatch.sources import compiled_calls
 from compilewatch.sources.compiled_calls import guard_hook
 from compilewatch.wire.report import Region
@@ -179,6 +181,27 @@ def test_guard_collectives_own_the_hook_while_they_are_on(watching: Seen) -> Non
     assert source.poll(watching.recorder) == ("yes", "")
 
 
+def test_guard_collectives_that_are_switched_on_unheard_end_the_count_at_their_first_lookup() -> None:
+    imported_early = torch.compiler.set_enable_guard_collectives
+    seen = Seen(RECORDER)
+    source = next(source for source in seen.sources if source.name == "compiled_calls")
+    call = watched(doubled)
+    call(torch.ones(3))
+    imported_early(True)
+    try:
+        call(torch.ones(3))
+        assert RECORDER.token == 0
+        assert source.poll(RECORDER) == ("no", "guard collectives are on and own torch's hook")
+        for _ in range(3):
+            call(torch.ones(3))
+        region = one_region(seen)
+        assert (region.calls, region.sampled, region.unknown) == (5, 0, 0)
+    finally:
+        seen.uninstall()
+        assert imported_early(False) is True
+        RECORDER.stop()
+
+
 def test_where_guard_collectives_are_on_already_the_hook_stays_theirs() -> None:
     torch.compiler.set_enable_guard_collectives(True)
     try:
@@ -197,7 +220,7 @@ def test_the_previous_hooks_answer_is_torchs_answer(seen: Seen) -> None:
         asked.append(hit)
         return False
 
-    hook = guard_hook(seen.recorder, refuse)
+    hook = guard_hook(seen.recorder, refuse, itertools.count())
     assert hook(True) is False
     assert asked == [True]
     assert (seen.recorder.call().hits, seen.recorder.call().misses) == (0, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.agent.programs import run
 
@@ -25,12 +26,43 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
+def latched(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """What an instance says has latched: the dashboard knows each instance by its own words alone."""
+    return [fact for report in request["reports"] for fact in report.get("facts", []) if fact["kind"] == "latched_eager"]
+
+
 def test_its_calls_count_as_eager(tmp_path: Path) -> None:
     recording = tmp_path / "reports.jsonl"
     done = run(PROGRAM, ENDPOINT=f"file:{recording}")
     assert done.returncode == 0, done.stderr
-    child, _parent = (json.loads(line) for line in recording.read_text().splitlines())
+    child, parent = (json.loads(line) for line in recording.read_text().splitlines())
     [report] = child["reports"]
+    [told], [told_before] = (latched(one) for one in (child, parent))
+    assert told["data"] == told_before["data"] and told["data"]["cause"] == "limit"
+    assert told["at"] > told_before["at"], "of a parent that latched long ago the dashboard would refuse the child's report"
     [region] = report["regions"]
     assert (region["calls"], region["eager_by"]) == (7, {"limit": 7})
     assert report["gauges"]["degraded_frames"] == 1
+
+
+ONLY_COMPILES = """
+import os, torch, compilewatch
+compilewatch.init(model="m", interval=200)
+child = os.fork()
+if child == 0:
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
+    compilewatch.shutdown()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_child_that_only_compiles_reports_it(tmp_path: Path) -> None:
+    recording = tmp_path / "reports.jsonl"
+    done = run(ONLY_COMPILES, ENDPOINT=f"file:{recording}")
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in recording.read_text().splitlines()]
+    compiles = dict.fromkeys((request["instance"]["id"] for request in found), 0)
+    for request in found:
+        compiles[request["instance"]["id"]] += sum(len(report.get("compiles", [])) for report in request["reports"])
+    assert sorted(compiles.values()) == [0, 1]

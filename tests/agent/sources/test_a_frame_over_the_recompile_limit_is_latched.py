@@ -69,6 +69,16 @@ def test_after_a_reset_the_frame_may_latch_again(seen: Seen) -> None:
     assert len(latched(seen.look())) == 1
 
 
+def test_a_reset_releases_every_frame_at_once(seen: Seen) -> None:
+    exceed()
+    assert seen.look().gauges.degraded_frames == 1
+    torch._dynamo.reset()
+    assert seen.look().gauges.degraded_frames == 0
+    exceed()
+    torch.compiler.reset()
+    assert seen.look().gauges.degraded_frames == 0
+
+
 def test_with_fullgraph_torch_raises_and_nothing_is_latched(seen: Seen) -> None:
     compiled = torch.compile(scaled, backend="eager", dynamic=False, fullgraph=True)
     with torch._dynamo.config.patch(recompile_limit=1):

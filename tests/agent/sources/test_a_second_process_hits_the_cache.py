@@ -17,10 +17,10 @@ import json, torch
 import torch._dynamo.utils
 from dataclasses import asdict
 from compilewatch.recorder import Recorder
-from compilewatch.sources import load
+from compilewatch.sources import SOURCES, load
 recorder = Recorder()
 recorder.start()
-print(load("compilations:Compilations").install(recorder)[0])
+print(load(SOURCES[0]).install(recorder)[0])
 torch.compile(lambda x: x @ x)(torch.ones(4, 4))
 print(json.dumps([asdict(compile) for compile in recorder.close(1, 0.0, 1.0).compiles]))
 """

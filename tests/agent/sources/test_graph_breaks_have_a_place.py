@@ -35,8 +35,17 @@ def test_each_break_is_a_finding_with_the_line_that_broke(seen: Seen) -> None:
     assert set(breaks) == {f"{FILE}:{LINE + 2} in checked", f"{FILE}:{LINE + 4} in checked"}
     item = breaks[f"{FILE}:{LINE + 2} in checked"]
     assert item.count == 1
+    assert item.text.startswith("GB0124 ")
     assert "Tensor.item()" in item.text
     assert "x.sum()" not in item.text
+
+
+def test_breaks_of_one_text_and_place_are_one_finding_with_their_count(seen: Seen) -> None:
+    compiled = torch.compile(checked, backend="eager", dynamic=False)
+    for length in (3, 4, 5):
+        compiled(torch.ones(length))
+    breaks = found(seen.look(), "graph_break")
+    assert [(finding.where.split(":")[1].split()[0], finding.count) for finding in breaks] == [(str(LINE + 2), 3), (str(LINE + 4), 3)]
 
 
 def test_breaks_are_told_once_though_torch_keeps_its_list(seen: Seen) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 import torch
+from compilewatch.sources.records import RACE
 
 from tests.agent.sources.conftest import Seen, latched
 
@@ -47,22 +49,25 @@ def test_with_records_switched_off_the_events_tell_what_they_can(seen: Seen) -> 
     assert len(latched(report)) == 1
 
 
-def test_threads_that_race_on_a_cold_function_are_told_as_a_race(seen: Seen) -> None:
+def test_twelve_threads_on_a_cold_function_race_to_the_limit(seen: Seen) -> None:
     compiled = torch.compile(doubled, backend="aot_eager")
-    together = threading.Barrier(8)
+    together = threading.Barrier(12)
 
     def call() -> None:
         together.wait(30)
         compiled(torch.ones(3))
 
-    threads = [threading.Thread(target=call) for _ in range(8)]
+    threads = [threading.Thread(target=call) for _ in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     report = seen.look()
-    assert report.compiles
-    assert seen.recorder.compiling() == []
-    races = [finding for finding in report.findings if finding.text.startswith("race: ")]
-    again = [compile for compile in report.compiles if compile.kind == "recompile"]
-    assert sum(race.count for race in races) == len(again)
+    assert seen.recorder.compiling.frames() == []
+    reasons = Counter((compile.outcome, compile.kind, compile.reason_kind) for compile in report.compiles)
+    assert reasons == {("ok", "first", ""): 1, ("ok", "recompile", "race"): 7, ("skipped", "recompile", "limit"): 4}
+    assert {compile.reason for compile in report.compiles} == {"", RACE}
+    assert [(finding.kind, finding.text, finding.count) for finding in report.findings] == [("guard", RACE, 11)]
+    (fact,) = latched(report)
+    assert (fact.data["frame"], fact.data["cause"], fact.data["limit"]) == ("doubled", "limit", 8)
+    assert fact.data["reason"] == RACE

@@ -14,6 +14,7 @@ REASONS = {
     "0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3": "tensor 'x' size mismatch at index 0. expected 2, actual 3",
     "[0/1]: L['n'] == 3  # return x * n  # model.py:12 in forward": "L['n'] == 3",
     "3/4: ___check_obj_id(L['self'], 140234567890)": "___check_obj_id(L['self'], #)",
+    "2/1: ___stack0[1] == 0.8444218515250481": "___stack0[1] == #",
     "tensor dispatch key set mismatch at 0x7f3d4654ee10": "tensor dispatch key set mismatch at 0x*",
 }
 
@@ -26,6 +27,33 @@ def test_a_guards_text_is_the_guard_alone(reason: str, text: str) -> None:
 def test_guards_group_whatever_value_they_met() -> None:
     texts = {guard_group(f"0/{n}: tensor 'x' size mismatch at index 0. expected {n}, actual {n + 1}") for n in range(9)}
     assert texts == {"tensor 'x' size mismatch at index 0. expected *, actual *"}
+
+
+GROUPS = {
+    "s == *": ["0/0: s == 'alice@example.org'  # if s == 'a':  # app.py:3 in f", '0/1: s == "bob"'],
+    "L['n'] == *": ["0/0: L['n'] == 3", "0/1: L['n'] == -41", "0/2: L['n'] == 123456", "0/3: L['n'] == 1.5e-05"],
+    "d['a'] == *": ["1/0: d['a'] == 1", "1/1: d['a'] == 'x'"],
+    "* <= x.size()[0]": ["2/0: 6 <= x.size()[0]  # return x * 2", "2/1: 17 <= x.size()[0]"],
+    "Eq(s0, *)": ["3/0: Eq(s0, 4)", "3/1: Eq(s0, 77)"],
+    "self.training == True": ["4/0: self.training == True"],
+    "BACKEND_MATCH failure: torch.compile detected different backend callables": [
+        "0/1: BACKEND_MATCH failure: torch.compile detected different backend callables. Cached backend: a (id=0x7f81)."
+    ],
+}
+
+
+@pytest.mark.parametrize(("group", "reasons"), GROUPS.items())
+def test_a_value_that_was_compiled_in_is_not_part_of_its_group(group: str, reasons: list[str]) -> None:
+    assert {guard_group(reason) for reason in reasons} == {group}
+
+
+def test_a_text_that_an_argument_was_stays_in_the_process() -> None:
+    assert guard_reason("0/0: s == 'alice@example.org'") == "s == *"
+
+
+def test_a_break_has_torchs_id_for_it() -> None:
+    page = "For more details about this graph break, please visit: https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0124.html"
+    assert break_reason(f"Unsupported call\n  Explanation: Not traced.\n\n {page}\n") == "GB0124 Unsupported call. Explanation: Not traced."
 
 
 def test_a_break_is_its_first_line_and_its_explanation() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
+from compilewatch.sources.cuda_graph_recordings import why_recorded
+from compilewatch.sources.cuda_graphs import partition_skip
 
 from tests.agent.sources.conftest import Seen, found
 
@@ -40,7 +44,7 @@ def test_a_skip_that_is_logged_twice_and_counted_once_is_one(seen: Seen) -> None
     poll(seen)
     (skip,) = found(seen.look(), "cudagraph_skip")
     assert (skip.text, skip.where, skip.count) == (
-        "skipping cudagraphs due to mutated inputs (1 instances).",
+        "skipping cudagraphs due to mutated inputs (1 instances)",
         "model.py:7 in step",
         1,
     )
@@ -56,3 +60,55 @@ def test_a_skip_that_is_only_counted_is_told_without_a_reason(seen: Seen) -> Non
 
 def poll(seen: Seen) -> None:
     next(source for source in seen.sources if source.name == "cuda_graph_skips").poll(seen.recorder)
+
+
+def test_a_graph_that_reached_its_limit_of_recordings_is_a_skip_without_the_users_code(seen: Seen) -> None:
+    SKIPS.warning(
+        "skipping cudagraph due to function 0 exceeding max re-recording limit (=128) on cudagraph node None due to "
+        'input name: primals_1. data pointer changed from 140 to 141. input stack trace:   File "/srv/app/model.py", line 7, in step\n'
+        "    secret.add_(1)\n."
+    )
+    torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] += 1
+    poll(seen)
+    (skip,) = found(seen.look(), "cudagraph_skip")
+    assert (skip.text, skip.where) == (
+        "skipping cudagraph due to function 0 exceeding max re-recording limit (=128)",
+        "model.py:7 in step",
+    )
+
+
+def test_many_distinct_sizes_are_recordings_and_no_skip(seen: Seen) -> None:
+    with torch._inductor.config.patch("triton.cudagraph_dynamic_shape_warn_limit", 2):
+        sizes: dict[tuple[int, ...], object] = {(1,): None, (2,): None}
+        torch._inductor.cudagraph_utils.maybe_warning_due_to_dynamic_shape(sizes, (3,))  # type: ignore[arg-type]
+    report = seen.look()
+    assert found(report, "cudagraph_skip") == []
+    (sizes_found,) = found(report, "cudagraph_rerecord")
+    assert sizes_found.text == "3 distinct input sizes, each a CUDA graph of its own"
+
+
+def test_a_graph_of_which_no_part_can_be_recorded_is_a_skip_though_torch_says_nothing() -> None:
+    def graph(reasons: list[str], parts: list[object]) -> SimpleNamespace:
+        return SimpleNamespace(cudagraph_info=SimpleNamespace(cudagraph_fail_reasons=reasons), partition_maps=parts)
+
+    assert partition_skip(graph([], [object()])) == ""
+    assert partition_skip(graph([], [])) == "skipping cudagraphs due to no part of the graph that can be recorded"
+    assert partition_skip(graph(["dynamic shapes", "x"], [])) == "skipping cudagraphs due to dynamic shapes, x"
+
+
+def test_a_recording_says_why_it_is_made() -> None:
+    def first() -> str:
+        return why_recorded(sys._getframe(), again=False)
+
+    def mismatch(status: object) -> str:
+        assert status
+        return why_recorded(sys._getframe(), again=True)
+
+    def deferred_cudagraphify(fn_cache: dict[int, object]) -> str:
+        assert fn_cache
+        return first()
+
+    assert first() == deferred_cudagraphify({1: None}) == ""
+    assert deferred_cudagraphify({1: None, 2: None}) == "recorded for another input size"
+    assert "address" in mismatch(SimpleNamespace(name="StaticInputIdxMismatch"))
+    assert mismatch(SimpleNamespace(name="Novel")) == "recorded again: Novel"

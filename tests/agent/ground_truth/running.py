@@ -1,0 +1,72 @@
+"""Runs a program twice, cold and then warm, as real processes with the agent and torch's own trace, and reads what both recorded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from compilewatch.wire.codec import loads
+from compilewatch.wire.report import Identity, Report, Request
+
+from tests.agent.ground_truth.cases import COLD, PROGRAMS, WARM, Case
+from tests.agent.ground_truth.trace import Trace, traces_read
+
+LIMIT = 170.0
+AGENTS = PROGRAMS.parents[3] / "agents"
+
+
+@dataclass
+class Told:
+    """What the agent of one process recorded."""
+
+    identity: Identity
+    reports: list[Report]
+
+
+@dataclass
+class Run:
+    """One start of a program: the agent's account and the trace of each of its processes, in the order of the ranks."""
+
+    start: str
+    told: list[Told]
+    traces: list[Trace]
+
+
+def run_twice(case: Case, folder: Path, limit: float = LIMIT) -> list[Run]:
+    """The cold and the warm run; both share a cache that nobody else has. Raises AssertionError with the program's last words."""
+    return [_run(case, start, folder, limit) for start in (COLD, WARM)]
+
+
+def _run(case: Case, start: str, folder: Path, limit: float) -> Run:
+    recording, traces = folder / f"{start}.jsonl", folder / f"{start}-trace"
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMPILEWATCH_", "TORCH"))}
+    environment = {
+        **inherited,
+        "PYTHONPATH": os.pathsep.join([str(AGENTS), os.environ.get("PYTHONPATH", "")]),
+        "COMPILEWATCH_ENDPOINT": f"file:{recording}",
+        "COMPILEWATCH_MODEL": case.name,
+        "TORCH_TRACE": str(traces),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
+        # Neither changes what is compiled: one saves a pool of workers, the other a process that tries out vector instructions.
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "TORCHINDUCTOR_VEC_ISA_OK": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, *case.command]
+    done = subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, timeout=limit, check=False)
+    assert done.returncode == 0, f"{case.name} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return Run(start, told_read(recording), traces_read(traces, folder / f"{start}-read"))
+
+
+def told_read(recording: Path) -> list[Told]:
+    """The instances of a recording, by rank."""
+    found: dict[str, Told] = {}
+    for line in recording.read_bytes().splitlines():
+        request = loads(Request, line)
+        one = found.setdefault(request.instance.id, Told(request.instance, []))
+        one.identity = request.instance
+        one.reports += request.reports
+    return sorted(found.values(), key=lambda one: one.identity.rank)

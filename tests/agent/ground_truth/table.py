@@ -1,0 +1,124 @@
+"""The comparison, row by row: what the agent told of a run beside what torch's trace says of the same run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compilewatch.sources.records import RACE
+from compilewatch.sources.texts import guard_reason
+from compilewatch.wire.report import Compile, Report
+
+from tests.agent.ground_truth.cases import Case
+from tests.agent.ground_truth.running import Run, Told
+from tests.agent.ground_truth.trace import CACHES, Trace
+
+SECONDS_SHARE, SECONDS_EACH = 0.01, 0.002
+"""How far the summed durations may lie apart: a share of the trace's, and something for each compilation's own ends."""
+RACING = "runtime guards failed even though they passed"
+
+
+@dataclass
+class Row:
+    """One measure of one process."""
+
+    case: str
+    start: str
+    rank: int
+    measure: str
+    agent: Any
+    trace: Any
+    agrees: bool
+    why: str
+    """The explanation of a difference, where one is expected."""
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with this row; empty when nothing is."""
+        where = f"{self.case}, {self.start}, rank {self.rank}, {self.measure}: the agent says {self.agent}, the trace {self.trace}"
+        if not self.agrees and not self.why:
+            return f"{where}, and nothing explains it"
+        if self.agrees and self.why:
+            return f"{where}, so this is explained no longer: {self.why}"
+        return ""
+
+
+def rows_of(case: Case, run: Run) -> list[Row]:
+    """The rows of all processes of a run; a process without a trace compiled nothing, and the agent must say the same."""
+    assert len(run.told) == case.processes, f"{case.name}: {len(run.told)} instances reported, {case.processes} were expected"
+    traces = run.traces or [Trace() for _ in run.told]
+    assert len(traces) == case.processes, f"{case.name}: {len(traces)} traces for {case.processes} processes"
+    return [
+        Row(case.name, run.start, rank, measure, agent, trace, agrees, case.why(measure, run.start))
+        for rank, (told, traced) in enumerate(zip(run.told, traces, strict=True))
+        for measure, agent, trace, agrees in _measures(case, told, traced)
+    ]
+
+
+def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, Any, bool]]:
+    compiles = [compile for report in told.reports for compile in report.compiles]
+    forwards = [compile for compile in compiles if compile.kind in ("first", "recompile", "empty")]
+    recompiles = [compile for compile in forwards if compile.kind == "recompile"]
+    pairs: list[tuple[str, Any, Any]] = [
+        ("compile ids", _ids(forwards), _plain(trace.started)),
+        ("forward records", _ids(forwards), _plain(trace.forwards)),
+        ("backward records", _ids([one for one in compiles if one.kind == "backward"]), _plain(trace.backwards)),
+        ("recompiled ids", sorted(one.id for one in recompiles), sorted(trace.reasons)),
+        ("recompile reasons", _reasons(forwards), {one: _as_told(texts[0]) for one, texts in sorted(trace.reasons.items())}),
+        ("failures", sorted(one.id for one in forwards if one.outcome != "ok"), sorted(trace.failures)),
+        ("breaks", _findings(told.reports, "graph_break"), trace.breaks.total()),
+        ("limits", _limits(told.reports), trace.limits),
+        ("cache answers", _plain(_answers(compiles)), _plain(trace.caches)),
+        ("calls", _calls(told.reports), dict(sorted(case.regions.items()))),
+        ("losses", [_losses(told.reports)], [0]),
+    ]
+    for measure, agent, traced in pairs:
+        yield measure, agent, traced, agent == traced
+    seconds = round(sum(one.seconds["total"] for one in compiles if one.kind != "autotune"), 3)
+    margin = SECONDS_SHARE * trace.seconds + SECONDS_EACH * len(compiles)
+    yield "seconds", seconds, round(trace.seconds, 3), abs(seconds - trace.seconds) <= margin
+
+
+def _ids(compiles: list[Compile]) -> dict[str, int]:
+    return _plain(Counter(one.id for one in compiles))
+
+
+def _plain(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))
+
+
+def _reasons(forwards: list[Compile]) -> dict[str, str]:
+    return {one.id: one.reason for one in sorted(forwards, key=lambda one: one.id) if one.reason_kind in ("guard", "race", "limit")}
+
+
+def _as_told(reason: str) -> str:
+    """Torch's text as the agent passes it on."""
+    return RACE if RACING in reason else guard_reason(reason)
+
+
+def _findings(reports: list[Report], kind: str) -> int:
+    return sum(finding.count for report in reports for finding in report.findings if finding.kind == kind)
+
+
+def _limits(reports: list[Report]) -> int:
+    return sum(fact.kind == "latched_eager" and fact.data["cause"] == "limit" for report in reports for fact in report.facts)
+
+
+def _answers(compiles: list[Compile]) -> Counter[str]:
+    """Of the caches that the trace speaks of: Triton's bundle and the autotuner's leave nothing in it."""
+    return Counter(f"{cache} {answer}" for one in compiles for cache, answer in one.cache.items() if cache in CACHES.values())
+
+
+def _calls(reports: list[Report]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for report in reports:
+        for region in report.regions:
+            counts[region.name] += region.calls
+    return _plain(counts)
+
+
+def _losses(reports: list[Report]) -> int:
+    last = reports[-1].losses
+    return last.truncated_events + last.internal_errors

@@ -1,0 +1,56 @@
+"""Each program, cold and warm, as the agent tells it beside torch's own trace of the same run: every difference has its reason, and no
+reason is left without a difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from compilewatch.wire.report import Identity, Report
+
+from tests.agent.ground_truth.cases import CASES, COLD, PROGRAMS, WARM, Case
+from tests.agent.ground_truth.running import AGENTS, Run, Told, run_twice
+from tests.agent.ground_truth.table import Row, rows_of
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_row_agrees_or_is_explained(case: Case, tmp_path: Path) -> None:
+    rows = [row for run in run_twice(case, tmp_path) for row in rows_of(case, run)]
+    assert [row.fault for row in rows if row.fault] == []
+    measured = {row.measure for row in rows}
+    assert {measure.split(" (")[0] for measure in case.explained} <= measured
+
+
+def test_every_program_is_a_case() -> None:
+    assert {file.stem for file in PROGRAMS.glob("*.py")} == {case.name for case in CASES}
+    assert len(CASES) >= 25
+
+
+def test_the_readme_counts_these_rows() -> None:
+    nobody = Run(COLD, [Told(Identity(id="", started=0.0, model="", version=""), [Report((1, 1), (0.0, 1.0))])], [])
+    measures = [row.measure for row in rows_of(Case("none", {}), nobody)]
+    rows = sum(case.processes for case in CASES for _ in (COLD, WARM) for _ in measures)
+    differing = sum(case.processes for case in CASES for start in (COLD, WARM) for measure in measures if case.why(measure, start))
+    reasons = {reason for case in CASES for reason in case.explained.values()}
+    told = " ".join((AGENTS / "README.md").read_text().split())
+    assert f"runs {len(CASES)} programs as real processes" in told
+    counted = f"Of {rows} rows {rows - differing} agree; the other {differing} differ for {len(reasons)} reasons that the table names"
+    assert counted in told
+
+
+@pytest.mark.parametrize(
+    ("agrees", "why", "fault"),
+    [
+        (True, "", ""),
+        (False, "torch counts twice", ""),
+        (False, "", "one, cold, rank 0, breaks: the agent says 1, the trace 2, and nothing explains it"),
+        (
+            True,
+            "torch counts twice",
+            "one, cold, rank 0, breaks: the agent says 1, the trace 2, so this is explained no longer: torch counts twice",
+        ),
+    ],
+)
+def test_a_difference_without_a_reason_is_a_fault_and_so_is_a_reason_without_a_difference(agrees: bool, why: str, fault: str) -> None:
+    assert Row("one", "cold", 0, "breaks", 1, 2, agrees, why).fault == fault

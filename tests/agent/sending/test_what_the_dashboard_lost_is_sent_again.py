@@ -1,0 +1,93 @@
+"""A dashboard that was restored from a backup says what it holds; what was acknowledged in the last ten minutes is sent to it again."""
+
+from __future__ import annotations
+
+import pytest
+from compilewatch import tail as tail_module
+from compilewatch.outbox import Entry, Outbox
+from compilewatch.sender import Sender
+from compilewatch.tail import MAX_RESENDS, Tail
+from compilewatch.transport import Answer
+from compilewatch.wire.ack import Ack
+from compilewatch.wire.report import Identity, Report, SeqRange
+
+from tests.agent.spool.collector import Collector
+
+IDENTITY = Identity("x" * 26, 0.0, "m", "1")
+
+
+class Sending:
+    """An instance that closes and sends a window every ten seconds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.seq = 0
+        self.dashboard = Collector()
+        self.outbox = Outbox()
+        self.sender = Sender(self.dashboard, self.outbox, lambda: self.now, tail=Tail(lambda: self.now))
+
+    def window(self, held: list[SeqRange] | None = None, next_seq: int | None = None) -> list[int]:
+        """The next window; answers with what was sent for it."""
+        self.seq += 1
+        self.now += 10.0
+        self.outbox.add(Report((self.seq, self.seq), (0.0, 1.0)))
+        return self.send(held, next_seq)
+
+    def send(self, held: list[SeqRange] | None = None, next_seq: int | None = None) -> list[int]:
+        """One request, and the answer that the dashboard holds this much."""
+        sent = [entry.seq for entry in self.outbox.batch()]
+        if sent:
+            ack = Ack(sent, next_seq or sent[-1][1] + 1, held=held)
+            self.dashboard.answers = [Answer(200, ack=ack)]
+            assert self.sender.attempt(IDENTITY)
+        return [first for first, _ in sent]
+
+
+@pytest.mark.parametrize("known", ["held", "next_seq"])
+def test_what_is_missing_is_sent_again_once(known: str) -> None:
+    one = Sending()
+    for _ in range(20):
+        assert len(one.window()) == 1
+    # Restored from what it was at window 15. With the new window in, the next number alone would not show it.
+    assert one.window(**({"held": [(1, 15), (21, 21)]} if known == "held" else {"next_seq": 16})) == [21]
+    assert one.send(held=[(1, 21)]) == ([16, 17, 18, 19, 20] if known == "held" else [16, 17, 18, 19, 20, 21])
+    assert one.send() == []
+    assert one.window() == [22]
+
+
+def test_a_dashboard_that_forgot_the_instance_gets_the_last_ten_minutes() -> None:
+    one = Sending()
+    for _ in range(100):
+        one.window()
+    one.window(held=[(101, 101)])
+    assert one.send(held=[(41, 72), (101, 101)]) == list(range(41, 73))
+    assert one.send(held=[(41, 101)]) == list(range(73, 101))
+    assert one.send() == []
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail_module, "MAX_BYTES", 1000)
+    now = 0.0
+    tail = Tail(lambda: now)
+    tail.add([Entry((seq, seq), 0.0, 1.0, b"x" * 100) for seq in range(1, 101)])
+    assert [entry.seq[0] for entry in tail.lost([])] == list(range(91, 101))
+    assert tail.lost([]) == []
+
+
+def test_a_server_that_acknowledges_and_never_holds_is_not_asked_for_ever() -> None:
+    one = Sending()
+    one.window(held=[])
+    again = 0
+    while one.send(held=[]):
+        again += 1
+    assert again == MAX_RESENDS
+
+
+def test_a_number_that_will_never_come_makes_no_noise() -> None:
+    one = Sending()
+    for _ in range(3):
+        one.window()
+    one.seq += 1  # the fourth was refused for good
+    for _ in range(50):
+        assert one.window(held=[(1, 3), (5, one.seq + 1)]) == [one.seq]
+        assert one.send() == []

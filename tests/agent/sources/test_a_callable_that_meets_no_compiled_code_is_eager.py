@@ -1,0 +1,42 @@
+"""What runs a plain callable is seen by its calls: one that never meets compiled code is eager, one that did is not any more."""
+
+from __future__ import annotations
+
+import compilewatch
+import torch
+
+from tests.agent.sources.conftest import Seen
+
+
+def eager(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def runtimes(watching: Seen) -> dict[str, tuple[str, int, int]]:
+    return {region.name: (region.runtime, region.unknown, region.sampled) for region in watching.look().regions}
+
+
+def test_an_eager_function_is_eager_in_a_process_that_compiles(watching: Seen) -> None:
+    compiled = compilewatch.compile(lambda x: x + 1, backend="eager", name="compiled")
+    watched, around = compilewatch.watch(eager), compilewatch.watch(lambda x: compiled(x), name="around")
+    for _ in range(4):
+        around(watched(torch.ones(3)))
+    assert runtimes(watching) == {"eager": ("eager", 0, 0), "around": ("torch.compile", 0, 3), "compiled": ("torch.compile", 0, 3)}
+
+
+def test_a_block_is_no_callable_of_its_own(watching: Seen) -> None:
+    with compilewatch.region("backward"):
+        pass
+    assert runtimes(watching)["backward"][0] == "torch.compile"
+
+
+def test_compiled_code_that_is_met_once_decides_for_good(watching: Seen) -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    watched = compilewatch.watch(lambda x, fast: compiled(x) if fast else x, name="sometimes")
+    watched(torch.ones(3), False)
+    assert runtimes(watching)["sometimes"][0] == "eager"
+    for _ in range(2):
+        watched(torch.ones(3), True)
+    assert runtimes(watching)["sometimes"][0] == "torch.compile"
+    watched(torch.ones(3), False)
+    assert runtimes(watching)["sometimes"] == ("torch.compile", 1, 1)

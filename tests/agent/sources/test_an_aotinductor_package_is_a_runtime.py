@@ -1,0 +1,56 @@
+"""A package that AOTInductor made is loaded and called: nothing is compiled here, and its calls are its own runtime's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import sys, torch
+import compilewatch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+compilewatch.init(model="ranker")
+net, x = Net().eval(), torch.ones(2, 4)
+quick = {"aot_inductor.precompile_headers": False, "aot_inductor.compile_wrapper_opt_level": "O0"}
+exported = torch.export.export(net, (x,))
+path = torch._inductor.aoti_compile_and_package(exported, package_path=sys.argv[1], inductor_configs=quick)
+package = torch._inductor.aoti_load_package(path)
+watched = compilewatch.watch(package, name="net")
+for _ in range(5):
+    torch.testing.assert_close(watched(x), net(x))
+assert watched.get_constant_fqns() == package.get_constant_fqns()
+compilewatch.shutdown()
+assert not hasattr(torch._inductor.package.load_package, "__wrapped__")
+"""
+
+
+def test_its_calls_are_counted_and_its_loading_is_a_mark(tmp_path: Path) -> None:
+    recording = tmp_path / "reports"
+    environment = {
+        **os.environ,
+        "COMPILEWATCH_ENDPOINT": f"file:{recording}",
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "net.pt2")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == 0, done.stderr
+    requests = [json.loads(line) for line in recording.read_text().splitlines()]
+    reports = [report for request in requests for report in request["reports"]]
+    (region,) = [region for report in reports for region in report.get("regions", [])]
+    assert (region["name"], region["runtime"], region["calls"]) == ("net", "aotinductor", 5)
+    assert "unknown" not in region and "sampled" not in region
+    (mark,) = [fact["data"] for report in reports for fact in report.get("facts", [])]
+    assert mark["name"] == "AOTInductor package loaded" and mark["seconds"] > 0
+    assert requests[-1]["instance"]["capabilities"]["aotinductor"] == ["yes", ""]

@@ -1,0 +1,66 @@
+"""Windows, spools and what their files hold, for the tests of the spool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compilewatch.config import Config
+from compilewatch.outbox import Entry, Outbox
+from compilewatch.spool import Spool, project_of
+from compilewatch.spool_frames import contents_read, windows_read
+from compilewatch.wire.report import Identity, Region, Report
+
+ENDPOINT, KEY = "http://127.0.0.1:9", "cw_ing_test"
+
+
+def config(folder: Path | str, **changes: str) -> Config:
+    """Settings whose spool is in the folder."""
+    return Config(**{"model": "m", "endpoint": ENDPOINT, "api_key": KEY, "spool": str(folder), **changes})  # type: ignore[arg-type]
+
+
+def identity(name: str = "a") -> Identity:
+    """An instance whose id is this letter, repeated."""
+    return Identity(name * 26, 1.0, "ranker", "7", host="there", torch="2.11.0")
+
+
+def window(seq: int, calls: int = 3, text: str = "") -> Report:
+    """A window of 10 s; `text` makes it large."""
+    return Report((seq, seq), (seq * 10.0, seq * 10.0 + 10.0), [Region("forward" + text, calls)])
+
+
+class Kept:
+    """An outbox with its spool, as an instance has them."""
+
+    def __init__(self, folder: Path | str, name: str = "a", **changes: str) -> None:
+        self.settings = config(folder, **changes)
+        self.now = 1000.0
+        self.identity = identity(name)
+        self.outbox = Outbox()
+        self.spool = Spool(self.settings, self.identity, lambda: self.now)
+
+    def close(self, seq: int, calls: int = 3, text: str = "") -> None:
+        """A window ends."""
+        self.spool.keep(self.outbox.add(window(seq, calls, text)), self.outbox.waiting)
+
+    def acknowledge(self, first: int, last: int) -> None:
+        """The dashboard says that it holds these."""
+        self.outbox.batch(last - first + 1)
+        self.outbox.acknowledged([(first, last)])
+        self.spool.settled(self.outbox.waiting())
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        folder = Path(self.settings.spool)
+        return next(folder.glob(f"compilewatch-*/{project_of(self.settings)}-{self.identity.id}.spool"))
+
+
+def on_disk(path: Path) -> list[Entry]:
+    """The windows that a later process would send."""
+    with path.open("rb") as file:
+        return list(windows_read(file, contents_read(file).watermark))
+
+
+def seqs(path: Path) -> list[tuple[int, int]]:
+    """Their ranges."""
+    return [entry.seq for entry in on_disk(path)]

@@ -1,0 +1,33 @@
+"""Job, rank and world size come from the launcher's variables; a job that torchrun was given no name for has one all the same."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+from compilewatch.placement import placement_of
+
+UNNAMED = {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
+RANK = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({}, ("", 0, 0, 1)),
+        (RANK, ("", 3, 1, 4)),
+        ({"TORCHELASTIC_RUN_ID": "a1", **RANK}, ("a1", 3, 1, 4)),
+        ({"SLURM_JOB_ID": "9", "SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4"}, ("9", 3, 1, 4)),
+        ({"RAY_JOB_ID": "02000000", **RANK}, ("02000000", 3, 1, 4)),
+        ({"LOCAL_WORLD_SIZE": "2", **UNNAMED, **RANK}, ("node7:29500", 3, 1, 4)),
+        ({"RANK": "-1", "LOCAL_RANK": "x", "WORLD_SIZE": "12345678901"}, ("", 0, 0, 1)),
+    ],
+)
+def test_its_place(variables: dict[str, str], place: tuple[str, int, int, int]) -> None:
+    assert placement_of(variables) == place
+
+
+def test_an_unnamed_job_on_one_host_is_named_after_its_launcher() -> None:
+    job, *_ = placement_of({"LOCAL_WORLD_SIZE": "4", **UNNAMED, **RANK})
+    assert job == f"{socket.gethostname()}:{os.getppid()}"

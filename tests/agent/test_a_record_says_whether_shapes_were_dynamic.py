@@ -1,0 +1,25 @@
+"""A record out of a trace holds torch's settings as they were for the time of the call; `dynamic` is read from them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from compilewatch.sources.compile_options import NOT_KNOWN, options_told
+
+
+@pytest.mark.parametrize(
+    ("settings", "dynamic"),
+    [
+        ('{"assume_static_by_default": false, "automatic_dynamic_shapes": true}', "yes"),
+        ('{"assume_static_by_default": true, "automatic_dynamic_shapes": true}', "automatic"),
+        ('{"assume_static_by_default": true, "automatic_dynamic_shapes": false}', "no"),
+    ],
+)
+def test_a_record_says_whether_shapes_were_dynamic(settings: str, dynamic: str) -> None:
+    assert options_told(SimpleNamespace(dynamo_config=settings)).dynamic == dynamic
+
+
+@pytest.mark.parametrize("settings", ["", "[]", "{", '{"automatic_dynamic_shapes": 3}', None, 7])
+def test_settings_that_are_not_as_torch_writes_them_say_nothing(settings: object) -> None:
+    assert options_told(SimpleNamespace(dynamo_config=settings)) == NOT_KNOWN

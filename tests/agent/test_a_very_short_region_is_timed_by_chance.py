@@ -1,0 +1,242 @@
+"""Of a region whose calls are very short only some are timed; every call and every error is counted, and none that compiles is missed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import compilewatch
+import numpy as np
+import pytest
+from compilewatch.lines import Line, Spec
+from compilewatch.recorder import RECORDER
+from compilewatch.sampling import MOST_EVERY, Sampling
+from compilewatch.wire.report import Compile, Region, Report
+from hypothesis import given
+from hypothesis import strategies as st
+
+Window = Callable[[], Report]
+BURST = 10_000
+
+
+def answer(x: Any = None) -> Any:
+    """The job's function: does what it is handed."""
+    return x() if callable(x) else x
+
+
+def regions(report: Report, name: str) -> list[Region]:
+    return [region for region in report.regions if region.name == name]
+
+
+def second_passes() -> None:
+    RECORDER.drain()
+    RECORDER.sampler._paced = time.perf_counter() - 1.0
+    RECORDER.pace()
+
+
+def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
+    """After two seconds of calls without a pause."""
+    for _ in range(2):
+        for _ in range(BURST):
+            call(*args)
+        second_passes()
+    [sampling] = {line.sampling for line in RECORDER._all_lines if line.sampling.every > 1}
+    assert sampling.every == MOST_EVERY
+    return sampling
+
+
+def test_every_call_is_counted_and_one_in_so_many_is_timed(window: Window) -> None:
+    call = compilewatch.watch(answer, name="f")
+    sampled(call)
+    assert [(region.calls, region.latency and region.latency.count) for region in window().regions] == [(2 * BURST, 2 * BURST)]
+    assert [call(i) for i in range(BURST)] == list(range(BURST))
+    [region] = window().regions
+    assert region.latency is not None and region.latency.problem() is None
+    assert region.calls == BURST
+    # Gaps from none to 62 calls: about 312 calls.
+    assert 200 < region.latency.count < 450
+
+
+def test_calls_and_errors_are_exact_between_threads_and_windows(window: Window) -> None:
+    def fails(i: int) -> None:
+        if i % 7 == 0:
+            raise ValueError(i)
+
+    call = compilewatch.watch(fails, name="f")
+    sampled(call, 1)
+    reports = [window()]
+
+    def work() -> None:
+        for i in range(BURST):
+            try:
+                call(i)
+            except ValueError:
+                assert i % 7 == 0
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        second_passes()
+        reports.append(window())
+    reports.append(window())
+    found = [region for report in reports for region in report.regions]
+    assert (sum(region.calls for region in found), sum(region.errors for region in found)) == (6 * BURST, 4 * len(range(0, BURST, 7)))
+    assert sum(region.latency.count for region in found if region.latency) < 5 * BURST
+
+
+def test_calls_that_alternate_between_two_shapes_are_timed_alike(window: Window) -> None:
+    prefill, decode = np.zeros(4096), np.zeros(16)
+    call = compilewatch.watch(answer, name="f")
+    sampled(call, prefill)
+    window()
+    for _ in range(4 * BURST):
+        call(prefill)
+        call(decode)
+    found = {region.bucket: region for region in window().regions}
+    assert set(found) == {"2^12", "2^4"}
+    assert sum(region.calls for region in found.values()) == 8 * BURST
+    for region in found.values():
+        assert region.latency is not None and 0.4 < region.calls / (8 * BURST) < 0.6
+
+
+def test_a_call_that_compiles_is_never_missed(window: Window) -> None:
+    def compiles() -> None:
+        RECORDER.compile_started("f")
+        time.sleep(0.05)
+        RECORDER.compile_stopped()
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.skip = 100
+    call(compiles)
+    for _ in range(50):
+        call()
+    [region] = window().regions
+    assert region.warmup is not None and region.latency is not None
+    assert (region.calls, region.warmup.count) == (51, 1) and region.warmup.min >= 0.05
+    # From the compilation on each call is timed, until a whole second was quiet.
+    assert region.latency.count == 50
+
+
+def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window) -> None:
+    begun, compiled = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        begun.set()
+        compiled.wait(60)
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.skip = 100
+    waiting = threading.Thread(target=call, args=(waits,))
+    waiting.start()
+    begun.wait(60)
+    RECORDER.compile_started("g")
+    time.sleep(0.05)
+    compiled.set()
+    waiting.join()
+    RECORDER.compile_stopped()
+    [region] = window().regions
+    assert region.warmup is not None and (region.calls, region.warmup.count) == (1, 1) and region.warmup.min >= 0.05
+
+
+def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(window: Window) -> None:
+    def compiles() -> None:
+        RECORDER.compile_finished(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": 3.0}))
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.skip = 100
+    call(compiles)
+    report = window()
+    [region] = report.regions
+    assert region.warmup is not None and region.warmup.min >= 3.0
+    assert [compile.in_request for compile in report.compiles] == [True]
+
+
+def test_switching_the_count_of_lookups_under_way_changes_no_count(window: Window) -> None:
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.skip = 100
+    call(lambda: RECORDER.count_lookups(True))
+    call(lambda: RECORDER.count_lookups(False))
+    [region] = window().regions
+    assert (region.calls, region.warmup, region.latency) == (2, None, None)
+
+
+def test_what_runs_inside_a_call_that_is_not_timed_is_not_outermost(window: Window) -> None:
+    inner = compilewatch.watch(answer, name="inner")
+    outer = compilewatch.watch(answer, name="outer")
+    for _ in range(2):
+        for _ in range(BURST):
+            outer(inner)
+        second_passes()
+    window()
+    for _ in range(BURST):
+        outer(inner)
+    with pytest.raises(ZeroDivisionError):
+        outer(lambda: 1 // 0)
+    inner()
+    counts = {(region.name, region.outermost): (region.calls, region.errors) for region in window().regions}
+    assert counts == {("outer", True): (BURST + 1, 1), ("inner", False): (BURST, 0), ("inner", True): (1, 0)}
+
+
+def test_a_callable_that_is_certain_to_run_eager_says_so_of_every_call(window: Window) -> None:
+    from compilewatch.hotpath import call_wrapper
+
+    call = call_wrapper(answer, RECORDER.register(Spec("f", runtime="torch.compile", eager="disabled")))
+    sampled(call)
+    window()
+    for _ in range(BURST):
+        call()
+    [region] = window().regions
+    assert (region.calls, region.sampled, region.eager_by) == (BURST, BURST, {"disabled": BURST})
+
+
+def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
+    sampling = Sampling()
+
+    def second(calls: int, usual: float, quiet: bool = True) -> int:
+        sampling.calls, sampling.timed, sampling.seconds = calls, 100, 100 * usual
+        sampling.pace(1.0, quiet)
+        return sampling.every
+
+    assert second(18_000, 55e-6) == 32
+    assert [second(1_000, 100e-6), second(300, 100e-6)] == [4, 1]
+    assert [second(2_500, 400e-6), second(3_500, 280e-6), second(2_500, 400e-6), second(2_000, 460e-6)] == [1, 14, 10, 1]
+    assert second(18_000, 55e-6, quiet=False) == 1
+    sampling.calls, sampling.timed, sampling.seconds = 0, 0, 0.0
+    assert not sampling.pace(1.0, quiet=True)
+
+
+def test_the_jobs_own_random_numbers_stay_as_they_are(window: Window) -> None:
+    call = compilewatch.watch(answer, name="f")
+    sampled(call)
+    random.seed(7)
+    expected = [random.random() for _ in range(3)]
+    random.seed(7)
+    for _ in range(100):
+        call()
+    assert [random.random() for _ in range(3)] == expected
+
+
+@given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=20), st.integers(0, 1 << 30))
+def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(timed: list[int], untimed: int) -> None:
+    sampling, lines = Sampling(), [Line(Spec("f"), Region("f", 0, f"2^{i}")) for i in range(len(timed))]
+    for line, count in zip(lines, timed, strict=True):
+        line.timed = count
+    sampling.counter = itertools.count(untimed)
+    sampling.settle(lines)
+    given_out = [line.region.calls for line in lines]
+    assert sum(given_out) == untimed and min(given_out) >= 0
+    if sum(timed):
+        assert all(abs(got - untimed * count / sum(timed)) <= 1 for got, count in zip(given_out, timed, strict=True))

@@ -1,0 +1,194 @@
+"""Each command that the agent's README names is run as it stands there; options, variables and files exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+from compilewatch.config import Config
+
+from tests.agent.conftest import KEY
+from tests.agent.programs import environment
+from tests.agent.pythons import AGENT
+from tests.agent.server import Dashboard
+
+ROOT = AGENT.parent
+README = (AGENT / "README.md").read_text()
+TOP = (ROOT / "README.md").read_text()
+WORDS = ("compilewatch ", "python ", "pip ", "torchrun ", "uvicorn ", "-m ")
+SERVE = """
+import compilewatch
+import compilewatch.client
+compilewatch.client.EXIT_SECONDS = 60.0  # what arrives is the question here, not how long an exit may take
+call = compilewatch.watch(lambda: None, name="forward")
+for _ in range(10):
+    call()
+"""
+CONSOLE = f"#!{sys.executable}\n{SERVE}"
+UNDER_RUN = "compilewatch run --model ranker -- "
+BENCHES = {"python -m tests.bench peers", "python -m tests.bench start held tail compiled watch"}
+pytestmark = pytest.mark.timeout(1800)
+GROUND_TRUTH = "python -m tests.agent.ground_truth"
+
+
+def commands(text: str) -> set[str]:
+    """What stands in backticks or on an indented line of its own and begins like a command."""
+    quoted = [" ".join(found.split()) for found in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))]
+    indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
+    return {command for command in quoted + indented if command.startswith(WORDS)}
+
+
+def run(command: str, folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command)
+    places = {"compilewatch": [sys.executable, "-m", "compilewatch"], "python": [sys.executable], "pip": [sys.executable, "-m", "pip"]}
+    settings = {**environment(ENDPOINT=endpoint, API_KEY=KEY, SPOOL="off", MODEL="ranker"), "PYTHONPATH": f"{AGENT}:{ROOT}"}
+    settings["PATH"] = f"{folder}:{Path(sys.executable).parent}:{settings['PATH']}"
+    full = [*places.get(words[0], words[:1]), *words[1:]]
+    return subprocess.run(full, cwd=folder, env=settings, capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What the commands name: programs, a console script, a recording, a trace."""
+    for name in ("serve.py", "train.py", "module.py"):
+        (tmp_path / name).write_text(SERVE)
+    (tmp_path / "uvicorn").write_text(CONSOLE)
+    (tmp_path / "uvicorn").chmod(0o700)
+    shutil.copytree(AGENT, tmp_path / "agents", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    return tmp_path
+
+
+def calls_arrive(command: str) -> Callable[[Path, Dashboard], None]:
+    """The program runs, and its ten calls are on the dashboard."""
+
+    def check(folder: Path, dashboard: Dashboard) -> None:
+        done = run(command, folder, dashboard.endpoint)
+        assert done.returncode == 0, done.stderr
+        dashboard.wait(lambda it: it.calls("forward") == 10)
+
+    return check
+
+
+def installed(folder: Path, dashboard: Dashboard) -> None:
+    """As it stands, but into a folder, and with the build tool that is here: a test changes no environment and downloads nothing."""
+    done = run("pip install --no-deps --no-build-isolation --target installed ./agents", folder, dashboard.endpoint)
+    assert done.returncode == 0, done.stderr
+    program = "import sys; sys.path.insert(0, 'installed'); import compilewatch; print(compilewatch.__file__)"
+    found = subprocess.run([sys.executable, "-I", "-c", program], cwd=folder, capture_output=True, text=True, check=True).stdout
+    assert found.strip().endswith("installed/compilewatch/__init__.py")
+
+
+def workers_report(folder: Path, dashboard: Dashboard) -> None:
+    """Two workers stand for the eight: each of them reports."""
+    done = run(f"{UNDER_RUN}torchrun --nproc-per-node 2 train.py", folder, dashboard.endpoint)
+    assert done.returncode == 0, done.stderr
+    dashboard.wait(lambda it: it.calls("forward") == 20)
+
+
+def replayed(folder: Path, dashboard: Dashboard) -> None:
+    assert run(f"{UNDER_RUN}python serve.py", folder, "file:PATH").returncode == 0
+    done = run("compilewatch replay PATH --shift-to-now", folder, dashboard.endpoint)
+    assert (done.returncode, dashboard.calls("forward")) == (0, 10), done.stderr
+
+
+def imported(folder: Path, dashboard: Dashboard) -> None:
+    """A real trace takes a real job: a test of its own makes one and runs this command on it."""
+    assert '"import-trace"' in (ROOT / "tests/agent/test_a_torch_trace_becomes_reports.py").read_text()
+
+
+def doctored(command: str) -> Callable[[Path, Dashboard], None]:
+    def check(folder: Path, dashboard: Dashboard) -> None:
+        done = run(command, folder, dashboard.endpoint)
+        assert done.returncode in (0, 1) and "ranker" in done.stdout, done.stderr
+
+    return check
+
+
+def listed(command: str) -> Callable[[Path, Dashboard], None]:
+    """Benchmarks take minutes and are no tests: their names are asked for."""
+
+    def check(folder: Path, dashboard: Dashboard) -> None:
+        done = run(f"{command} --list", folder, dashboard.endpoint)
+        assert done.returncode == 0, done.stdout
+
+    return check
+
+
+def there(folder: Path, dashboard: Dashboard) -> None:
+    """It takes minutes, and a test of its own runs it: tests/agent/ground_truth."""
+    done = run('python -c "import tests.agent.ground_truth.__main__"', folder, dashboard.endpoint)
+    assert done.returncode == 0, done.stderr
+
+
+RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
+    "pip install ./agents": installed,
+    f"{UNDER_RUN}python serve.py": calls_arrive(f"{UNDER_RUN}python serve.py"),
+    "python -m module": calls_arrive(f"{UNDER_RUN}python -m module"),
+    "python -c": calls_arrive(f'{UNDER_RUN}python -c "import module"'),
+    "python -O -X dev serve.py": calls_arrive(f"{UNDER_RUN}python -O -X dev serve.py"),
+    "uvicorn serve:app": calls_arrive(f"{UNDER_RUN}uvicorn serve:app"),
+    "torchrun --nproc-per-node 8 train.py": workers_report,
+    "-m compilewatch run --": calls_arrive("python -m compilewatch run -- serve.py"),
+    "compilewatch replay PATH --shift-to-now": replayed,
+    "compilewatch import-trace DIR --model ranker --model-version 2.4": imported,
+    "compilewatch doctor": doctored("compilewatch doctor"),
+    "compilewatch doctor --json": doctored("compilewatch doctor --json"),
+    **{command: listed(command) for command in sorted(BENCHES)},
+    GROUND_TRUTH: there,
+}
+
+
+def test_there_is_a_run_for_every_command() -> None:
+    assert commands(README) == set(RUNS)
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_it_runs(command: str, folder: Path, dashboard: Dashboard) -> None:
+    RUNS[command](folder, dashboard)
+
+
+def test_the_program_of_the_top_readme_reports(tmp_path: Path, dashboard: Dashboard) -> None:
+    [program] = [block for block in re.findall(r"```python\n(.*?)```", TOP, flags=re.DOTALL) if "compilewatch.init" in block]
+    job = f"import torch\nmodel = torch.nn.Linear(4, 4)\ntorch.compile = lambda fn: fn\n{program}\nmodel(torch.ones(2, 4))"
+    (tmp_path / "job.py").write_text(job)
+    done = run("python job.py", tmp_path, dashboard.endpoint)
+    assert done.returncode == 0, done.stderr
+    dashboard.wait(lambda it: it.calls("Linear") == 1)
+
+
+@cache
+def named(pattern: str) -> frozenset[str]:
+    return frozenset(re.findall(pattern, README))
+
+
+def test_every_variable_that_is_named_is_a_setting() -> None:
+    known = {f"COMPILEWATCH_{one.name.upper()}" for one in fields(Config)}
+    assert named(r"COMPILEWATCH_[A-Z_]*[A-Z]") - known == set()
+
+
+def test_every_option_that_is_named_is_one_of_its_command() -> None:
+    asked = {
+        word: subprocess.run(_help(word), capture_output=True, text=True, check=True).stdout for word in ("replay", "import-trace", "run")
+    }
+    options = named(r"(--[a-z][a-z-]+)") - {"--nproc-per-node", "--json"}
+    known = set(re.findall(r"--[a-z-]+", "".join(asked.values())))
+    assert options <= known
+
+
+def _help(command: str) -> list[str]:
+    return [sys.executable, "-m", "compilewatch", command, "--help"]
+
+
+def test_every_file_and_module_that_is_named_is_there() -> None:
+    for name in named(r"`((?:tests|agents|dashboard)/[\w/.]+)`"):
+        assert (ROOT / name).exists(), name
+    for name in named(r"python -m (tests[\w.]*)"):
+        assert (ROOT / name.replace(".", "/")).is_dir() or (ROOT / f"{name.replace('.', '/')}.py").exists(), name

@@ -1,0 +1,123 @@
+"""What a run compiled is kept for the next one: private, bounded, and read with suspicion."""
+
+from __future__ import annotations
+
+import stat
+import zlib
+from pathlib import Path
+
+import pytest
+from compilewatch.config import Config
+from compilewatch.folder import FolderError
+from compilewatch.last_run import MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, SUFFIX, DamagedRun, Graph, LastRun, Run
+from compilewatch.recorder import Recorder
+from compilewatch.sources.miss_causes import Caches, MissCauses
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def config(folder: Path, model: str = "ranker") -> Config:
+    return Config(model, "file:/dev/null", spool=str(folder))
+
+
+def graph(number: int, settings: str = "s1") -> Graph:
+    return Graph("job.py:step", False, f"key{number}", settings, {"gm": f"g{number}"}, {"torch": "2.13"})
+
+
+def run_of(*graphs: Graph) -> Run:
+    run = Run({"torch": "2.13", "env OMP_NUM_THREADS": "af12"})
+    for one in graphs:
+        run.add(one, {"inductor_config[max_autotune]": one.settings})
+        run.asked(one.key)
+    return run
+
+
+def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    kept = LastRun.of(config(tmp_path))
+    assert kept.read() is None
+    run = run_of(graph(1), graph(2, "s2"))
+    kept.write(run)
+    assert kept.read() == run
+    assert LastRun.of(config(tmp_path, "another model")).read() is None
+
+
+def test_the_file_is_this_users_alone(tmp_path: Path) -> None:
+    LastRun.of(config(tmp_path)).write(run_of(graph(1)))
+    (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert b"max_autotune" not in path.read_bytes()
+
+
+def test_a_later_run_adds_to_what_is_known(tmp_path: Path) -> None:
+    kept = LastRun.of(config(tmp_path))
+    kept.write(run_of(graph(1)))
+    later = run_of(graph(2))
+    later.components = {"torch": "2.14"}
+    kept.write(later)
+    known = kept.read()
+    assert known is not None
+    assert list(known.graphs) == ["key1", "key2"]
+    assert known.components == {"torch": "2.14"}
+    assert known.graphs["key1"].components == {"torch": "2.13"}
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60])
+def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, cut: int) -> None:
+    kept = LastRun.of(config(tmp_path))
+    kept.write(run_of(graph(1)))
+    (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
+    path.write_bytes(path.read_bytes()[:-cut])
+    recorder = Recorder()
+    causes, source = MissCauses.of(recorder), Caches()
+    causes.keep_in(config(tmp_path))
+    assert source.install(recorder) == ("partly", "no causes of misses: the file of the last run was damaged, and is removed")
+    kept.write(run_of(graph(2)))
+    known = kept.read()
+    assert known is not None
+    assert list(known.graphs) == ["key2"]
+    causes.keep_in(config(tmp_path))
+    assert source.poll(recorder) == ("yes", "")
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"[2,[],[],{},[]]", b'[1,[{}],[["f",false,"k","s",{},7]],{},[]]', b'[1,[{}],{"a":1},{},[]]', b"{"]
+)
+def test_no_text_in_the_file_raises_anything_else(tmp_path: Path, text: bytes) -> None:
+    kept = LastRun.of(config(tmp_path))
+    kept.write(run_of(graph(1)))
+    (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
+    path.write_bytes(zlib.compress(text))
+    with pytest.raises(DamagedRun):
+        kept.read()
+    assert not path.exists()
+
+
+def test_a_folder_that_is_switched_off_keeps_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FolderError):
+        LastRun.of(Config("ranker", "file:/dev/null", spool="off"))
+    recorder = Recorder()
+    MissCauses.of(recorder).keep_in(Config("ranker", "file:/dev/null", spool="off"))
+    answer, why = Caches().install(recorder)
+    assert (answer, why.endswith("COMPILEWATCH_SPOOL is off")) == ("partly", True)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2 * MAX_GRAPHS), st.integers(0, 2 * MAX_SETTINGS)), max_size=60))
+def test_however_much_is_added_the_newest_is_kept_and_the_bounds_hold(graphs: list[tuple[int, int]]) -> None:
+    known = Run()
+    for number, settings in graphs:
+        known.merge(run_of(graph(number, f"s{settings}")))
+    assert len(known.graphs) <= MAX_GRAPHS
+    assert len(known.settings) <= MAX_SETTINGS
+    assert set(known.settings) == {one.settings for one in known.graphs.values()}
+    if graphs:
+        assert list(known.graphs)[-1] == f"key{graphs[-1][0]}"
+
+
+def test_a_run_of_very_many_graphs_keeps_the_newest(tmp_path: Path) -> None:
+    kept = LastRun.of(config(tmp_path))
+    kept.write(run_of(*(graph(number) for number in range(2 * MAX_KEYS))))
+    known = kept.read()
+    assert known is not None
+    assert (len(known.graphs), len(known.keys)) == (MAX_GRAPHS, MAX_KEYS)
+    assert f"key{2 * MAX_KEYS - 1}" in known.graphs

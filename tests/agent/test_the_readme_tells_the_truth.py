@@ -1,0 +1,60 @@
+"""The report in agents/README.md is what the program beside it sends; settings, fields and commands named there exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from compilewatch.cli import _parser
+from compilewatch.config import Config
+from compilewatch.doctor import Findings
+
+from tests.agent.programs import run
+
+README = (Path(__file__).resolve().parents[2] / "agents" / "README.md").read_text()
+SECTION = README.split("### A report, as it was sent")[1]
+
+
+def block(kind: str) -> str:
+    """The first block of this kind in the section of the report."""
+    return SECTION.split(f"```{kind}\n")[1].split("```")[0]
+
+
+def paths(data: Any, where: str = "") -> Iterator[str]:
+    """Every field, wherever it stands; those of free tables by their table alone."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield f"{where}.{key}"
+            if key not in ("seconds", "components", "stages", "phases", "data"):
+                yield from paths(value, f"{where}.{key}")
+    elif isinstance(data, list):
+        for item in data:
+            yield from paths(item, where)
+
+
+def test_the_program_sends_every_field_that_is_shown(tmp_path: Path) -> None:
+    program, recording = tmp_path / "ranker.py", tmp_path / "reports.jsonl"
+    program.write_text(block("python"))
+    done = run(program, ENDPOINT=f"file:{recording}")
+    assert (done.returncode, done.stderr) == (0, "")
+    sent = {path for line in recording.read_text().splitlines() for path in paths(json.loads(line))}
+    shown = set(paths(json.loads(block("json"))))
+    assert shown - sent == set()
+    assert len(shown) > 60
+
+
+def test_every_setting_and_every_field_of_doctor_is_explained() -> None:
+    assert [one.name for one in fields(Config) if not re.search(rf"\b{one.name.upper()}\b", README)] == []
+    assert [one.name for one in fields(Findings) if f"`{one.name}`" not in README] == []
+
+
+def test_every_command_is_one_that_there_is() -> None:
+    commands = re.findall(r"`compilewatch ([a-z][^`]*)`", README)
+    assert {words.split()[0] for words in commands} >= {"run", "doctor", "replay"}
+    for words in commands:
+        assert _parser().parse_args(shlex.split(words)).command is not None

@@ -1,0 +1,13 @@
+"""A graph of which no part can be recorded: torch neither logs nor counts that it records none."""
+
+import compilewatch
+import torch
+
+
+def on_the_host(x: torch.Tensor) -> torch.Tensor:
+    return x.cpu()
+
+
+compiled = compilewatch.compile(on_the_host, mode="reduce-overhead")
+for _ in range(4):
+    compiled(torch.ones(64, device="cuda"))
