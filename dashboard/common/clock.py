@@ -6,12 +6,17 @@ from datetime import UTC, datetime
 
 def now() -> datetime:
     """The time, with its zone (UTC)."""
-    return datetime.fromtimestamp(unix(), UTC)
+    return at(unix())
 
 
 def unix() -> float:
     """Unix seconds."""
     return time.time()
+
+
+def at(seconds: float) -> datetime:
+    """The moment of a number of Unix seconds."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def minute_of(seconds: float) -> int:
@@ -21,4 +26,4 @@ def minute_of(seconds: float) -> int:
 
 def at_minute(minute: int) -> datetime:
     """The start of a minute counted since 1970."""
-    return datetime.fromtimestamp(minute * 60, UTC)
+    return at(minute * 60)

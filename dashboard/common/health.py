@@ -1,14 +1,46 @@
-"""Whether the process lives, and whether it can work: the two addresses that supervisors ask."""
+"""Whether this process lives, and what it stands on: the database, its migrations, and the workers behind it."""
 
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 
-from dashboard.common.http import error_answer, json_answer
+from dashboard.common import clock
+from dashboard.common.http import json_answer
+from dashboard.common.models import Heartbeat
+
+SLOW = 0.25
+"""Seconds for the smallest question there is; a healthy database takes a thousandth of that."""
+
+ALIVE_FOR = 30.0
+"""Seconds since the last sign of life after which a worker counts as gone: six heartbeats."""
+
+FOLDS_WITHIN = 60.0
+"""Seconds in which a worker that works has ended a fold: beat asks for one every two seconds."""
 
 _migrated: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: what was found, how much is too much, and a sentence for people.
+
+    `value` is None where it is not known. `serves` is False if this process cannot do its work without it; what is merely behind it
+    makes the line unhealthy, but reports are still taken and pages still open."""
+
+    name: str
+    ok: bool
+    value: float | None
+    limit: float | None
+    unit: str
+    sentence: str
+    serves: bool = True
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -16,26 +48,61 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return json_answer(b'{"cw":1,"status":"ok"}')
 
 
-def readyz(request: HttpRequest) -> HttpResponse:
-    """The database answers and has every migration."""
-    try:
-        waiting = _migrations_waiting()
-    except DatabaseError:
-        return error_answer(503, "busy", "The database does not answer.", retry_after=5)
-    if waiting:
-        return error_answer(503, "not_migrated", f"{waiting} migrations are not applied; run manage.py migrate.", retry_after=5)
-    return json_answer(b'{"cw":1,"status":"ready"}')
+def database_check() -> Check:
+    """How long the database takes to answer at all."""
+    begun = time.perf_counter()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    took = time.perf_counter() - begun
+    if took > SLOW:
+        return Check("database", False, took, SLOW, "s", f"The database takes {took:.2f} s to answer at all: it is slow.")
+    return Check("database", True, took, SLOW, "s", "The database answers.")
 
 
-def _migrations_waiting() -> int:
+def migrations_check() -> Check:
     """How many migrations are missing; once there are none that is not asked again."""
     name = str(connection.settings_dict["NAME"])
-    if _migrated.get("database") == name:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-        return 0
-    executor = MigrationExecutor(connection)
-    waiting = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-    if not waiting:
-        _migrated["database"] = name
-    return waiting
+    waiting = 0
+    if _migrated.get("database") != name:
+        executor = MigrationExecutor(connection)
+        waiting = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    if waiting:
+        sentence = f"{waiting} migrations are not applied; run manage.py migrate."
+        return Check("migrations", False, waiting, 0, "migrations", sentence, serves=False)
+    _migrated["database"] = name
+    return Check("migrations", True, 0, 0, "migrations", "Every migration is applied.")
+
+
+def workers_check() -> Check:
+    """How long ago the last worker was heard of, and whether one still folds."""
+    workers = [beat for beat in heartbeats() if beat.kind == "worker"]
+    if not workers:
+        return Check("workers", False, None, ALIVE_FOR, "s", "No worker was heard of in the last day: reports wait and nothing is judged.")
+    age = min(_age(worker.seen_at) for worker in workers)
+    if age > ALIVE_FOR:
+        return Check("workers", False, age, ALIVE_FOR, "s", f"No worker was heard of for {age:.0f} s: reports wait and nothing is judged.")
+    alive = [worker for worker in workers if worker_state(worker) != "gone"]
+    if not any(worker_state(worker) == "works" for worker in alive):
+        return Check("workers", False, age, ALIVE_FOR, "s", f"{_workers(alive)} here, but none has ended a fold in the last minute.")
+    return Check("workers", True, age, ALIVE_FOR, "s", f"{_workers(alive)} at work.")
+
+
+def heartbeats() -> list[Heartbeat]:
+    """Every worker and every beat that was heard of in the last day."""
+    return list(Heartbeat.objects.order_by("kind", "name"))
+
+
+def worker_state(worker: Heartbeat) -> str:
+    """`works`, `idle` if it lives but folds nothing, or `gone`."""
+    if _age(worker.seen_at) > ALIVE_FOR:
+        return "gone"
+    folded = worker.folded_at
+    return "works" if worker.kind == "beat" or (folded is not None and _age(folded) <= FOLDS_WITHIN) else "idle"
+
+
+def _age(moment: datetime) -> float:
+    return max(0.0, (clock.now() - moment).total_seconds())
+
+
+def _workers(workers: list[Heartbeat]) -> str:
+    return f"{len(workers)} {'worker is' if len(workers) == 1 else 'workers are'}"

@@ -20,17 +20,20 @@ _OF_STATUS = {
     429: ("too_many", "There were too many requests."),
     503: ("busy", "The server cannot answer right now."),
 }
+API_HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""What every answer that is JSON carries."""
+
 _INTERNAL = ("internal", "The server failed; it has logged why.")
 
 
 def json_answer(body: bytes, status: int = 200) -> HttpResponse:
     """An answer that is JSON and nothing else, whatever a browser may think of it."""
-    response = HttpResponse(body, content_type="application/json", status=status)
-    response["Content-Length"] = str(len(body))
-    response["Cache-Control"] = "no-store"
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'"
-    return response
+    return HttpResponse(body, status=status, headers={**API_HEADERS, "Content-Length": str(len(body))})
 
 
 def error_answer(status: int, code: str, detail: str, retry_after: int | None = None) -> HttpResponse:

@@ -11,18 +11,33 @@ from dashboard.common.locks import write_transaction
 from dashboard.common.models import JobSlot
 
 T = TypeVar("T")
-KEPT = timedelta(days=1)
+KEPT = timedelta(hours=1), 24
+"""Slots are forgotten after so long, and after so many of them."""
+SWEPT_EVERY = 50
+FOLLOWED_FROM = 10.0
+"""Seconds between runs from which it is noted that a run ended: more often that would only be more writes."""
 _CLAIM = "INSERT INTO job_slot (name, slot, claimed_at) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 
 
-def job_run(*, name: str, interval: float, job: Callable[[], T]) -> T | None:
-    """Runs the job and returns what it returns, or None when somebody else has claimed this slot; a job that fails leaves it unfinished."""
+def job_run(*, name: str, interval: float, job: Callable[[], T], nudged: bool = False) -> T | None:
+    """Runs the job and returns what it returns, or None when somebody else has claimed this slot; a job that fails leaves it unfinished.
+
+    A nudged job has work just now and needs no slot."""
+    if nudged:
+        return job()
     slot = slot_claim(name=name, interval=interval)
     if slot is None:
         return None
     found = job()
-    slot_finish(name=name, slot=slot)
+    if interval >= FOLLOWED_FROM:
+        slot_finish(name=name, slot=slot)
     return found
+
+
+def overdue(*, name: str, interval: float, grace: float) -> bool:
+    """Whether nobody has claimed a slot of the job for so many seconds longer than it should take."""
+    newest = JobSlot.objects.filter(name=name).order_by("-slot").values_list("slot", flat=True).first()
+    return newest is None or clock.unix() > (newest + 2) * interval + grace
 
 
 def slot_claim(*, name: str, interval: float) -> int | None:
@@ -32,11 +47,15 @@ def slot_claim(*, name: str, interval: float) -> int | None:
         return None
     with write_transaction(), connection.cursor() as cursor:
         cursor.execute(_CLAIM, [name, slot, clock.now()])
-        return slot if cursor.rowcount == 1 else None
+        if cursor.rowcount != 1:
+            return None
+        if slot % SWEPT_EVERY == 0 or interval >= FOLLOWED_FROM:
+            least, slots = KEPT
+            JobSlot.objects.filter(name=name, claimed_at__lt=clock.now() - max(least, slots * timedelta(seconds=interval))).delete()
+        return slot
 
 
 def slot_finish(*, name: str, slot: int) -> None:
-    """Notes that the job ran to its end, and forgets its slots of the day before."""
+    """Notes that the job ran to its end."""
     with write_transaction():
         JobSlot.objects.filter(name=name, slot=slot).update(finished_at=clock.now())
-        JobSlot.objects.filter(name=name, claimed_at__lt=clock.now() - KEPT).delete()

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, get_ident
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+
+from dashboard.common.disk import end_if_not_kept
 
 
 class FirstComeLock:
@@ -60,5 +62,8 @@ def write_transaction() -> Iterator[None]:
     try:
         with transaction.atomic():
             yield
+    except OperationalError as error:
+        end_if_not_kept(error)
+        raise
     finally:
         _SQLITE_WRITERS.release()

@@ -1,4 +1,4 @@
-"""The slots that periodic jobs claim, so that two beats or none do no harm."""
+"""What stands under every stage: slots that periodic jobs claim, signs of life, and sums that only rise."""
 
 from django.db import models
 
@@ -23,6 +23,21 @@ class Heartbeat(models.Model):
     kind = models.CharField(max_length=16)
     seen_at = models.DateTimeField()
     folded_at = models.DateTimeField(null=True)
+    broker = models.CharField(
+        max_length=200, default="", db_default="", help_text="What it says of Redis: empty if it answers, else why not."
+    )
 
     class Meta:
         db_table = "heartbeat"
+
+
+class Total(models.Model):
+    """A sum since the beginning, such as reports accepted; it is never dropped, because Prometheus reads any fall as a restart."""
+
+    pk = models.CompositePrimaryKey("name", "label")
+    name = models.CharField(max_length=32)
+    label = models.CharField(max_length=32, help_text="A code or a stage; empty where there is one sum.")
+    value = models.FloatField()
+
+    class Meta:
+        db_table = "total"

@@ -1,10 +1,8 @@
 """Tells the next stage that there is work; only workers nudge, and a lost nudge costs one sweep interval."""
 
-import logging
-
 from celery import current_app
 
-logger = logging.getLogger(__name__)
+from dashboard.common.broker import BROKER
 
 lost = 0
 """Nudges this process could not send, since its start."""
@@ -13,8 +11,13 @@ lost = 0
 def nudge(task: str) -> None:
     """Sends a task by its name and never raises: the sweep does what a lost nudge would have done."""
     global lost
+    if BROKER.spared:
+        lost += 1
+        return
     try:
         current_app.send_task(task, expires=10, retry=False, ignore_result=True)
     except Exception as error:  # noqa: BLE001 - whatever the broker's client raises, the sweep makes up for it
         lost += 1
-        logger.warning("nudging %s failed (%d so far): %s", task, lost, error)
+        BROKER.failed(error)
+    else:
+        BROKER.worked()

@@ -1,7 +1,7 @@
-"""The addresses that supervisors ask."""
+"""The address that asks whether the process lives."""
 
 from django.urls import path
 
-from dashboard.common.health import healthz, readyz
+from dashboard.common.health import healthz
 
-urlpatterns = [path("healthz", healthz, name="healthz"), path("readyz", readyz, name="readyz")]
+urlpatterns = [path("healthz", healthz, name="healthz")]

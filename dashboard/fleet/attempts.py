@@ -4,15 +4,41 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from django.db import connection
 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
+from dashboard.common.server_cursor import server_cursor
 from dashboard.ingest.models import FoldAttempt, InboxRow
 
 TRIES = 3
+
+
+class Waiting(NamedTuple):
+    """A report in the inbox."""
+
+    id: int
+    project_id: int
+    shard: int
+    instance_id: str
+    seq_first: int
+    seq_last: int
+    received_at: datetime
+    clock_offset: float
+    identity: bytes
+    report: bytes
+
+
+_COLUMNS = ", ".join(f"taken.{name}" for name in Waiting._fields)
+_OLDEST = (
+    f"SELECT {_COLUMNS} FROM unnest(%b::smallint[]) AS wanted(shard) CROSS JOIN LATERAL"
+    " (SELECT * FROM ingest_inbox WHERE ingest_inbox.shard = wanted.shard ORDER BY id LIMIT %b) AS taken"
+)
 
 
 def batch_size() -> int:
@@ -22,10 +48,16 @@ def batch_size() -> int:
 
 @dataclass(frozen=True)
 class Begun:
-    """A fold under way: its note and the rows it takes."""
+    """A fold under way: its notes, one a shard, the rows it takes, and whether there is more to fold after it."""
 
-    note: FoldAttempt
-    rows: list[InboxRow]
+    notes: list[FoldAttempt]
+    rows: list[Waiting]
+    more: bool
+
+    @property
+    def shards(self) -> list[int]:
+        """The shards it takes rows of."""
+        return [note.shard for note in self.notes]
 
     @property
     def alone(self) -> bool:
@@ -33,30 +65,37 @@ class Begun:
         return len(self.rows) == 1
 
     @property
-    def exhausted(self) -> bool:
-        """It has been tried often enough, this time included."""
-        return self.note.attempts >= TRIES
+    def attempts(self) -> int:
+        """How often these rows were tried, this time included."""
+        return max(note.attempts for note in self.notes)
 
 
-def attempt_begin(*, shard: int) -> Begun | None:
-    """Notes and returns the next rows of a shard that this worker has claimed; None if none wait."""
-    while (note := FoldAttempt.objects.filter(shard=shard).order_by("first_id").first()) is not None:
-        rows = list(InboxRow.objects.filter(shard=shard, id__range=(note.first_id, note.last_id)).order_by("id"))
+def attempt_begin(*, shards: Sequence[int]) -> Begun | None:
+    """Notes and returns the next rows of shards that this worker has claimed; None if none wait. What a fold left behind comes first."""
+    for note in FoldAttempt.objects.filter(shard__in=shards).order_by("shard", "first_id"):
+        rows = _rows(note)
         if rows:
             return _again(note, rows)
         with write_transaction():
             note.delete()
-    rows = list(InboxRow.objects.filter(shard=shard).order_by("id")[: batch_size()])
-    if not rows:
+    share = max(1, batch_size() // max(1, len(shards)))
+    waiting = _oldest(shards, share)
+    if not waiting:
         return None
+    spans: dict[int, list[int]] = {}
+    for row in waiting:
+        spans.setdefault(row.shard, []).append(row.id)
     with write_transaction():
-        note = FoldAttempt.objects.create(
-            shard=shard, first_id=rows[0].id, last_id=rows[-1].id, started_at=clock.now(), attempts=1, worker=_worker()
+        notes = FoldAttempt.objects.bulk_create(
+            [
+                FoldAttempt(shard=shard, first_id=ids[0], last_id=ids[-1], started_at=clock.now(), attempts=1, worker=_worker())
+                for shard, ids in spans.items()
+            ]
         )
-    return Begun(note, rows)
+    return Begun(notes, waiting, more=any(len(ids) == share for ids in spans.values()))
 
 
-def _again(note: FoldAttempt, rows: list[InboxRow]) -> Begun:
+def _again(note: FoldAttempt, rows: list[Waiting]) -> Begun:
     """Takes up what a fold left behind. What was tried in company goes on in halves; `attempts` is 0 for a half not tried yet."""
     with write_transaction():
         if note.attempts and len(rows) > 1:
@@ -69,7 +108,25 @@ def _again(note: FoldAttempt, rows: list[InboxRow]) -> Begun:
         note.attempts += 1
         note.started_at, note.worker = clock.now(), _worker()
         note.save()
-    return Begun(note, rows)
+    return Begun([note], rows, more=True)
+
+
+def _rows(note: FoldAttempt) -> list[Waiting]:
+    found = InboxRow.objects.filter(shard=note.shard, id__range=(note.first_id, note.last_id)).order_by("id")
+    return [Waiting(*row) for row in found.values_list(*Waiting._fields)]
+
+
+def _oldest(shards: Sequence[int], share: int) -> list[Waiting]:
+    """The oldest rows of each shard, `share` of each at most."""
+    if connection.vendor == "postgresql":
+        with server_cursor() as cursor:
+            cursor.execute(_OLDEST, [list(shards), share])
+            return [Waiting(*row) for row in cursor.fetchall()]
+    found: list[Waiting] = []
+    for shard in shards:
+        rows = InboxRow.objects.filter(shard=shard).order_by("id").values_list(*Waiting._fields)
+        found.extend(Waiting(*row) for row in rows[:share])
+    return found
 
 
 def _worker() -> str:

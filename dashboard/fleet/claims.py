@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
@@ -19,38 +19,40 @@ class ClaimLost(Exception):
 
 
 @contextmanager
-def shard_claim(shard: int) -> Iterator[bool]:
-    """Whether the shard is ours. PostgreSQL keeps the claim across the fold's two transactions and drops it with a dead connection."""
+def shards_claim(shards: Sequence[int]) -> Iterator[list[int]]:
+    """Those of the shards that are now ours. PostgreSQL keeps a claim across transactions and drops it with a dead connection."""
     if connection.vendor != "postgresql":
         mine = _SQLITE_FOLDER.acquire(blocking=False)
         try:
-            yield mine
+            yield list(shards) if mine else []
         finally:
             if mine:
                 _SQLITE_FOLDER.release()
         return
-    mine = _ask("SELECT pg_try_advisory_lock(%s, %s)", shard)
+    claimed = _ask("pg_try_advisory_lock", shards)
     try:
-        yield mine
+        yield claimed
     finally:
-        if mine:
-            _release(shard)
+        _release(claimed)
 
 
-def claim_confirm(shard: int) -> None:
-    """Inside the fold's transaction: takes the lock once more, which fails if the connection that claimed it is gone."""
-    if connection.vendor == "postgresql" and not _ask("SELECT pg_try_advisory_xact_lock(%s, %s)", shard):
-        raise ClaimLost(f"shard {shard} is being folded by another worker")
+def claims_confirm(shards: Sequence[int]) -> None:
+    """Inside the fold's transaction: takes the locks once more, which fails if the connection that claimed them is gone."""
+    if connection.vendor == "postgresql" and len(_ask("pg_try_advisory_xact_lock", shards)) < len(shards):
+        raise ClaimLost(f"one of the shards {', '.join(map(str, shards))} is being folded by another worker")
 
 
-def _ask(statement: str, shard: int) -> bool:
+def _ask(function: str, shards: Sequence[int]) -> list[int]:
+    """The shards for which the database says yes."""
+    if not shards:
+        return []
     with connection.cursor() as cursor:
-        cursor.execute(statement, [_LOCK_CLASS, shard])
-        return bool(cursor.fetchone()[0])
+        cursor.execute(f"SELECT shard, {function}(%s, shard) FROM unnest(%s::integer[]) AS wanted(shard)", [_LOCK_CLASS, list(shards)])
+        return [shard for shard, said in cursor.fetchall() if said]
 
 
-def _release(shard: int) -> None:
+def _release(shards: Sequence[int]) -> None:
     try:
-        _ask("SELECT pg_advisory_unlock(%s, %s)", shard)
+        _ask("pg_advisory_unlock", shards)
     except DatabaseError:
         connection.close()

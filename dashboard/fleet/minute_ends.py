@@ -12,6 +12,11 @@ def closed_minute(now: float) -> int:
     return int((now - CLOSED_AFTER) // 60) - 1
 
 
+def late(minute: int, received: float) -> bool:
+    """Whether a window of this minute came after the minute was closed."""
+    return minute <= closed_minute(received)
+
+
 def late_before(now: float) -> int:
     """Data of minutes before this one, folded from `now` on, may come after they were judged."""
     return closed_minute(now + FOLD_MARGIN) + 1

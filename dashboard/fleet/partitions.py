@@ -1,15 +1,23 @@
-"""Day partitions on PostgreSQL: tables are created partitioned, days are made ahead and dropped whole; SQLite has plain tables."""
+"""Day partitions on PostgreSQL: tables are created partitioned, days are made ahead and dropped whole; SQLite has plain tables.
 
+Rows of a day without a partition lie in the table's default partition until their day is made: they move there with it."""
+
+import logging
 from collections.abc import Collection
 
-from django.db import connection
+from django.db import OperationalError, ProgrammingError, connection, transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations import CreateModel
 from django.db.migrations.state import ProjectState
+from psycopg.errors import DuplicateTable
+
+logger = logging.getLogger(__name__)
 
 PARTITIONED = ("region_minute", "process_minute", "version_minute", "version_process_minute", "compile_event")
 DAYS_BACK = 8
 DAYS_AHEAD = 3
+PATIENCE = "2s"
+"""How long a partition waits for the readers of its table, with everybody else behind it, before it gives way until the next sweep."""
 
 
 class CreatePartitionedModel(CreateModel):
@@ -31,29 +39,45 @@ class CreatePartitionedModel(CreateModel):
 
 def partitions_ensure(*, today: int) -> int:
     """Makes the partitions of every day a report may still belong to, and some ahead; returns how many were made."""
-    return partitions_make(days=range(today - DAYS_BACK, today + DAYS_AHEAD + 1))
+    return partitions_make(days=days_expected(today))
+
+
+def days_expected(today: int) -> range:
+    """The days that rows are written for."""
+    return range(today - DAYS_BACK, today + DAYS_AHEAD + 1)
 
 
 def partitions_make(*, days: Collection[int]) -> int:
-    """Makes the partitions of these days where they are missing; returns how many were made."""
+    """Makes the default partitions and those of these days where they are missing; returns how many were made."""
     if connection.vendor != "postgresql" or not missing_of(days):
         return 0
     made = 0
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(hashtext('compilewatch partitions'))")
-        try:
-            for table, day in missing_of(days):
-                cursor.execute(f'CREATE TABLE "{table}_{day}" PARTITION OF "{table}" FOR VALUES FROM ({day}) TO ({day + 1})')
-                made += 1
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(hashtext('compilewatch partitions'))")
+    for table, day in missing_of(days):
+        made += _made(table, day)
     return made
 
 
-def missing_of(days: Collection[int]) -> list[tuple[str, int]]:
-    """The tables and days that have no partition."""
+def partitions_drop(*, table: str, before: int) -> int:
+    """Drops the table's days before this one, whole; returns how many. A day that is being read is left for the next sweep."""
+    if connection.vendor != "postgresql":
+        return 0
+    dropped = 0
+    for day in sorted(day for day in days_of(table) if day < before):
+        dropped += _altered(f'DROP TABLE IF EXISTS "{table}_{day}"')
+    return dropped
+
+
+def days_of(table: str) -> list[int]:
+    """The days that have a partition of their own; PostgreSQL only."""
+    names = [name.removeprefix(f"{table}_") for name in partition_names() if name.startswith(f"{table}_")]
+    return [int(name) for name in names if name.isdecimal()]
+
+
+def missing_of(days: Collection[int]) -> list[tuple[str, int | None]]:
+    """The tables and days that have no partition; None stands for the default one, which comes first."""
     present = set(partition_names())
-    return [(table, day) for table in PARTITIONED for day in days if f"{table}_{day}" not in present]
+    defaults: list[tuple[str, int | None]] = [(table, None) for table in PARTITIONED if f"{table}_default" not in present]
+    return defaults + [(table, day) for table in PARTITIONED for day in days if f"{table}_{day}" not in present]
 
 
 def partition_names() -> list[str]:
@@ -65,3 +89,33 @@ def partition_names() -> list[str]:
             [list(PARTITIONED)],
         )
         return [row[0] for row in cursor.fetchall()]
+
+
+def _made(table: str, day: int | None) -> bool:
+    if day is None:
+        return _altered(f'CREATE TABLE IF NOT EXISTS "{table}_default" PARTITION OF "{table}" DEFAULT')
+    # Attached, not created in place: that would wait for everybody who reads or writes the table, and they for it.
+    name = f"{table}_{day}"
+    return _altered(
+        f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING ALL)',
+        f'WITH moved AS (DELETE FROM "{table}_default" WHERE day = {day} RETURNING *) INSERT INTO "{name}" SELECT * FROM moved',
+        f'ALTER TABLE "{table}" ATTACH PARTITION "{name}" FOR VALUES FROM ({day}) TO ({day + 1})',
+    )
+
+
+def _altered(*statements: str) -> bool:
+    """Runs the statements as one, after whoever else alters partitions; False when somebody was in the way, or it was made meanwhile."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('compilewatch partitions'))")
+            cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+            for statement in statements:
+                cursor.execute(statement)
+    except ProgrammingError as error:
+        if not isinstance(error.__cause__, DuplicateTable):
+            raise
+        return False
+    except OperationalError as error:
+        logger.warning("a partition waits for the next sweep: %s", str(error).strip().splitlines()[0])
+        return False
+    return True

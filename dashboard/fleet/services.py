@@ -4,56 +4,74 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import random
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from dashboard.common import clock
 from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
-from dashboard.fleet.attempts import TRIES, Begun, attempt_begin
-from dashboard.fleet.claims import ClaimLost, claim_confirm, shard_claim
+from dashboard.common.totals import timed, totals_add
+from dashboard.fleet.attempts import TRIES, Begun, Waiting, attempt_begin
+from dashboard.fleet.claims import ClaimLost, claims_confirm, shards_claim
 from dashboard.fleet.fold.decode import Row
 from dashboard.fleet.fold.presence import GONE_AFTER
 from dashboard.fleet.fold.reports import rows_fold
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.partitions import partitions_make
+from dashboard.fleet.partitions import days_expected, partitions_make
 from dashboard.fleet.store import facts_store
 from dashboard.ingest.models import SHARDS, FoldAttempt, InboxRow, PoisonReport
 
 logger = logging.getLogger(__name__)
 
+SHARDS_AT_ONCE = 16
+"""One fold takes rows of so many: what a fold costs however little it holds is paid once, and other workers find the other shards."""
+
 MAX_FOLDS = 10
-"""Batches of one shard before the others get their turn."""
+"""Batches of the same shards before the others get their turn."""
 
 _KEPT = ("project_id", "shard", "instance_id", "seq_first", "seq_last", "received_at", "clock_offset", "identity", "report")
 
 
-def fold_all() -> int:
-    """Folds until nothing is left that another worker is not at; returns how many reports left the inbox."""
-    total = 0
-    while folded := sum(fold_shard(shard=shard) for shard in _waiting_shards()):
-        total += folded
+@timed("fold")
+def fold_all(*, seconds: float = math.inf) -> int:
+    """Folds what waits and is with no other worker, again while more waits than a batch holds; returns how many reports left the inbox.
+
+    After so many seconds it begins no further shards: whoever calls it comes again."""
+    total, more, stop = 0, True, time.monotonic() + seconds
+    while more and time.monotonic() < stop:
+        more, shards = False, _waiting_shards()
+        for start in range(0, len(shards), SHARDS_AT_ONCE):
+            if time.monotonic() >= stop:
+                break
+            moved, left = shards_fold(shards[start : start + SHARDS_AT_ONCE])
+            total += moved
+            more |= left and moved > 0
     return total
 
 
-def fold_shard(*, shard: int) -> int:
-    """Folds the oldest batches of a shard; returns how many reports left the inbox, 0 also when another worker has the shard."""
-    total = 0
-    with shard_claim(shard) as mine:
-        folds = 0
-        while mine and folds < MAX_FOLDS and (begun := attempt_begin(shard=shard)) is not None:
+def shards_fold(shards: Sequence[int]) -> tuple[int, bool]:
+    """Folds the oldest batches of those shards that no other worker has; returns how many reports left the inbox, and whether more wait."""
+    total, folds, more = 0, 0, True
+    with shards_claim(shards) as mine:
+        while mine and more and folds < MAX_FOLDS:
+            begun = attempt_begin(shards=mine)
+            if begun is None:
+                return total, False
             moved = _fold_or_step_aside(begun)
             folds += moved > 0
             total += moved
-    return total
+            more = begun.more or not moved
+    return total, more and bool(mine)
 
 
 def _fold_or_step_aside(begun: Begun) -> int:
-    """Folds the batch. A failure leaves the note behind, by which the batch is halved next time; a report that fails alone is set aside."""
-    if begun.alone and begun.note.attempts > TRIES:
+    """Folds the batch. A failure leaves the notes behind, by which it is halved next time; a report that fails alone is set aside."""
+    if begun.alone and begun.attempts > TRIES:
         return poison_set_aside(begun, f"The worker that folded it ended {TRIES} times.")
     crash_point("claimed")
     try:
@@ -61,41 +79,62 @@ def _fold_or_step_aside(begun: Begun) -> int:
     except (OperationalError, InterfaceError, ClaimLost):
         # The database's trouble, not the report's: nothing is held against it.
         with contextlib.suppress(DatabaseError):
-            FoldAttempt.objects.filter(id=begun.note.id).update(attempts=F("attempts") - 1)
+            _notes(begun).update(attempts=F("attempts") - 1)
         raise
     except Exception as error:
-        logger.warning("folding %d reports of shard %d failed: %s", len(begun.rows), begun.note.shard, error, exc_info=begun.alone)
-        if begun.alone and begun.exhausted:
+        logger.warning("folding %d reports of %s failed: %s", len(begun.rows), _named(begun), error, exc_info=begun.alone)
+        if begun.alone and begun.attempts >= TRIES:
             return poison_set_aside(begun, f"{type(error).__name__}: {error}")
         return 0
 
 
 def _fold(begun: Begun) -> int:
     """One batch, exactly once: its rows go in the transaction that counts them."""
-    folded = rows_fold(Row(r.id, r.project_id, r.instance_id, r.clock_offset, bytes(r.identity), bytes(r.report)) for r in begun.rows)
-    partitions_make(days=folded.facts.days())
+    folded = rows_fold([_row(waiting) for waiting in begun.rows])
+    partitions_make(days=folded.facts.days().intersection(days_expected(int(clock.unix() // 86400))))
     with write_transaction():
-        claim_confirm(begun.note.shard)
+        claims_confirm(begun.shards)
         _look_up_by_key()
         _rows_delete(begun.rows)
         facts_store(folded.facts, now=clock.unix())
         _poison_create((row, folded.failed[row.id]) for row in begun.rows if row.id in folded.failed)
         crash_point("upserted")
-        FoldAttempt.objects.filter(id=begun.note.id).delete()
+        _notes(begun).delete()
         crash_point("before_commit")
     crash_point("committed")
+    _lag_add(begun.rows)
     return len(begun.rows)
+
+
+def _row(one: Waiting) -> Row:
+    received = one.received_at.timestamp()
+    return Row(one.id, one.project_id, one.instance_id, one.clock_offset, bytes(one.identity), bytes(one.report), received)
 
 
 def poison_set_aside(begun: Begun, error: str) -> int:
     """Moves the batch's reports out of the line, with the error."""
-    logger.error("setting aside %d reports of shard %d: %s", len(begun.rows), begun.note.shard, error)
+    logger.error("setting aside %d reports of %s: %s", len(begun.rows), _named(begun), error)
     with write_transaction():
-        claim_confirm(begun.note.shard)
+        claims_confirm(begun.shards)
         _rows_delete(begun.rows)
         _poison_create((row, error) for row in begun.rows)
-        FoldAttempt.objects.filter(id=begun.note.id).delete()
+        _notes(begun).delete()
     return len(begun.rows)
+
+
+def _lag_add(rows: Sequence[Waiting]) -> None:
+    """How long the reports waited, for the metrics: after the fold, whose other folders would wait for this row."""
+    now = clock.now()
+    waited = sum((now - row.received_at).total_seconds() for row in rows)
+    totals_add({("fold_lag", "seconds"): max(0.0, waited), ("fold_lag", "reports"): len(rows)})
+
+
+def _notes(begun: Begun) -> QuerySet[FoldAttempt]:
+    return FoldAttempt.objects.filter(id__in=[note.id for note in begun.notes])
+
+
+def _named(begun: Begun) -> str:
+    return f"{'shard' if len(begun.notes) == 1 else 'shards'} {', '.join(map(str, begun.shards))}"
 
 
 def poison_refold(*, ids: Iterable[int] | None = None) -> int:
@@ -135,13 +174,13 @@ def _look_up_by_key() -> None:
             cursor.execute("SET LOCAL enable_seqscan = off")
 
 
-def _rows_delete(rows: list[InboxRow]) -> None:
+def _rows_delete(rows: Sequence[Waiting]) -> None:
     deleted, _ = InboxRow.objects.filter(id__in=[row.id for row in rows]).delete()
     if deleted != len(rows):
         raise ClaimLost(f"{len(rows) - deleted} of {len(rows)} reports were folded by another worker")
 
 
-def _poison_create(rows: Iterable[tuple[InboxRow, str]]) -> None:
+def _poison_create(rows: Iterable[tuple[Waiting, str]]) -> None:
     PoisonReport.objects.bulk_create(
         [PoisonReport(**{name: getattr(row, name) for name in _KEPT}, set_aside_at=clock.now(), error=error[:2000]) for row, error in rows]
     )

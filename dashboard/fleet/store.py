@@ -9,6 +9,7 @@ from dashboard.fleet.stored.dimensions import ids_of
 from dashboard.fleet.stored.events import cold_starts_store, compiles_store
 from dashboard.fleet.stored.findings import findings_store
 from dashboard.fleet.stored.instances import instances_store
+from dashboard.fleet.stored.limits import facts_limited
 from dashboard.fleet.stored.processes import processes_store
 from dashboard.fleet.stored.versions import deployments_store, models_store, series_store, versions_store
 
@@ -17,8 +18,9 @@ def facts_store(facts: Facts, *, now: float) -> None:
     """Writes the facts as of `now` (Unix seconds): rows of this version alone first, those that versions share last."""
     if not facts.seen:
         return
+    facts = facts_limited(facts, now=now)
     ids = ids_of(facts)
-    instances_store(facts, ids)
+    instances_store(facts, ids, now_minute=int(now // 60))
     calls_store(facts, ids)
     processes_store(facts, ids)
     compiles_store(facts, ids)
@@ -26,5 +28,5 @@ def facts_store(facts: Facts, *, now: float) -> None:
     series_store(facts, ids)
     versions_store(facts, ids, late_before=late_before(now))
     deployments_store(facts, ids, now_minute=int(now // 60))
-    findings_store(facts, ids)
+    findings_store(facts, ids, today=int(now // 86400))
     models_store(facts, ids)

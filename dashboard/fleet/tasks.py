@@ -1,32 +1,54 @@
-"""The tasks of the fleet: fold what waits, end deployments, make partitions."""
+"""The tasks of the fleet: fold what waits, end deployments, say what became of findings, make partitions, drop what is old."""
 
 from celery import shared_task
 
 from dashboard.common import clock
+from dashboard.common.heartbeat import fold_ended
 from dashboard.common.jobs import job_run
+from dashboard.common.liveness import folded_note
 from dashboard.common.nudge import nudge
+from dashboard.fleet.lives import lives_update
 from dashboard.fleet.partitions import partitions_ensure
+from dashboard.fleet.retention import retention_run
 from dashboard.fleet.services import deployments_update, fold_all
 from dashboard.pipeline import every
 
+FOLDING_SECONDS = 5.0
+"""A longer backlog is folded by one task after the other, so that a worker that is told to stop is soon done."""
+
 
 @shared_task(name="dashboard.fleet.tasks.fold")
-def fold() -> None:
+def fold(swept: bool = False) -> None:
     """Drains the inbox."""
-    if fold_all():
+    moved = job_run(name="fold", interval=every("fold"), job=lambda: fold_all(seconds=FOLDING_SECONDS), nudged=not swept)
+    fold_ended()
+    if moved:
+        folded_note()
         nudge("dashboard.regressions.tasks.judge")
 
 
 @shared_task(name="dashboard.fleet.tasks.deployments")
-def deployments() -> None:
+def deployments(swept: bool = True) -> None:
     """Ends deployments whose traffic is gone."""
     now_minute = clock.minute_of(clock.unix())
     if job_run(name="deployments", interval=every("deployments"), job=lambda: deployments_update(now_minute=now_minute)):
         nudge("dashboard.regressions.tasks.judge")
 
 
+@shared_task(name="dashboard.fleet.tasks.lives")
+def lives(swept: bool = True) -> None:
+    """Reads off what has become of the findings of models that reported."""
+    job_run(name="lives", interval=every("lives"), job=lives_update)
+
+
 @shared_task(name="dashboard.fleet.tasks.partitions")
-def partitions() -> None:
+def partitions(swept: bool = True) -> None:
     """Makes the partitions of the days to come."""
     today = int(clock.unix() // 86400)
     job_run(name="partitions", interval=every("partitions"), job=lambda: partitions_ensure(today=today))
+
+
+@shared_task(name="dashboard.fleet.tasks.retention")
+def retention(swept: bool = True) -> None:
+    """Drops what is older than its project keeps it."""
+    job_run(name="retention", interval=every("retention"), job=retention_run)

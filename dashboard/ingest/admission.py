@@ -4,36 +4,53 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from threading import Lock
 
 from dashboard.ingest.body import Refused
 
 MAX_UNDER_WAY = 64
+MAX_WHILE_STALLED = 8
+"""Requests that may wait for a database that commits nothing; the server's other threads stay free for those who only read."""
+
+STALLED_AFTER = 1.0
 REPORTS_PER_SECOND = 5000.0
 RATE_SETTING = "reports_per_second"
 BURST_SECONDS = 2.0
 
 
 class Admission:
-    """Counts the requests under way; one too many is sent away before its body is read."""
+    """Counts the requests under way; one too many is sent away before its body is read. Used in a `with` statement."""
 
     def __init__(self, limit: int = MAX_UNDER_WAY) -> None:
-        self._limit, self._under_way, self._lock = limit, 0, Lock()
+        self._limit, self.under_way, self._lock = limit, 0, Lock()
+        self._waiting_since: float | None = None
 
-    @contextmanager
-    def enter(self) -> Iterator[None]:
-        """Holds a place, or raises Refused with a random time to come back, so that not all come back at once."""
+    def __enter__(self) -> None:
+        """Takes a place, or raises Refused with a random time to come back, so that not all come back at once."""
         with self._lock:
-            if self._under_way >= self._limit:
+            if self.under_way >= self._limit or (self.under_way >= MAX_WHILE_STALLED and self._stalled()):
                 raise Refused("busy", "Too many requests are under way.", retry_after=random.randint(5, 30))
-            self._under_way += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._under_way -= 1
+            self.under_way += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.under_way -= 1
+
+    def commit_begun(self) -> None:
+        """The committer has work and nothing is durable yet."""
+        self._waiting_since = time.monotonic()
+
+    def commit_ended(self) -> None:
+        """The committer got an answer from the database, whatever it was."""
+        self._waiting_since = None
+
+    def _stalled(self) -> bool:
+        since = self._waiting_since
+        return since is not None and time.monotonic() - since > STALLED_AFTER
+
+
+ADMISSION = Admission()
 
 
 class Bucket:

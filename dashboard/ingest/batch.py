@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import msgspec
 from compilewatch.wire.ack import Rejected
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import ACCEPTED_VERSIONS, MAX_REPORTS, MAX_TEXT, Identity, Report, SeqRange
+from compilewatch.wire.report import ACCEPTED_VERSIONS, MAX_REPORTS, Identity, Report, SeqRange
 from compilewatch.wire.text import clip
 
-from dashboard.ingest.body import Refused, holds_nul, longest_string
+from dashboard.common.visible import visible_name
+from dashboard.ingest.body import Refused, holds_nul, text_check
 from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, report_check, seq_check, window_check
 
 SHARDS = 64
@@ -70,6 +72,16 @@ class Batch:
     rejected: list[Rejected] = field(default_factory=list)
 
     @property
+    def continuous(self) -> bool:
+        """Whether its reports are new by their age, and each begins where the one before ended."""
+        items = self.items
+        return (
+            bool(items)
+            and not any(item.too_old for item in items)
+            and all(after.seq[0] == before.seq[1] + 1 for before, after in pairwise(items))
+        )
+
+    @property
     def shard(self) -> int:
         """Which line of the inbox it waits in: all reports of a version wait in one."""
         return shard_of(self.project_id, self.model, self.version)
@@ -81,11 +93,11 @@ def shard_of(project_id: int, model: str, version: str) -> int:
 
 
 def identity_read(text: bytes) -> Identity:
-    """The identity in stored JSON text, its names cut to their columns."""
+    """The identity in stored JSON text, its names made visible and cut to their columns."""
     identity = _IDENTITY.decode(text)
-    identity.model = clip(identity.model, MAX_NAME)
-    identity.version = clip(identity.version, MAX_NAME)
-    identity.environment = clip(identity.environment, MAX_ENVIRONMENT)
+    identity.model = clip(visible_name(identity.model), MAX_NAME)
+    identity.version = clip(visible_name(identity.version), MAX_NAME)
+    identity.environment = clip(visible_name(identity.environment), MAX_ENVIRONMENT)
     return identity
 
 
@@ -96,7 +108,7 @@ def report_read(text: bytes) -> Report:
 
 def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
     """The batch in a request's JSON; raises Refused if the request as a whole is wrong."""
-    cut = longest_string(text) > MAX_TEXT
+    cut = text_check(text)
     envelope = _decode(text, _ENVELOPE, "")
     _check_version(envelope.v)
     offset = received - _sent(envelope.sent)
@@ -136,7 +148,7 @@ def _identity(raw: msgspec.Raw, cut: bool) -> tuple[Identity, bytes]:
         identity = identity_read(text)
         identity_check(identity)
     except (msgspec.MsgspecError, Wrong) as error:
-        raise Refused("bad_request", _sentence(error, "instance")) from None
+        raise Refused("bad_request", f"{error}." if isinstance(error, Wrong) else _sentence(error, "instance")) from None
     return identity, dumps(identity) if cut else text
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import zlib
 
-from compilewatch.wire.report import MAX_DEPTH, MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, RATIO_CHECKED_AFTER
+from compilewatch.wire.report import MAX_DEPTH, MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_TEXT, RATIO_CHECKED_AFTER
 
 STEP = 64 << 10
 MAX_STRINGS = 1 << 18
 MAX_CONTAINERS = 1 << 18
 
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
 _AS_SQUARE = bytes.maketrans(b"{}", b"[]")
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
@@ -46,18 +47,42 @@ def inflate(body: bytes) -> bytes:
     return b"".join(out)
 
 
-def longest_string(text: bytes) -> int:
-    """Checks the JSON text before anything decodes it; returns an upper bound on the length of its strings."""
+def text_check(text: bytes) -> bool:
+    """Checks the JSON text before anything decodes it; returns whether a string in it may be longer than the wire allows."""
     try:
         str(text, "utf-8")
     except UnicodeDecodeError as error:
         raise Refused("not_json", f"The body is not UTF-8: {error.reason} at byte {error.start}.") from None
+    return _check_strings(text) if b"\\" in text else _check_plain(text)
+
+
+def _check_plain(text: bytes) -> bool:
+    """Text without an escape: strings that hold no bracket vanish as pairs of quotes, and only brackets are left."""
+    structure = text.translate(_AS_SQUARE, _NOT_STRUCTURE)
+    brackets = structure.replace(b'""', b"")
+    if b'"' in brackets or len(structure) - len(brackets) > 2 * MAX_STRINGS:
+        return _check_strings(text)
+    _check_depth(brackets)
+    return _has_long_gap(text) and _check_strings(text)
+
+
+def _has_long_gap(text: bytes) -> bool:
+    """Whether two neighbouring quotes are further apart than a string may be long."""
+    start, end = 0, len(text)
+    while end - start > MAX_TEXT:
+        start = text.rfind(b'"', start, start + MAX_TEXT + 1) + 1
+        if not start:
+            return True
+    return False
+
+
+def _check_strings(text: bytes) -> bool:
     plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
     if plain.count(b'"') > 2 * MAX_STRINGS:
         raise Refused("bad_request", f"The body holds more than {MAX_STRINGS} strings.")
     parts = plain.split(b'"')
     _check_depth(b"".join(parts[::2]).translate(_AS_SQUARE, _NOT_BRACKETS))
-    return max(map(len, parts))
+    return max(map(len, parts[1::2]), default=0) > MAX_TEXT
 
 
 def _check_depth(brackets: bytes) -> None:
@@ -66,8 +91,9 @@ def _check_depth(brackets: bytes) -> None:
         raise Refused("bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects.")
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
-    if brackets:
-        raise Refused("bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match.")
+        if not brackets:
+            return
+    raise Refused("bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match.")
 
 
 def holds_nul(text: bytes) -> bool:

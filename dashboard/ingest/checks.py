@@ -22,7 +22,7 @@ SKEW_CORRECTED_ABOVE = 2.0
 _REGION_COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
 _LOSS_COUNTS = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
 _IDENTITY_INTS = ("rank", "local_rank", "world_size", "pid", "gpu_count")
-_DEVICE_BYTES = ("allocated", "peak", "reserved")
+_DEVICE_BYTES = ("allocated", "peak", "reserved", "graph_pool")
 _region_counts = attrgetter(*_REGION_COUNTS)
 _loss_counts = attrgetter(*_LOSS_COUNTS)
 _identity_ints = attrgetter(*_IDENTITY_INTS)
@@ -81,6 +81,8 @@ def report_check(report: Report) -> None:
         _compile(compiled, f"compiles[{number}]")
     for number, finding in enumerate(report.findings):
         _count(finding.count, f"findings[{number}].count")
+        if not 0 <= finding.seconds <= MAX_NUMBER:
+            raise Wrong("invalid_report", f"findings[{number}].seconds: expected seconds from 0 to 1e15")
     for number, fact in enumerate(report.facts):
         _time(fact.at, f"facts[{number}].at")
     _gauges(report.gauges)
@@ -139,10 +141,14 @@ def _gauges(gauges: Gauges) -> None:
         value = getattr(gauges, name)
         if value is not None and not 0 <= value <= MAX_BYTES:
             raise Wrong("invalid_report", f"gauges.{name}: expected bytes from 0 to 2^53")
+    if gauges.host_rss_slope is not None and not -MAX_NUMBER <= gauges.host_rss_slope <= MAX_NUMBER:
+        raise Wrong("invalid_report", "gauges.host_rss_slope: expected bytes per hour from -1e15 to 1e15")
     if gauges.degraded_frames is not None and not 0 <= gauges.degraded_frames <= MAX_INT32:
         raise Wrong("invalid_report", "gauges.degraded_frames: expected a whole number from 0 to 2^31 - 1")
-    if gauges.compiling_for is not None and not 0 <= gauges.compiling_for <= MAX_NUMBER:
-        raise Wrong("invalid_report", "gauges.compiling_for: expected seconds from 0 to 1e15")
+    for name in ("compiling_for", "compiling_usual"):
+        value = getattr(gauges, name)
+        if value is not None and not 0 <= value <= MAX_NUMBER:
+            raise Wrong("invalid_report", f"gauges.{name}: expected seconds from 0 to 1e15")
 
 
 def _device(device: Device, where: str) -> None:

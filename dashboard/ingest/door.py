@@ -1,19 +1,37 @@
-"""Middleware, placed first: reports go straight to their view, past sessions, cookies and all that people need."""
+"""The outermost WSGI application: reports go straight to their endpoint, everything else to Django."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
 
-from dashboard.ingest.views import reports_receive
+from django.conf import settings
+
+from dashboard.common.http import API_HEADERS
+from dashboard.ingest.endpoint import reports_answer
+from dashboard.ingest.head import Environ
 
 PATH = "/api/v1/reports"
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+Application = Callable[[Environ, Any], Iterable[bytes]]
 
 
 class ReportsDoor:
-    """Answers the one path that machines use thousands of times a second; everything else goes on."""
+    """Answers the one path that machines use thousands of times a second, past sessions, cookies and all that people need."""
 
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self._get_response = get_response
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._always = [*API_HEADERS.items(), ("Referrer-Policy", str(settings.SECURE_REFERRER_POLICY))]
+        if settings.SECURE_HSTS_SECONDS:
+            self._always.append(("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload"))
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return reports_receive(request) if request.path_info == PATH else self._get_response(request)
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") != PATH:
+            return self._application(environ, start_response)
+        answer = reports_answer(environ)
+        start_response(
+            f"{answer.status} {HTTPStatus(answer.status).phrase}",
+            [*self._always, ("Content-Length", str(len(answer.body))), *answer.headers],
+        )
+        return [answer.body]

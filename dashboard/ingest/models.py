@@ -16,7 +16,7 @@ class Sender(models.Model):
     missing = models.BigIntegerField(default=0, help_text="Sequence numbers in gaps that were closed for good.")
     clock_offset = models.FloatField(default=0.0, help_text="Server time minus agent time in seconds, as of the last request.")
     first_seen_at = models.DateTimeField()
-    last_seen_at = models.DateTimeField(db_index=True)
+    last_seen_at = models.DateTimeField()
 
     class Meta:
         db_table = "ingest_sender"
@@ -86,6 +86,19 @@ class Refusal(models.Model):
 
     class Meta:
         db_table = "ingest_refusal"
+
+
+class Intake(models.Model):
+    """How many reports were acknowledged, and the bytes they came in, by hour; the health page draws it."""
+
+    pk = models.CompositePrimaryKey("project_id", "hour")
+    project_id = models.BigIntegerField()
+    hour = models.BigIntegerField(help_text="Hours since 1970.")
+    reports = models.BigIntegerField(default=0, help_text="One that is sent again counts again.")
+    bytes = models.BigIntegerField(default=0, help_text="As they came over the wire.")
+
+    class Meta:
+        db_table = "ingest_intake"
 
 
 class Command(models.Model):

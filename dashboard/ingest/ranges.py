@@ -36,6 +36,11 @@ class Coverage:
         return self.ranges[-1][1] + 1 if self.ranges else 1
 
     @property
+    def held(self) -> list[SeqRange] | None:
+        """The ranges, where numbers below the highest one are missing; None where none is."""
+        return list(self.ranges) if self.open_gaps else None
+
+    @property
     def open_gaps(self) -> int:
         """How many numbers below the highest one have not come yet, and still may."""
         held = sum(last - first + 1 for first, last in self.ranges)

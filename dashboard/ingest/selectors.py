@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Min, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 
 from dashboard.common import clock
-from dashboard.ingest.models import Command, InboxRow, PoisonReport, Refusal, Sender
+from dashboard.ingest.models import Command, FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
 from dashboard.ingest.ranges import Coverage
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
@@ -41,8 +41,8 @@ def inbox_size(project: Project | None = None) -> int:
 
 
 def inbox_age(project: Project | None = None) -> float:
-    """Seconds that the oldest waiting report has waited; 0 if none waits."""
-    oldest = _inbox(project).aggregate(oldest=Min("received_at"))["oldest"]
+    """Seconds that the oldest waiting report has waited; 0 if none waits. Rows are numbered as they come."""
+    oldest = _inbox(project).order_by("id").values_list("received_at", flat=True).first()
     return max(0.0, (clock.now() - oldest).total_seconds()) if oldest else 0.0
 
 
@@ -69,9 +69,27 @@ def refusals_by_code(*, project: Project, hours: int = 24) -> dict[str, int]:
     return dict(rows)
 
 
-def poison_count(project: Project) -> int:
-    """How many reports were set aside because folding them failed."""
-    return for_project(PoisonReport, project).count()
+def refusals_by_hour(*, project: Project, hours: int) -> list[tuple[int, str, int]]:
+    """Hour since 1970, code and count of what was refused in the last hours."""
+    since = int(clock.unix() // 3600) - hours + 1
+    return list(for_project(Refusal, project).filter(hour__gte=since).values_list("hour", "code", "count"))
+
+
+def intake_by_hour(*, project: Project, hours: int) -> dict[int, tuple[int, int]]:
+    """Reports and bytes that were acknowledged in the last hours, by hour since 1970; an hour without any is not there."""
+    since = int(clock.unix() // 3600) - hours + 1
+    rows = for_project(Intake, project).filter(hour__gte=since).values_list("hour", "reports", "bytes")
+    return {hour: (reports, size) for hour, reports, size in rows}
+
+
+def poison_count(project: Project | None = None) -> int:
+    """How many reports were set aside because folding them failed, of one project or of all."""
+    return (PoisonReport.objects if project is None else for_project(PoisonReport, project)).count()
+
+
+def retries_count() -> int:
+    """How many folds failed and are tried again, in halves or whole."""
+    return FoldAttempt.objects.exclude(attempts=1).count()
 
 
 _commands: dict[int, tuple[float, list[tuple[str, str, dict[str, Any]]]]] = {}
@@ -79,10 +97,12 @@ _commands: dict[int, tuple[float, list[tuple[str, str, dict[str, Any]]]]] = {}
 
 def commands_live(*, project_id: int, model: str, version: str) -> list[dict[str, Any]]:
     """The live commands for a version, as the answer carries them; up to a second old."""
-    asked, commands = _commands.get(project_id, (0.0, []))
-    if project_id not in _commands or time.monotonic() - asked > COMMANDS_TRUSTED_FOR:
-        asked, commands = time.monotonic(), _read_commands(project_id)
-        _commands[project_id] = (asked, commands)
+    asked, commands = _commands.get(project_id, (float("-inf"), []))
+    if time.monotonic() - asked > COMMANDS_TRUSTED_FOR:
+        # Others go on with what they have; should the reading fail, the next one is due in a second.
+        _commands[project_id] = (time.monotonic(), commands)
+        commands = _read_commands(project_id)
+        _commands[project_id] = (time.monotonic(), commands)
     return [command for of_model, of_version, command in commands if (of_model, of_version) == (model, version)]
 
 

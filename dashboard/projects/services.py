@@ -1,5 +1,6 @@
 """Writes projects, members and keys; every change is in the audit record."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -10,7 +11,9 @@ from dashboard.accounts.services import audit_write
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.projects.keys import key_digest, key_text_make
+from dashboard.projects.limits import Limits, limits_checked, limits_of
 from dashboard.projects.models import Key, Member, Project, Role
+from dashboard.projects.retention import Retention, retention_checked, retention_of
 
 EXPOSURE_NOTED_EVERY = timedelta(minutes=1)
 
@@ -25,6 +28,34 @@ def project_create(*, name: str, slug: str, actor: User | None = None, actor_nam
         if actor is not None:
             member_add(project=project, user=actor, role=Role.ADMIN, actor=actor)
     return project
+
+
+def retention_set(*, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "") -> Retention:
+    """Keeps some of what the project counts for another number of days; raises RetentionError for a number out of bounds."""
+    with write_transaction():
+        stored = Project.objects.select_for_update().get(pk=project.pk)
+        before = retention_of(stored.settings)
+        after = retention_checked(before, changes)
+        different = {name: days for name, days in after.as_dict().items() if days != Retention().as_dict()[name]}
+        stored.settings = {**stored.settings, "retention": different}
+        stored.save(update_fields=["settings"])
+        _audit(project, "retention.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict())
+    project.settings = stored.settings
+    return after
+
+
+def limits_set(*, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "") -> Limits:
+    """Gives the project other limits; raises LimitError for a number that cannot be one."""
+    with write_transaction():
+        stored = Project.objects.select_for_update().get(pk=project.pk)
+        before = limits_of(stored.settings)
+        after = limits_checked(before, changes)
+        different = {name: number for name, number in after.as_dict().items() if number != Limits().as_dict()[name]}
+        stored.settings = {**stored.settings, "limits": different}
+        stored.save(update_fields=["settings"])
+        _audit(project, "limits.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict())
+    project.settings = stored.settings
+    return after
 
 
 def member_add(*, project: Project, user: User, role: Role, actor: User | None = None, actor_name: str = "") -> Member:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from compilewatch.wire.sketch import Sketch
 
-N = TypeVar("N", int, float)
+N = TypeVar("N", int, float, tuple[bool, float, str])
 
 EAGER = ("limit", "stance", "skip", "disabled", "error")
 
@@ -94,8 +94,10 @@ class Process:
     gpu_allocated: int | None = None
     gpu_peak: int | None = None
     gpu_reserved: int | None = None
+    gpu_graph_pool: int | None = None
     gpu_utilisation: float | None = None
     host_rss: int | None = None
+    host_rss_slope: float | None = None
     workers_rss: int | None = None
     degraded_frames: int | None = None
     compiling_for: float | None = None

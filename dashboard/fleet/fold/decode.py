@@ -27,6 +27,7 @@ class Row:
     clock_offset: float
     identity: bytes
     report: bytes
+    received: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ def _columns(who: Identity) -> dict[str, Any]:
     whole = {key: _plain(value) for key, value in msgspec.to_builtins(who).items() if key not in ("capabilities", "components")}
     return {
         "kind": label(who.kind, 16),
-        "host": label(who.host, 200),
-        "job": label(who.job, 200),
+        "host": name(who.host, 200),
+        "job": name(who.job, 200),
         "rank": _int32(who.rank, 0),
         "world_size": _int32(who.world_size, 1),
         "gpu": name(who.gpu, 100),

@@ -1,4 +1,4 @@
-"""What happened in a report: compilations, the cold start, and findings."""
+"""What happened in a report: compilations and findings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 from compilewatch.wire.report import FINDING_KINDS, MAX_COMPILES, MAX_REASON, Compile, Report
 
 from dashboard.fleet.fold.decode import MAX_INT32, Sender
-from dashboard.fleet.fold.facts import ColdStartFact, CompileFact, Facts, FindingFact, Seen
+from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Seen
 from dashboard.fleet.fold.fingerprint import fingerprint
 from dashboard.fleet.fold.keys import FindingKey, instance_of
-from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, seconds_of
+from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, ooms_of, seconds_of
 from dashboard.fleet.fold.text import label
 from dashboard.fleet.fold.window import Window
-
-MAX_MARKS = 64
 
 
 def compiles_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
@@ -40,60 +38,47 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
         "phases": phases,
         "cache_fx": label(compile_.cache.get("fx", ""), 8),
         "cache_aot": label(compile_.cache.get("aot", ""), 8),
+        "cache_autotune": label(compile_.cache.get("autotune", ""), 8),
+        "cache_bundle": label(compile_.cache.get("bundle", ""), 8),
+        "cache_mega": label(compile_.cache.get("mega", ""), 8),
+        "cache_key": label(compile_.key, 32),
+        "miss": label(compile_.miss, 200),
         "saved": None if compile_.saved is None else seconds_of(compile_.saved),
         "new_peak": None if compile_.new_peak is None else min(max(compile_.new_peak, 0), MAX_BYTES),
         "in_request": compile_.in_request,
+        "reason_kind": label(compile_.reason_kind, 16),
+        "backend": label(compile_.backend, 64),
+        "mode": label(compile_.mode, 64),
+        "dynamic": label(compile_.dynamic, 16),
+        "fullgraph": compile_.fullgraph,
     }
-
-
-def start_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
-    """What this report says of the cold start; the first window with compiled calls bounds the first call from above."""
-    ready = min((window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None)
-    marks: dict[str, float] = {}
-    for fact in report.facts:
-        if fact.kind == "mark" and len(marks) < MAX_MARKS:
-            mark, at = label(str(fact.data.get("name", "")), 64), window.moment(fact.at)
-            marks[mark] = min(at, marks.get(mark, at))
-    called = any(region.compiled > 0 for region in report.regions)
-    if ready is None and not marks and not report.compiles and not called:
-        return
-    facts.cold_starts[instance_of(sender.source)] = ColdStartFact(
-        source=sender.source,
-        started=window.moment(sender.identity.started),
-        ready=ready,
-        first_compile=min((window.moment(compile_.at) for compile_ in report.compiles), default=None),
-        first_call=window.end if called else None,
-        marks=marks,
-    )
 
 
 def findings_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
     """Findings of the report, and those that certain facts amount to."""
     version = sender.source.version
-    for kind, text, where, count, at in _findings(report, window):
+    for kind, text, where, seen in _findings(report, window):
         key = FindingKey(version.project, version.model, kind, fingerprint(text, where))
-        fact = FindingFact((at, text, where), {sender.source: Seen(min(max(count, 0), MAX_FINDING_COUNT), at, at)})
+        seen.count = min(max(seen.count, 0), MAX_FINDING_COUNT)
+        fact = FindingFact((seen.first, text, where), {sender.source: seen})
         if key in facts.findings:
             facts.findings[key].add(fact)
         else:
             facts.findings[key] = fact
 
 
-def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, int, float]]:
+def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, Seen]]:
     for finding in report.findings:
         if finding.kind in FINDING_KINDS:
-            yield finding.kind, label(finding.text, MAX_REASON), label(finding.where, 512), finding.count, window.end
+            seen = Seen(finding.count, window.end, window.end, seconds_of(finding.seconds))
+            yield finding.kind, label(finding.text, MAX_REASON), label(finding.where, 512), seen
     for fact in report.facts:
-        data = fact.data
+        data, at = fact.data, window.moment(fact.at)
         where = f"{data['file']}:{data.get('line', '')}" if data.get("file") else ""
         if fact.kind == "latched_eager":
             frame, cause = data.get("frame", ""), data.get("cause", "")
-            yield (
-                "latched_eager",
-                label(f"{frame} runs eager until the process restarts: {cause}", 512),
-                label(where, 512),
-                1,
-                window.moment(fact.at),
-            )
+            text = label(f"{frame} runs eager until the process restarts: {cause}", 512)
+            yield "latched_eager", text, label(where, 512), Seen(1, at, at)
         elif fact.kind == "oom":
-            yield "oom", label(str(data.get("text") or "out of memory"), MAX_REASON), label(where, 512), 1, window.moment(fact.at)
+            text = label(str(data.get("text") or "out of memory"), MAX_REASON)
+            yield "oom", text, label(where, 512), Seen(ooms_of(fact), at, at)

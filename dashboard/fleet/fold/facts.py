@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from dashboard.fleet.fold.counts import Calls, Process, smaller
+from dashboard.fleet.fold.counts import Calls, Process, larger, smaller
 from dashboard.fleet.fold.keys import FindingKey, InstanceKey, Place, Source, VersionKey
 
 Span = tuple[int, int]
@@ -13,6 +13,9 @@ Span = tuple[int, int]
 
 Latched = tuple[float, str]
 """When a frame latched, and what else is known of it as JSON text."""
+
+Told = tuple[bool, float, str]
+"""A cold start as its agent tells it: whether it is told up to `ready`, its seconds, and its stages as JSON text."""
 
 K = TypeVar("K")
 
@@ -26,12 +29,16 @@ class InstanceFact:
     digest: str
     identity: dict[str, Any]
     clock_offset: float
-    compiling_for: float
+    compiling: tuple[float, str, float | None]
+    """For how many seconds, which frame, and how long that took at most before."""
     first_minute: int
     last_minute: int
     last_seen: float
     losses: tuple[int, ...]
     """Each only grows: the largest is the newest."""
+    calls: tuple[int, int, int] = (0, 0, 0)
+    """Of the newest report that knew of any whether they ran compiled: its number, the calls, and those that ran eager."""
+    late_windows: int = 0
     ready: float | None = None
     latched: dict[tuple[str, str], Latched] = field(default_factory=dict)
     """By frame and cause, the first time it was told."""
@@ -40,10 +47,12 @@ class InstanceFact:
         """Adds what another report of the same instance says."""
         if (other.seq, other.digest, other.clock_offset) > (self.seq, self.digest, self.clock_offset):
             self.source, self.seq, self.digest, self.identity = other.source, other.seq, other.digest, other.identity
-            self.clock_offset, self.compiling_for = other.clock_offset, other.compiling_for
+            self.clock_offset, self.compiling = other.clock_offset, other.compiling
         self.first_minute = min(self.first_minute, other.first_minute)
         self.last_minute = max(self.last_minute, other.last_minute)
         self.last_seen = max(self.last_seen, other.last_seen)
+        self.calls = max(self.calls, other.calls)
+        self.late_windows += other.late_windows
         self.ready = smaller(self.ready, other.ready)
         self.losses = tuple(map(max, self.losses, other.losses))
         for frame, latched in other.latched.items():
@@ -72,6 +81,8 @@ class ColdStartFact:
     first_compile: float | None = None
     first_call: float | None = None
     marks: dict[str, float] = field(default_factory=dict)
+    told: Told | None = None
+    """What the agent itself says of it: the fullest wins."""
 
     def add(self, other: ColdStartFact) -> None:
         """Adds what another report says of the same start."""
@@ -81,6 +92,7 @@ class ColdStartFact:
         self.first_call = smaller(self.first_call, other.first_call)
         for name, at in other.marks.items():
             self.marks[name] = min(at, self.marks.get(name, at))
+        self.told = larger(self.told, other.told)
 
 
 @dataclass(slots=True)
@@ -90,10 +102,13 @@ class Seen:
     count: int
     first: float
     last: float
+    seconds: float = 0.0
+    """What it cost together, where that is known."""
 
     def add(self, other: Seen) -> None:
         """Adds another sighting."""
         self.count += other.count
+        self.seconds += other.seconds
         self.first = min(self.first, other.first)
         self.last = max(self.last, other.last)
 
@@ -113,7 +128,7 @@ class FindingFact:
             if source in self.seen:
                 self.seen[source].add(seen)
             else:
-                self.seen[source] = Seen(seen.count, seen.first, seen.last)
+                self.seen[source] = replace(seen)
 
 
 @dataclass(slots=True)
@@ -166,8 +181,13 @@ class Facts:
         self.seen[version] = (min(known[0], since), max(known[1], until)) if known else (since, until)
 
 
+def value_add(table: dict[K, Any], key: K, value: Any) -> None:
+    """Adds a value to what the table holds under the key; the value belongs to the table afterwards."""
+    known = table.setdefault(key, value)
+    if known is not value:
+        known.add(value)
+
+
 def _add_all(mine: dict[K, Any], theirs: dict[K, Any]) -> None:
     for key, value in theirs.items():
-        known = mine.setdefault(key, value)
-        if known is not value:
-            known.add(value)
+        value_add(mine, key, value)

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+OTHER = "other"
+"""What stands for everything that there is no room for; never judged."""
+
+OTHER_INSTANCE = "other-"
+"""How the id of an instance begins that stands for many; ids of processes have no hyphen."""
+
 
 class VersionKey(NamedTuple):
     """A version of a model of a project."""
@@ -79,7 +85,10 @@ class FindingKey(NamedTuple):
 
 
 def series_of(source: Source, place: Place) -> SeriesKey:
-    """The series that calls of a source at a place belong to."""
+    """The series that calls of a source at a place belong to; `other` has one stratum, whatever went into it."""
+    if place.region == place.bucket == place.mode == OTHER:
+        stratum = StratumKey(source.version.project, OTHER, OTHER, OTHER, 1)
+        return SeriesKey(source.version, source.environment, stratum, OTHER, OTHER, place.outermost)
     stratum = StratumKey(source.version.project, source.gpu, place.mode, place.runtime, source.world_size)
     return SeriesKey(source.version, source.environment, stratum, place.region, place.bucket, place.outermost)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compilewatch.wire.report import Compile, Gauges, Report
+from compilewatch.wire.report import Compile, Fact, Gauges, Report
 
 from dashboard.fleet.fold.counts import Process
 from dashboard.fleet.fold.window import Window
@@ -19,8 +19,7 @@ FAILED = ("raised", "suppressed")
 
 def process_of(report: Report, window: Window) -> Process:
     """The process facts of one window."""
-    process = Process(windows=report.seq[1] - report.seq[0] + 1, covered=window.seconds)
-    process.windows = min(max(process.windows, 1), 10**6)
+    process = Process(windows=windows_of(report), covered=window.seconds)
     for compile_ in report.compiles:
         _compile_count(process, compile_)
     for finding in report.findings:
@@ -31,14 +30,25 @@ def process_of(report: Report, window: Window) -> Process:
             process.fallbacks += count
         elif finding.kind == "cudagraph_skip":
             process.cudagraph_skips += count
-    process.ooms = sum(fact.kind == "oom" for fact in report.facts)
+    process.ooms = sum(ooms_of(fact) for fact in report.facts if fact.kind == "oom")
     _gauges_note(process, report.gauges)
     return process
 
 
+def windows_of(report: Report) -> int:
+    """How many windows it stands for; in an outage several merge."""
+    return min(max(report.seq[1] - report.seq[0] + 1, 1), 10**6)
+
+
+def ooms_of(fact: Fact) -> int:
+    """How often the allocator ran out of memory, as the fact tells; an agent that tells no number met it once."""
+    count = fact.data.get("count", 1)
+    return min(max(count, 1), MAX_FINDING_COUNT) if isinstance(count, int) and not isinstance(count, bool) else 1
+
+
 def cache_answer(compile_: Compile) -> str:
     """What the caches together answered: one hit serves the compilation; empty when none was asked."""
-    answers = (compile_.cache.get("fx", ""), compile_.cache.get("aot", ""))
+    answers = {compile_.cache.get(name, "") for name in ("fx", "aot", "jax")}
     return next((answer for answer in ("hit", "miss", "bypass") if answer in answers), "")
 
 
@@ -72,9 +82,12 @@ def _gauges_note(process: Process, gauges: Gauges) -> None:
     process.gpu_allocated = _bytes(device.allocated for device in devices)
     process.gpu_peak = _bytes(device.peak for device in devices)
     process.gpu_reserved = _bytes(device.reserved for device in devices)
+    process.gpu_graph_pool = _bytes(device.graph_pool for device in devices)
     process.gpu_utilisation = max((device.utilisation for device in devices if device.utilisation is not None), default=None)
     process.host_rss = _bytes((gauges.host_rss,))
     process.workers_rss = _bytes((gauges.workers_rss,))
+    if gauges.host_rss_slope is not None:
+        process.host_rss_slope = min(max(gauges.host_rss_slope, -float(MAX_BYTES)), float(MAX_BYTES))
     if gauges.degraded_frames is not None:
         process.degraded_frames = min(max(gauges.degraded_frames, 0), MAX_FRAMES)
     if gauges.compiling_for is not None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from compilewatch.wire.report import Region, Report
+from compilewatch.wire.report import Gauges, Region, Report
 from compilewatch.wire.text import clip_data
 
+from dashboard.fleet.fold.cold_start import start_fold
 from dashboard.fleet.fold.counts import EAGER, Calls
 from dashboard.fleet.fold.decode import Row, Sender, report_of, sender_of
-from dashboard.fleet.fold.events import compiles_fold, findings_fold, start_fold
-from dashboard.fleet.fold.facts import Facts, InstanceFact, Latched
+from dashboard.fleet.fold.events import compiles_fold, findings_fold
+from dashboard.fleet.fold.facts import Facts, InstanceFact, Latched, value_add
 from dashboard.fleet.fold.keys import Place, instance_of
-from dashboard.fleet.fold.process import process_of
-from dashboard.fleet.fold.text import name
+from dashboard.fleet.fold.process import process_of, seconds_of, windows_of
+from dashboard.fleet.fold.text import label, name
 from dashboard.fleet.fold.window import Window, window_of
+from dashboard.fleet.minute_ends import late
 
 
 class Folded(NamedTuple):
@@ -26,8 +28,18 @@ class Folded(NamedTuple):
     failed: dict[int, str]
 
 
-def rows_fold(rows: Iterable[Row]) -> Folded:
+def rows_fold(rows: Sequence[Row]) -> Folded:
     """Folds a batch; a row that cannot be read steps aside with its error and changes no other."""
+    facts = Facts()
+    try:
+        for row in rows:
+            _row_add(facts, row)
+    except Exception:  # noqa: BLE001  # one of them is bad, and may have left a part of itself: each by itself then
+        return _rows_fold_apart(rows)
+    return Folded(facts, {})
+
+
+def _rows_fold_apart(rows: Sequence[Row]) -> Folded:
     facts, failed = Facts(), {}
     for row in rows:
         try:
@@ -41,33 +53,33 @@ def rows_fold(rows: Iterable[Row]) -> Folded:
 
 def row_fold(row: Row) -> Facts:
     """The facts of one report."""
+    facts = Facts()
+    _row_add(facts, row)
+    return facts
+
+
+def _row_add(facts: Facts, row: Row) -> None:
     sender = sender_of(row.project, row.instance, row.identity)
     report = report_of(row)
     window = window_of(report, row.clock_offset)
-    facts = Facts()
     _calls_fold(facts, sender, report, window)
     process = process_of(report, window)
     if window.long:
-        facts.process_hours[sender.source, window.minute // 60] = process
+        value_add(facts.process_hours, (sender.source, window.minute // 60), process)
     else:
-        facts.process_minutes[sender.source, window.minute] = process
+        value_add(facts.process_minutes, (sender.source, window.minute), process)
         facts.note_changed(sender.source.version, window.minute, window.minute)
     compiles_fold(facts, sender, report, window)
     findings_fold(facts, sender, report, window)
     start_fold(facts, sender, report, window)
-    _instance_fold(facts, sender, report, window)
-    return facts
+    _instance_fold(facts, sender, report, window, row.received)
 
 
 def _calls_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
     table, at = (facts.hours, window.minute // 60) if window.long else (facts.minutes, window.minute)
     for region in report.regions:
         place = Place(name(region.name, 200), name(region.bucket, 64), name(region.mode, 64), name(region.runtime, 32), region.outermost)
-        calls, key = _calls_of(region, window), (sender.source, place, at)
-        if key in table:
-            table[key].add(calls)
-        else:
-            table[key] = calls
+        value_add(table, (sender.source, place, at), _calls_of(region, window))
 
 
 def _calls_of(region: Region, window: Window) -> Calls:
@@ -89,18 +101,20 @@ def _calls_of(region: Region, window: Window) -> Calls:
     )
 
 
-def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
+def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window, received: float | None) -> None:
     source, losses = sender.source, report.losses
-    facts.instances[instance_of(source)] = InstanceFact(
+    fact = InstanceFact(
         source=source,
         seq=report.seq[1],
         digest=sender.digest,
         identity={**sender.columns, "started": window.moment(sender.identity.started)},
         clock_offset=window.offset,
-        compiling_for=max(report.gauges.compiling_for or 0.0, 0.0),
+        compiling=_compiling(report.gauges),
         first_minute=window.first_minute,
         last_minute=window.minute,
         last_seen=window.end,
+        calls=_calls_known(report),
+        late_windows=windows_of(report) if received is not None and late(window.minute, received) else 0,
         ready=min((window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None),
         losses=(
             losses.merged_windows,
@@ -111,10 +125,24 @@ def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window)
         ),
         latched=_latched(report, window),
     )
-    facts.presence[source.version, source.environment] = {(window.first_minute, window.minute)}
+    value_add(facts.instances, instance_of(source), fact)
+    facts.presence.setdefault((source.version, source.environment), set()).add((window.first_minute, window.minute))
     facts.note_seen(source.version, window.start, window.end)
     if sender.identity.simulated:
         facts.simulated.add(source.version)
+
+
+def _calls_known(report: Report) -> tuple[int, int, int]:
+    """The calls of outermost regions of which it is known whether they ran compiled, behind the report's number."""
+    regions = [region for region in report.regions if region.outermost]
+    eager = sum(region.eager_by.get(cause, 0) for region in regions for cause in EAGER)
+    known = eager + sum(region.compiled + region.partial for region in regions)
+    return (report.seq[1], known, eager) if known else (0, 0, 0)
+
+
+def _compiling(gauges: Gauges) -> tuple[float, str, float | None]:
+    usual = None if gauges.compiling_usual is None else seconds_of(gauges.compiling_usual)
+    return max(gauges.compiling_for or 0.0, 0.0), label(gauges.compiling_frame or "", 512), usual
 
 
 def _latched(report: Report, window: Window) -> dict[tuple[str, str], Latched]:
@@ -123,7 +151,7 @@ def _latched(report: Report, window: Window) -> dict[tuple[str, str], Latched]:
     for fact in report.facts:
         if fact.kind == "latched_eager":
             data = clip_data(fact.data)
-            frame = str(data.pop("frame", "")), str(data.pop("cause", ""))
+            frame = label(str(data.pop("frame", "")), 512), label(str(data.pop("cause", "")), 512)
             told = window.moment(fact.at), json.dumps(data, sort_keys=True)
             found[frame] = min(told, found.get(frame, told))
     return found

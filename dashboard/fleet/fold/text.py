@@ -1,4 +1,4 @@
-"""Text that fits its column and stays distinct: long names keep their start and gain a hash of the whole."""
+"""Text that fits its column, shows all it holds, and stays distinct: long names keep their start and gain a hash of the whole."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from functools import lru_cache
 
 from compilewatch.wire.text import clip
 
+from dashboard.common.visible import visible_name, visible_text
+
 
 @lru_cache(maxsize=10_000)
 def name(text: str, limit: int) -> str:
     """A name that is part of a key: two different names stay different when they are cut."""
-    clean = clip(text, max(len(text), 1))
+    clean = visible_name(clip(text, max(len(text), 1)))
     if len(clean) <= limit:
         return clean
     return f"{clean[: limit - 9]}~{hashlib.blake2b(clean.encode(), digest_size=4).hexdigest()}"
@@ -19,4 +21,4 @@ def name(text: str, limit: int) -> str:
 
 def label(text: str, limit: int) -> str:
     """Text that is only shown."""
-    return clip(text, limit)
+    return clip(visible_text(text), limit)

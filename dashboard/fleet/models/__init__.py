@@ -1,7 +1,8 @@
 """The facts of a fleet: what runs (catalogue), what it did each minute (minutes), what happened to it (events)."""
 
 from dashboard.fleet.models.catalogue import Deployment, Instance, InstanceState, ModelVersion, Series, Stratum, WatchedModel
-from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingVersion
+from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingLife, FindingVersion
+from dashboard.fleet.models.limits import LimitReached
 from dashboard.fleet.models.minutes import ProcessMinute, RegionMinute, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
 
 __all__ = [
@@ -10,9 +11,11 @@ __all__ = [
     "Deployment",
     "Finding",
     "FindingInstance",
+    "FindingLife",
     "FindingVersion",
     "Instance",
     "InstanceState",
+    "LimitReached",
     "ModelVersion",
     "ProcessMinute",
     "RegionMinute",

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from dashboard.fleet.fold.keys import OTHER
 from dashboard.projects.models import Project
 
 
@@ -14,6 +15,9 @@ class WatchedModel(models.Model):
     last_seen_at = models.DateTimeField()
     simulated = models.BooleanField(default=False, help_text="Its reports come from the simulator; every page says so.")
     cold_start_budget = models.FloatField(null=True, help_text="Seconds.")
+    lives_revision = models.BigIntegerField(
+        db_default=0, help_text="The sum of its versions' revisions that the lives of its findings were read off at."
+    )
 
     class Meta:
         db_table = "model"
@@ -43,6 +47,11 @@ class ModelVersion(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it stands for versions that there was no room for."""
+        return self.name == OTHER
 
 
 class Deployment(models.Model):
@@ -106,11 +115,20 @@ class Instance(models.Model):
     started_at = models.DateTimeField(help_text="Process start, by the agent's clock.")
     first_minute = models.BigIntegerField(help_text="The first minute with data.")
     last_minute = models.BigIntegerField(help_text="The newest minute with data.")
+    live_minute = models.BigIntegerField(
+        db_default=0, help_text="The newest of its minutes and the one it became known in, by which live instances are counted."
+    )
     last_seen_at = models.DateTimeField()
     ready_at = models.DateTimeField(null=True)
     clock_offset = models.FloatField(default=0.0, help_text="Seconds, server minus agent.")
     latched_eager = models.JSONField(default=list, help_text="Frames that run eager until the process restarts: frame, cause, at.")
     compiling_for = models.FloatField(default=0.0, help_text="Seconds, from its newest report.")
+    compiling_frame = models.CharField(max_length=512, default="", help_text="What it compiles, from its newest report.")
+    compiling_usual = models.FloatField(null=True, help_text="Seconds that frame took at most before.")
+    calls_seq = models.BigIntegerField(default=0, db_default=0, help_text="The newest report that knew of calls whether they ran compiled.")
+    known_calls = models.BigIntegerField(default=0, db_default=0, help_text="Those calls.")
+    eager_calls = models.BigIntegerField(default=0, db_default=0, help_text="Of them, those that ran eager.")
+    late_windows = models.BigIntegerField(default=0, db_default=0, help_text="Windows that came after their minute was closed for judging.")
     merged_windows = models.BigIntegerField(default=0)
     truncated_events = models.BigIntegerField(default=0)
     spool_errors = models.BigIntegerField(default=0)
@@ -120,7 +138,10 @@ class Instance(models.Model):
     class Meta:
         db_table = "instance"
         constraints = [models.UniqueConstraint(fields=["project", "instance_id"], name="one_instance_per_id")]
-        indexes = [models.Index(fields=["version", "environment"], name="instance_by_version")]
+        indexes = [
+            models.Index(fields=["version", "environment"], name="instance_by_version"),
+            models.Index(fields=["project", "live_minute"], name="instance_live"),
+        ]
 
 
 class Stratum(models.Model):

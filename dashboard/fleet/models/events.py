@@ -29,9 +29,19 @@ class CompileEvent(models.Model):
     phases = models.JSONField(default=dict, help_text="Exclusive seconds per phase.")
     cache_fx = models.CharField(max_length=8, default="")
     cache_aot = models.CharField(max_length=8, default="")
+    cache_autotune = models.CharField(max_length=8, default="")
+    cache_bundle = models.CharField(max_length=8, default="", help_text="Triton kernels that travel with a cached graph.")
+    cache_mega = models.CharField(max_length=8, default="", help_text="What torch.compiler.load_cache_artifacts brought.")
+    cache_key = models.CharField(max_length=32, default="", help_text="The same in every process that asked for the same.")
+    miss = models.CharField(max_length=200, default="", help_text="Why it was not in the cache, by the agent's own comparison.")
     saved = models.FloatField(null=True)
     new_peak = models.BigIntegerField(null=True)
     in_request = models.BooleanField(default=False)
+    reason_kind = models.CharField(max_length=16, default="", help_text="guard, race, limit, failure, or empty.")
+    backend = models.CharField(max_length=64, default="")
+    mode = models.CharField(max_length=64, default="")
+    dynamic = models.CharField(max_length=16, default="", help_text="automatic, yes, no, or empty: not known.")
+    fullgraph = models.BooleanField(null=True)
 
     class Meta:
         db_table = "compile_event"
@@ -49,7 +59,7 @@ class ColdStart(models.Model):
     first_call_at = models.DateTimeField(null=True)
     ready_at = models.DateTimeField(null=True)
     total = models.FloatField(null=True, help_text="Seconds from process start to ready, or to the first steady call.")
-    phases = models.JSONField(default=dict, help_text="Seconds per phase, in order, with marks.")
+    phases = models.JSONField(default=dict, help_text="Marks, and the stages that the agent told, else two found from its reports.")
     unaccounted = models.FloatField(null=True)
 
     class Meta:
@@ -65,16 +75,33 @@ class Finding(models.Model):
     fingerprint = models.CharField(max_length=32)
     text = models.TextField()
     where = models.CharField(max_length=600, default="")
-    state = models.CharField(max_length=16, default="new", choices=[(s, s) for s in ("new", "ongoing", "gone", "back")])
+    state = models.CharField(max_length=16, default="new", help_text="Written by releases before FindingLife alone.")
     first_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
     last_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     count = models.BigIntegerField(default=0)
+    made_day = models.IntegerField(db_default=0, help_text="Days since 1970: when it became known.")
 
     class Meta:
         db_table = "finding"
         constraints = [models.UniqueConstraint(fields=["model", "kind", "fingerprint"], name="one_finding_per_fingerprint")]
+        indexes = [models.Index(fields=["project", "made_day"], name="finding_by_day")]
+
+
+class FindingLife(models.Model):
+    """What has become of a finding in one environment; a job reads it off sightings and deployments (fold/finding_life.py)."""
+
+    finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="lives")
+    environment = models.CharField(max_length=64)
+    state = models.CharField(max_length=16, choices=[(s, s) for s in ("new", "ongoing", "gone", "back")])
+    since_minute = models.BigIntegerField(help_text="Minutes since 1970.")
+    first_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
+    last_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        db_table = "finding_life"
+        constraints = [models.UniqueConstraint(fields=["finding", "environment"], name="one_finding_life")]
 
 
 class FindingVersion(models.Model):
@@ -84,6 +111,7 @@ class FindingVersion(models.Model):
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="findings")
     environment = models.CharField(max_length=64)
     count = models.BigIntegerField(default=0)
+    seconds = models.FloatField(default=0.0, help_text="What it cost together, where that is known.")
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
@@ -98,6 +126,7 @@ class FindingInstance(models.Model):
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="instances")
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="findings")
     count = models.BigIntegerField(default=0)
+    seconds = models.FloatField(default=0.0, help_text="What it cost together, where that is known.")
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 
-from dashboard.fleet.models import Finding, FindingVersion
+from dashboard.fleet.models import Finding, FindingInstance, FindingLife, FindingVersion
 
 MOST = 400
 CERTAIN = ("latched_eager", "oom", "parity", "compile_error")
@@ -22,6 +22,20 @@ class Seen:
     instances: int
     first_seen_at: datetime
     last_seen_at: datetime
+    seconds: float = 0.0
+    """What it cost together, where that is known."""
+
+
+@dataclass(frozen=True)
+class LifeFacts:
+    """What has become of a finding in an environment, who showed it first, and who last; machines are named by host."""
+
+    state: str
+    since_minute: int
+    first_version: str
+    last_version: str
+    first_host: str
+    last_host: str
 
 
 @dataclass(frozen=True)
@@ -34,6 +48,8 @@ class FindingFacts:
     where: str
     first_version_id: int
     versions: dict[int, Seen]
+    life: LifeFacts | None = None
+    """None until the job that reads lives has come by."""
 
     @property
     def certain(self) -> bool:
@@ -42,7 +58,7 @@ class FindingFacts:
 
 
 def version_findings(*, project_id: int, model_id: int, version_ids: Collection[int], environment: str) -> list[FindingFacts]:
-    """The findings that some versions saw in an environment, the newest first; one query."""
+    """The findings that some versions saw in an environment, the newest first; two queries."""
     same = Q(finding__instances__instance__version=F("version"), finding__instances__instance__environment=F("environment"))
     rows = (
         FindingVersion.objects.filter(
@@ -55,8 +71,26 @@ def version_findings(*, project_id: int, model_id: int, version_ids: Collection[
     found: dict[int, tuple[Finding, dict[int, Seen]]] = {}
     for row in rows[:MOST]:
         versions = found.setdefault(row.finding_id, (row.finding, {}))[1]
-        versions[row.version_id] = Seen(row.count, row.on_instances, row.first_seen_at, row.last_seen_at)
+        versions[row.version_id] = Seen(row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds)
+    lives = _lives(found, environment)
     return [
-        FindingFacts(finding.pk, finding.kind, finding.text, finding.where, finding.first_version_id, versions)
+        FindingFacts(finding.pk, finding.kind, finding.text, finding.where, finding.first_version_id, versions, lives.get(finding.pk))
         for finding, versions in found.values()
     ]
+
+
+def _lives(finding_ids: Collection[int], environment: str) -> dict[int, LifeFacts]:
+    if not finding_ids:
+        return {}
+    rows = FindingLife.objects.filter(finding_id__in=list(finding_ids), environment=environment)
+    seen = FindingInstance.objects.filter(finding=OuterRef("finding"), instance__environment=OuterRef("environment"))
+    columns = ("finding_id", "state", "since_minute", "first_version__name", "last_version__name", "first_host", "last_host")
+    named = rows.annotate(
+        first_host=_host(seen.order_by("first_seen_at", "instance__instance_id")),
+        last_host=_host(seen.order_by("-last_seen_at", "-instance__instance_id")),
+    )
+    return {finding: LifeFacts(*facts[:4], *(host or "" for host in facts[4:])) for finding, *facts in named.values_list(*columns)}
+
+
+def _host(seen: QuerySet[FindingInstance]) -> Subquery:
+    return Subquery(seen.values("instance__host")[:1])

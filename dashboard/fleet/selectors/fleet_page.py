@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 
 from compilewatch.wire.sketch import Sketch
 from django.db.models import F, FloatField, Max, Q, QuerySet, Sum
+from django.db.models.functions import NullIf
 
 from dashboard.common import clock
+from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import (
     Deployment,
     Instance,
@@ -158,9 +161,8 @@ def _deployments(project_id: int, window: Window) -> QuerySet[Deployment]:
 
 def _instances(project_id: int) -> QuerySet[Instance]:
     since = clock.now() - timedelta(seconds=GONE_AFTER)
-    return (
-        Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).select_related("cold_start").defer("identity", "components")
-    )
+    rows = Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)
+    return rows.select_related("cold_start").defer("identity", "components")
 
 
 def _in_environment(rows: QuerySet[Row], environment: str) -> QuerySet[Row]:
@@ -178,7 +180,7 @@ def _add_calls(versions: dict[int, VersionFacts], series: dict[int, Series], pro
     busy: dict[tuple[int, str], float] = defaultdict(float)
     for row in rows:
         one = series[row["series_id"]]
-        busy[one.version_id, one.region] += row["seconds"]
+        busy[one.version_id, one.region] += row["seconds"] or 0.0
     top: dict[int, str] = {}
     for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1])):
         top[version] = region
@@ -198,13 +200,14 @@ def _call_bins(series: Iterable[int], project_id: int, window: Window) -> Iterab
         .values("series_id", slot=slot)
         .annotate(
             n=Sum("calls"),
-            seconds=Sum("latency_sum"),
+            # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
+            seconds=Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()),
             n_compiled=Sum("compiled"),
             n_partial=Sum("partial"),
             n_eager=sum((Sum(column) for column in _EAGER[1:]), Sum(_EAGER[0])),
-            weight=Sum("latency_count"),
-            p50_weighted=Sum(F("p50") * F("latency_count"), output_field=FloatField()),
-            p99_weighted=Sum(F("p99") * F("latency_count"), output_field=FloatField()),
+            weight=Sum("calls", filter=Q(p50__isnull=False)),
+            p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
+            p99_weighted=Sum(F("p99") * F("calls"), output_field=FloatField()),
         )
     )
     return rows
@@ -225,11 +228,13 @@ def _add_recent(versions: dict[int, VersionFacts], series: dict[int, Series], pr
     rows = VersionMinute.objects.filter(
         project_id=project_id, day__gte=since // 1440, day__lte=end // 1440, minute__gt=since, minute__lte=end, series_id__in=list(series)
     )
-    for series_id, calls, packed in rows.values_list("series_id", "calls", "latency"):
-        facts = versions[series[series_id].version_id]
-        facts.recent_calls += calls
-        if packed is not None:
-            facts.recent.merge(Sketch.unpack(bytes(packed)))
+    found = [
+        (series[series_id].version_id, calls, packed) for series_id, calls, packed in rows.values_list("series_id", "calls", "latency")
+    ]
+    for version, calls, _ in found:
+        versions[version].recent_calls += calls
+    for version, sketch in merged_by((version, packed) for version, _, packed in found).items():
+        versions[version].recent = sketch
 
 
 def _add_processes(versions: dict[int, VersionFacts], project_id: int, window: Window, environment: str) -> None:

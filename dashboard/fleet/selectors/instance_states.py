@@ -1,12 +1,20 @@
-"""How an instance is, read off its newest reports; the most serious word wins."""
+"""How an instance is, read off its newest reports; the first rule that holds gives the word. This is the only place with such rules."""
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 from dashboard.fleet.models import Instance, InstanceState
 
 SILENT_AFTER = 180.0
 HUNG_AFTER = 900.0
+UNUSUAL, UNUSUAL_AFTER = 10.0, 120.0
+"""So many times longer than the same frame ever took in that process, and for so many seconds: hung too."""
 WARMING_FOR = 900.0
+MOSTLY, SOME, ENOUGH_CALLS = 0.5, 0.02, 20
+"""Shares of the calls of its newest window that ran eager, and from how many calls on they say anything."""
+CLOCK_SHOWN_OVER = 5.0
+"""Seconds that a clock may differ before the page says so; windows are moved to the right minute in any case."""
 # Without these an instance cannot say whether its calls run compiled.
 ESSENTIAL = ("compiled_calls", "compilations")
 
@@ -22,24 +30,58 @@ SEVERITY = [
 ]
 
 
-def instance_state(instance: Instance, now: datetime) -> InstanceState:
-    """The state as of `now`."""
-    if (now - instance.last_seen_at).total_seconds() > SILENT_AFTER:
-        return InstanceState.SILENT
-    if instance.compiling_for > HUNG_AFTER:
-        return InstanceState.HUNG
-    if instance.latched_eager:
-        return InstanceState.EAGER
-    if instance.ready_at is None and (now - instance.started_at).total_seconds() < WARMING_FOR:
-        return InstanceState.WARMING
-    if instance.compiling_for > 0:
-        return InstanceState.COMPILING
-    return InstanceState.BLIND if blind_to(instance) else InstanceState.HEALTHY
+class Rule(NamedTuple):
+    """A state, when it holds, and the same in words."""
+
+    state: InstanceState
+    holds: Callable[[Instance, datetime], bool]
+    words: str
+
+
+def hung_after(instance: Instance) -> float:
+    """After how many seconds a compilation of this instance counts as hung."""
+    if instance.compiling_usual is None:
+        return HUNG_AFTER
+    return min(HUNG_AFTER, max(UNUSUAL_AFTER, UNUSUAL * instance.compiling_usual))
+
+
+def eager_share(instance: Instance) -> float:
+    """The share of eager calls in its newest window with calls; 0 where too few were looked at."""
+    return instance.eager_calls / instance.known_calls if instance.known_calls >= ENOUGH_CALLS else 0.0
 
 
 def blind_to(instance: Instance) -> list[str]:
     """Which essential facts this instance cannot report."""
     return [name for name in ESSENTIAL if _answer(instance.capabilities.get(name)) == "no"]
+
+
+def _warming(instance: Instance, now: datetime) -> bool:
+    return instance.ready_at is None and (now - instance.started_at).total_seconds() < WARMING_FOR
+
+
+RULES = (
+    Rule(InstanceState.SILENT, lambda one, now: (now - one.last_seen_at).total_seconds() > SILENT_AFTER, "no report for 3 min"),
+    Rule(
+        InstanceState.HUNG,
+        lambda one, _: one.compiling_for > hung_after(one),
+        "compiles the same frame for 15 min, or for 10 times as long as it ever took",
+    ),
+    Rule(InstanceState.EAGER, lambda one, _: eager_share(one) > MOSTLY, "more than half of its calls ran eager in its newest window"),
+    Rule(
+        InstanceState.DEGRADED,
+        lambda one, _: bool(one.latched_eager) or eager_share(one) > SOME,
+        "a frame runs eager until the process restarts, or over 2 % of its calls ran eager",
+    ),
+    Rule(InstanceState.WARMING, _warming, "started less than 15 min ago and not ready yet"),
+    Rule(InstanceState.COMPILING, lambda one, _: one.compiling_for > 0, "compiles now"),
+    Rule(InstanceState.BLIND, lambda one, _: bool(blind_to(one)), "its torch cannot tell what is compiled"),
+    Rule(InstanceState.HEALTHY, lambda one, now: True, "none of the above"),
+)
+
+
+def instance_state(instance: Instance, now: datetime) -> InstanceState:
+    """The state as of `now`."""
+    return next(rule.state for rule in RULES if rule.holds(instance, now))
 
 
 def _answer(capability: object) -> str:

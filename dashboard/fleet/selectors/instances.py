@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from dashboard.fleet.models import Instance
+from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.models import ColdStart, Instance
+from dashboard.ingest.models import Sender
 
 LATEST = 400
 Configuration = tuple[int, dict[str, Any], dict[str, Any]]
 """Version id, identity and components of one instance."""
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """One cold start: seconds, where it ended, its stages as (name, begin, seconds) in order, and what none of them explains."""
+
+    total: float
+    until: str
+    stages: list[tuple[str, float, float]]
+    phases: dict[str, float]
+    unaccounted: float | None
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,7 @@ class InstanceFacts:
     started_minute: float
     cold_start: float | None
     latched_eager: list[dict[str, Any]]
+    start: StartFacts | None = None
 
     @property
     def name(self) -> str:
@@ -37,8 +52,31 @@ class InstanceFacts:
 def version_instances(*, project_id: int, version_ids: Collection[int], environment: str) -> list[InstanceFacts]:
     """The instances of some versions seen last, with their cold start."""
     rows = Instance.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment)
+    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE)
     wanted = rows.select_related("cold_start").defer("identity", "capabilities", "components").order_by("-last_minute", "pk")
     return [_facts(row) for row in wanted[:LATEST]]
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """An instance, and how many of its windows never came and will not."""
+
+    instance: Instance
+    missing: int
+
+
+def instances_reporting(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Reporting]:
+    """Instances of a model that reported since then, the newest first; two queries."""
+    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
+    found = list(
+        rows.exclude(instance_id__startswith=OTHER_INSTANCE)
+        .select_related("version")
+        .defer("identity", "components")
+        .order_by("-last_seen_at", "pk")[:LATEST]
+    )
+    senders = Sender.objects.filter(project_id=project_id, instance_id__in=[one.instance_id for one in found], missing__gt=0)
+    missing = dict(senders.values_list("instance_id", "missing"))
+    return [Reporting(one, missing.get(one.instance_id, 0)) for one in found]
 
 
 def version_configurations(*, project_id: int, version_ids: Collection[int], environment: str) -> list[Configuration]:
@@ -63,4 +101,20 @@ def _facts(row: Instance) -> InstanceFacts:
         row.started_at.timestamp() / 60,
         start.total if start else None,
         latched,
+        _start(start) if start else None,
     )
+
+
+def _start(row: ColdStart) -> StartFacts | None:
+    """What the agent told, or the two stages that its reports show."""
+    if row.total is None:
+        return None
+    said = row.phases if isinstance(row.phases, dict) else {}
+    if "stages" in said:
+        stages = [(str(name), float(begin), float(seconds)) for name, begin, seconds in said["stages"]]
+        return StartFacts(row.total, str(said.get("until", "")), stages, dict(said.get("phases", {})), row.unaccounted)
+    before, compiling = said.get("before_compiling"), said.get("compiling")
+    stages = []
+    if before is not None and compiling is not None:
+        stages = [("before compiling", 0.0, float(before)), ("compile", float(before), float(compiling))]
+    return StartFacts(row.total, "ready" if row.ready_at else "first call", stages, {}, row.unaccounted)

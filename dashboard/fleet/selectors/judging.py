@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from dashboard.fleet.fold.counts import EAGER
+from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE
 from dashboard.fleet.minute_ends import closed_minute
 from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
 from dashboard.projects.selectors import for_project
@@ -83,6 +84,7 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int) -> Iterable[J
     )
     values = list(rows.values_list(*_COLUMNS))
     who = _who({row[0] for row in values})
+    values = [row for row in values if row[0] in who]
     for (
         instance,
         series_id,
@@ -110,7 +112,8 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int) -> Iterable[J
 
 
 def _series_of(arm: Arm, side: Deployment) -> dict[int, _Where]:
-    rows = Series.objects.filter(version_id=side.version_id, environment=side.environment).values_list(
+    kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(region=OTHER, bucket=OTHER)
+    rows = kept.values_list(
         "id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost"
     )
     return {
@@ -120,5 +123,7 @@ def _series_of(arm: Arm, side: Deployment) -> dict[int, _Where]:
 
 
 def _who(ids: set[int]) -> dict[int, _Who]:
-    rows = Instance.objects.filter(id__in=ids).values_list("id", "instance_id", "job", "world_size", "first_minute")
+    """Those that are processes; what stands for many of them is no unit."""
+    processes = Instance.objects.filter(id__in=ids).exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = processes.values_list("id", "instance_id", "job", "world_size", "first_minute")
     return {id: _Who(name, f"job {job}" if size > 1 and job else name, first) for id, name, job, size, first in rows}

@@ -125,8 +125,8 @@ def process_points(*, project_id: int, environment: str, spans: Mapping[int, Spa
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
     wanted = Q()
     for version_id, span in spans.items():
-        wanted |= Q(version_id=version_id, **_between(span, hourly))
-    rows = table.objects.filter(wanted, _days(spans.values()), project_id=project_id, environment=environment)
+        wanted |= Q(version_id=version_id, **spans_slots(span, hourly))
+    rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
     columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
     return [
         ProcessPoint(version_id, slot * 60 if hourly else slot, *values)
@@ -136,7 +136,7 @@ def process_points(*, project_id: int, environment: str, spans: Mapping[int, Spa
 
 def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
     """Latency per instance; only minutes know instances, so the span should be short."""
-    rows = RegionMinute.objects.filter(_days([span]), project_id=project_id, series_id__in=series, **_between(span, hourly=False))
+    rows = RegionMinute.objects.filter(spans_days([span]), project_id=project_id, series_id__in=series, **spans_slots(span, hourly=False))
     return [InstancePoint(*row) for row in rows.values_list("instance_id", "series_id", "latency", "gpu").iterator(chunk_size=2000)]
 
 
@@ -146,17 +146,17 @@ def _calls(
     table: type[VersionHour] | type[VersionMinute] = VersionHour if hourly else VersionMinute
     which = Q()
     for span, series_ids in wanted.values():
-        which |= Q(series_id__in=series_ids, **_between(span, hourly))
-    return table.objects.filter(which, _days(span for span, _ in wanted.values()), project_id=project_id)
+        which |= Q(series_id__in=series_ids, **spans_slots(span, hourly))
+    return table.objects.filter(which, spans_days(span for span, _ in wanted.values()), project_id=project_id)
 
 
-def _between(span: Span, hourly: bool) -> dict[str, int]:
+def spans_slots(span: Span, hourly: bool) -> dict[str, int]:
     return (
         {"hour__gte": span.first // 60, "hour__lt": -(-span.last // 60)} if hourly else {"minute__gte": span.first, "minute__lt": span.last}
     )
 
 
-def _days(spans: Iterable[Span]) -> Q:
+def spans_days(spans: Iterable[Span]) -> Q:
     """The days of all spans; they name the partitions to look in."""
     found = list(spans)
     return Q(day__gte=min(span.first for span in found) // 1440, day__lte=max(span.last for span in found) // 1440)

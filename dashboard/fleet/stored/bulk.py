@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import psycopg
 from django.db import connection
 from django.db.models import Field, JSONField, Model
+
+from dashboard.common.server_cursor import server_cursor
 
 Row = tuple[Any, ...]
 
@@ -44,9 +44,9 @@ class Table:
         """The fields in the order of the columns."""
         return list(self._fields.values())
 
-    def _assignment(self, column: str) -> str:
+    def _assignment(self, column: str, new: str) -> str:
         """What becomes of a column of a row that is there already. An absent value never wins over one that was seen."""
-        mine, new = f'"{self.name}"."{column}"', f'excluded."{column}"'
+        mine = f'"{self.name}"."{column}"'
         if column in self.added:
             return f"{mine} + {new}"
         greatest, least = ("GREATEST", "LEAST") if connection.vendor == "postgresql" else ("MAX", "MIN")
@@ -56,10 +56,14 @@ class Table:
             return f"{least}(COALESCE({mine}, {new}), COALESCE({new}, {mine}))"
         return new
 
+    def changes(self, new: Mapping[str, str]) -> str:
+        """What an update sets, given where the new value of each column stands."""
+        return ", ".join(f'"{column}" = {self._assignment(column, new[column])}' for column in self.columns if column not in self.key)
+
     def upsert(self, source: str) -> str:
         """The statement that inserts what `source` yields, or merges it into the row with the same key."""
         names = ", ".join(f'"{column}"' for column in self.columns)
-        changes = ", ".join(f'"{column}" = {self._assignment(column)}' for column in self.columns if column not in self.key)
+        changes = self.changes({column: f'excluded."{column}"' for column in self.columns})
         key = ", ".join(f'"{column}"' for column in self.key)
         return f'INSERT INTO "{self.name}" ({names}) {source} ON CONFLICT ({key}) DO UPDATE SET {changes}'
 
@@ -168,34 +172,25 @@ def _read_arrays(table: Table, names: str, wanted: list[Row]) -> list[Row]:
     return found
 
 
-@contextmanager
-def server_cursor() -> Iterator[psycopg.Cursor[Row]]:
-    """A cursor that sends values apart from the statement, in binary; Django's own writes them into the text."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        yield cursor
-
-
 def rows_update(table: Table, rows: Sequence[Row]) -> None:
-    """Replaces the columns of rows that exist, found by the table's one key column."""
+    """Changes rows that exist, found by the table's one key column, as an upsert would."""
     if not rows:
         return
     (key,) = table.key
     place = table.columns.index(key)
     ordered = sorted(rows, key=lambda row: row[place])
-    changed = [column for column in table.columns if column != key]
     if connection.vendor == "postgresql":
         arrays, source = _unnested(table, ordered)
-        changes = ", ".join(f'"{column}" = given."{column}"' for column in changed)
+        changes = table.changes({column: f'given."{column}"' for column in table.columns})
         with server_cursor() as cursor:
             cursor.execute(
                 f'UPDATE "{table.name}" SET {changes} FROM ({source}) AS given WHERE "{table.name}"."{key}" = given."{key}"', arrays
             )
         return
-    changes = ", ".join(f'"{column}" = %s' for column in changed)
+    marks = {column: f"?{number}" for number, column in enumerate(table.columns, start=1)}
+    changes = table.changes(marks)
     fields = _prepared_fields(table)
-    prepared = [_prepared(row, fields) for row in ordered]
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            f'UPDATE "{table.name}" SET {changes} WHERE "{key}" = %s', [(*row[:place], *row[place + 1 :], row[place]) for row in prepared]
+    with connection.wrap_database_errors:
+        connection.connection.executemany(
+            f'UPDATE "{table.name}" SET {changes} WHERE "{key}" = {marks[key]}', [_prepared(row, fields) for row in ordered]
         )

@@ -21,6 +21,8 @@ class Ids:
     versions: dict[VersionKey, int] = field(default_factory=dict)
     strata: dict[StratumKey, int] = field(default_factory=dict)
     series: dict[SeriesKey, int] = field(default_factory=dict)
+    series_minutes: dict[int, int] = field(default_factory=dict)
+    """The newest minute that is noted of each series."""
     instances: dict[InstanceKey, int] = field(default_factory=dict)
 
 
@@ -116,9 +118,11 @@ def _series_find(ids: Ids, keys: Iterable[SeriesKey]) -> None:
 
     def read() -> None:
         found = Series.objects.filter(version_id__in={key[0] for key in wanted}, region__in={key[3] for key in wanted})
-        for id, *columns in found.values_list("id", "version_id", "environment", "stratum_id", "region", "bucket", "outermost"):
+        for id, last_minute, *columns in found.values_list(
+            "id", "last_minute", "version_id", "environment", "stratum_id", "region", "bucket", "outermost"
+        ):
             if (key := wanted.get(tuple(columns))) is not None:  # type: ignore[arg-type]
-                ids.series[key] = id
+                ids.series[key], ids.series_minutes[id] = id, last_minute
 
     read()
     missing = [(columns, key) for columns, key in wanted.items() if key not in ids.series]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
-from dashboard.fleet.fold.facts import ColdStartFact, Facts
+from compilewatch.wire.report import COLD_START_ENDS
+
+from dashboard.fleet.fold.facts import ColdStartFact, Facts, Told
 from dashboard.fleet.fold.keys import InstanceKey, instance_of
 from dashboard.fleet.models import ColdStart, CompileEvent
 from dashboard.fleet.stored.dimensions import Ids, moment
@@ -63,7 +66,7 @@ def _started(facts: Facts, ids: Ids, key: InstanceKey) -> ColdStart:
 
 def _merge(start: ColdStart, fact: ColdStartFact) -> bool:
     """Takes over what is earlier than what was known; True if anything was."""
-    before = (start.ready_at, start.first_compile_at, start.first_call_at, dict(start.phases["marks"]))
+    before = (start.ready_at, start.first_compile_at, start.first_call_at, json.dumps(start.phases))
     start.ready_at = _earlier(start.ready_at, fact.ready)
     start.first_compile_at = _earlier(start.first_compile_at, fact.first_compile)
     start.first_call_at = _earlier(start.first_call_at, fact.first_call)
@@ -71,7 +74,25 @@ def _merge(start: ColdStart, fact: ColdStartFact) -> bool:
     for name, at in fact.marks.items():
         since = at - start.started_at.timestamp()
         marks[name] = min(since, marks.get(name, since))
-    return before != (start.ready_at, start.first_compile_at, start.first_call_at, marks)
+    if fact.told is not None and (not _is_told(start) or (fact.told[0], fact.told[1]) > (_until_ready(start), start.total)):
+        _tell(start, fact.told)
+    return before != (start.ready_at, start.first_compile_at, start.first_call_at, json.dumps(start.phases))
+
+
+def _is_told(start: ColdStart) -> bool:
+    return "stages" in start.phases
+
+
+def _until_ready(start: ColdStart) -> bool:
+    return bool(start.phases.get("until") == COLD_START_ENDS[1])
+
+
+def _tell(start: ColdStart, told: Told) -> None:
+    """Takes over what the agent itself says: it saw every compilation and the process before its first report."""
+    _, start.total, text = told
+    said = json.loads(text)
+    start.unaccounted = said.pop("unaccounted")
+    start.phases = {"marks": start.phases["marks"], **said}
 
 
 def _earlier(known: datetime | None, seconds: float | None) -> datetime | None:
@@ -85,7 +106,7 @@ def _account(starts: dict[int, ColdStart]) -> None:
     events = _events({id: start for id, start in starts.items() if start.first_compile_at is not None})
     for id, start in starts.items():
         end = start.ready_at or start.first_call_at
-        if end is not None:
+        if end is not None and not _is_told(start):
             _account_one(start, end, [(at, seconds) for at, seconds in events.get(id, []) if at <= end.timestamp()])
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from dashboard.fleet.fold.facts import Facts, FindingFact, Seen
 from dashboard.fleet.fold.keys import FindingKey, Source, instance_of
@@ -11,38 +12,43 @@ from dashboard.fleet.models import Finding, FindingInstance, FindingVersion
 from dashboard.fleet.stored.bulk import Table, rows_upsert
 from dashboard.fleet.stored.dimensions import Ids, moment
 
-_SEEN = ("count", "first_seen_at", "last_seen_at")
-_ADDED, _LARGEST, _SMALLEST = frozenset({"count"}), frozenset({"last_seen_at"}), frozenset({"first_seen_at"})
+_SEEN = ("count", "first_seen_at", "last_seen_at", "seconds")
+_ADDED, _LARGEST, _SMALLEST = frozenset({"count", "seconds"}), frozenset({"last_seen_at"}), frozenset({"first_seen_at"})
 _VERSION, _INSTANCE = ("finding_id", "version_id", "environment"), ("finding_id", "instance_id")
 VERSIONS = Table(FindingVersion, _VERSION, (*_VERSION, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
 INSTANCES = Table(FindingInstance, _INSTANCE, (*_INSTANCE, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
 
 
+_Sighting = tuple[datetime, str, int]
+"""When, by which version, and its id; the name settles what happened at the same moment, whoever is folded first."""
+
+
 @dataclass(frozen=True)
 class _Range:
-    """When a finding was seen in these facts, and by which versions first and last."""
+    """How often a finding was seen in these facts, and the first and the last sighting."""
 
     count: int
-    first: float
-    last: float
-    first_version: int
-    last_version: int
+    first: _Sighting
+    last: _Sighting
+    text: str
+    where: str
 
 
-def findings_store(facts: Facts, ids: Ids) -> None:
+def findings_store(facts: Facts, ids: Ids, *, today: int) -> None:
     """Adds the sightings. Versions share findings, so their rows are locked, in order of id, until the fold commits."""
     if not facts.findings:
         return
-    known = _found(facts, ids)
+    known = _found(facts, ids, today)
     ranges = {known[key]: _range(fact, ids) for key, fact in facts.findings.items()}
-    for finding in Finding.objects.select_for_update().filter(id__in=ranges).order_by("id"):
+    rows = Finding.objects.select_for_update(of=("self",)).select_related("first_version", "last_version")
+    for finding in rows.filter(id__in=ranges).order_by("id"):
         _update(finding, ranges[finding.id])
-        finding.save(update_fields=["state", "first_version", "last_version", "first_seen_at", "last_seen_at", "count"])
+        finding.save(update_fields=["first_version", "last_version", "first_seen_at", "last_seen_at", "count", "text", "where"])
     _sightings_store(facts, known, VERSIONS, lambda source: (ids.versions[source.version], source.environment))
     _sightings_store(facts, known, INSTANCES, lambda source: (ids.instances[instance_of(source)],))
 
 
-def _found(facts: Facts, ids: Ids) -> dict[FindingKey, int]:
+def _found(facts: Facts, ids: Ids, today: int) -> dict[FindingKey, int]:
     """Ids of the findings; a new one starts with no count, which the update adds like any other."""
     wanted = {(ids.models[key.project, key.model], key.kind, key.fingerprint): key for key in sorted(facts.findings)}
     known: dict[FindingKey, int] = {}
@@ -56,45 +62,45 @@ def _found(facts: Facts, ids: Ids) -> dict[FindingKey, int]:
     read()
     missing = [(columns[0], key) for columns, key in wanted.items() if key not in known]
     if missing:
-        Finding.objects.bulk_create([_new(model, key, facts.findings[key], ids) for model, key in missing], ignore_conflicts=True)
+        Finding.objects.bulk_create([_new(model, key, facts.findings[key], ids, today) for model, key in missing], ignore_conflicts=True)
         read()
     return known
 
 
-def _new(model: int, key: FindingKey, fact: FindingFact, ids: Ids) -> Finding:
+def _new(model: int, key: FindingKey, fact: FindingFact, ids: Ids, today: int) -> Finding:
     seen = _range(fact, ids)
-    _, text, where = fact.sample
     return Finding(
         project_id=key.project,
         model_id=model,
         kind=key.kind,
         fingerprint=key.fingerprint,
-        text=text,
-        where=where,
-        first_version_id=seen.first_version,
-        last_version_id=seen.last_version,
-        first_seen_at=moment(seen.first),
-        last_seen_at=moment(seen.last),
+        text=seen.text,
+        where=seen.where,
+        first_version_id=seen.first[2],
+        last_version_id=seen.last[2],
+        first_seen_at=seen.first[0],
+        last_seen_at=seen.last[0],
+        made_day=today,
     )
 
 
 def _range(fact: FindingFact, ids: Ids) -> _Range:
-    first, first_source = min((seen.first, source) for source, seen in fact.seen.items())
-    last, last_source = max((seen.last, source) for source, seen in fact.seen.items())
-    count = sum(seen.count for seen in fact.seen.values())
-    return _Range(count, first, last, ids.versions[first_source.version], ids.versions[last_source.version])
+    first = min((moment(seen.first), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
+    last = max((moment(seen.last), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
+    _, text, where = fact.sample
+    return _Range(sum(seen.count for seen in fact.seen.values()), first, last, text, where)
 
 
 def _update(finding: Finding, seen: _Range) -> None:
+    """Adds what was seen; the text is that of the first sighting, so that it is the same in whatever order reports arrive."""
     finding.count += seen.count
-    if moment(seen.first) < finding.first_seen_at:
-        finding.first_seen_at, finding.first_version_id = moment(seen.first), seen.first_version
-    if moment(seen.last) > finding.last_seen_at:
-        finding.last_seen_at, finding.last_version_id = moment(seen.last), seen.last_version
-        if finding.state == "gone":
-            finding.state = "back"
-    if finding.state == "new" and finding.first_version_id != finding.last_version_id:
-        finding.state = "ongoing"
+    at = finding.first_seen_at
+    if (seen.first[0], seen.text, seen.where) < (at, finding.text, finding.where):
+        finding.text, finding.where = seen.text, seen.where
+    if seen.first[:2] < (at, finding.first_version.name):
+        finding.first_seen_at, _, finding.first_version_id = seen.first
+    if seen.last[:2] > (finding.last_seen_at, finding.last_version.name):
+        finding.last_seen_at, _, finding.last_version_id = seen.last
 
 
 def _sightings_store(facts: Facts, known: dict[FindingKey, int], table: Table, owner: Callable[[Source], tuple[Hashable, ...]]) -> None:
@@ -105,5 +111,5 @@ def _sightings_store(facts: Facts, known: dict[FindingKey, int], table: Table, o
             if place in found:
                 found[place].add(seen)
             else:
-                found[place] = Seen(seen.count, seen.first, seen.last)
-    rows_upsert(table, [(*place, seen.count, moment(seen.first), moment(seen.last)) for place, seen in found.items()])
+                found[place] = replace(seen)
+    rows_upsert(table, [(*place, seen.count, moment(seen.first), moment(seen.last), seen.seconds) for place, seen in found.items()])

@@ -13,6 +13,8 @@ from dashboard.fleet.stored.bulk import Row, Table, rows_update
 from dashboard.fleet.stored.dimensions import Ids, moment
 
 LOSSES = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
+COMPILING = ("compiling_for", "compiling_frame", "compiling_usual")
+CALLS = ("calls_seq", "known_calls", "eager_calls")
 MOVING = Table(
     Instance,
     ("id",),
@@ -20,23 +22,26 @@ MOVING = Table(
         "id",
         "last_seq",
         "clock_offset",
-        "compiling_for",
+        *COMPILING,
         "first_minute",
         "last_minute",
+        "live_minute",
         "last_seen_at",
         "ready_at",
         "latched_eager",
+        *CALLS,
+        "late_windows",
         *LOSSES,
     ),
 )
 
 
-def instances_store(facts: Facts, ids: Ids) -> None:
-    """Writes what the facts say of each instance and notes the ids."""
+def instances_store(facts: Facts, ids: Ids, *, now_minute: int) -> None:
+    """Writes what the facts say of each instance and notes the ids. What adds up is added to new rows as to known ones."""
     known = _read(facts)
     fresh = [key for key in sorted(facts.instances) if key not in known]
     if fresh:
-        Instance.objects.bulk_create([_new(key, facts.instances[key], ids) for key in fresh], ignore_conflicts=True)
+        Instance.objects.bulk_create([_new(key, facts.instances[key], ids, now_minute) for key in fresh], ignore_conflicts=True)
         known |= _read(facts)
     moved, changed = [], []
     for key, fact in facts.instances.items():
@@ -60,18 +65,20 @@ def _read(facts: Facts) -> dict[InstanceKey, dict[str, Any]]:
     return {key: row for key, row in found.items() if key in facts.instances}
 
 
-def _new(key: InstanceKey, fact: InstanceFact, ids: Ids) -> Instance:
+def _new(key: InstanceKey, fact: InstanceFact, ids: Ids, now_minute: int) -> Instance:
     return Instance(
         project_id=key.project,
         instance_id=key.instance,
         last_seq=fact.seq,
         clock_offset=fact.clock_offset,
-        compiling_for=fact.compiling_for,
+        **dict(zip(COMPILING, fact.compiling, strict=True)),
         first_minute=fact.first_minute,
         last_minute=fact.last_minute,
+        live_minute=max(now_minute, fact.last_minute),
         last_seen_at=moment(fact.last_seen),
         ready_at=_date(fact.ready),
         latched_eager=_latched([], fact),
+        **dict(zip(CALLS, fact.calls, strict=True)),
         **dict(zip(LOSSES, fact.losses, strict=True)),
         **_identity(fact, ids),
     )
@@ -101,12 +108,15 @@ def _moved(row: dict[str, Any], fact: InstanceFact) -> Row:
         row["id"],
         max(fact.seq, row["last_seq"]),
         fact.clock_offset if newer else row["clock_offset"],
-        fact.compiling_for if newer else row["compiling_for"],
+        *(fact.compiling if newer else (row[name] for name in COMPILING)),
         min(fact.first_minute, row["first_minute"]),
         max(fact.last_minute, row["last_minute"]),
+        max(fact.last_minute, row["live_minute"]),
         max(moment(fact.last_seen), row["last_seen_at"]),
         min((at for at in (ready, row["ready_at"]) if at is not None), default=None),
         _latched(row["latched_eager"], fact) if fact.latched else row["latched_eager"],
+        *max(fact.calls, tuple(row[name] for name in CALLS)),
+        row["late_windows"] + fact.late_windows,
         *(max(value, row[name]) for name, value in zip(LOSSES, fact.losses, strict=True)),
     )
 

@@ -1,0 +1,114 @@
+"""Whether Redis can be worked with: each process says so once when that changes, instead of Celery's tracebacks at every try."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+logger = logging.getLogger(__name__)
+
+SPARED = 10.0
+"""Seconds after a failure in which nothing but a probe is tried."""
+PATIENCE = 1.0
+"""Seconds a probe waits."""
+QUEUE = "celery"
+
+
+class Broker:
+    """What this process knows of its Redis."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._away_since: float | None = None
+        self._failed_at = 0.0
+        self._client: object = None
+        self.well_since: float | None = None
+
+    @property
+    def spared(self) -> bool:
+        """Whether it failed just now, so that trying again would only cost time."""
+        return self._away_since is not None and time.monotonic() - self._failed_at < SPARED
+
+    def failed(self, error: object) -> None:
+        """Something that needs Redis did not work."""
+        with self._guard:
+            self._failed_at, self.well_since = time.monotonic(), None
+            if self._away_since is not None:
+                return
+            self._away_since = self._failed_at
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        logger.warning(
+            "Redis at %s cannot be used (%s). Reports are taken, folded and judged without it: workers sweep by their own timer.",
+            place(),
+            reason[0][:200],
+        )
+
+    def worked(self) -> None:
+        """Something that needs Redis worked."""
+        with self._guard:
+            if self.well_since is None:
+                self.well_since = time.monotonic()
+            if self._away_since is None:
+                return
+            seconds, self._away_since = time.monotonic() - self._away_since, None
+        logger.warning("Redis at %s can be used again, after %.0f s.", place(), seconds)
+
+    def probe(self) -> int | None:
+        """Writes to Redis as a task would; returns how many tasks wait there, None when it cannot be used."""
+        from redis import Redis, RedisError  # noqa: PLC0415  # the web process never talks to it, and does not load it
+
+        try:
+            if self._client is None:
+                self._client = Redis.from_url(settings.CELERY_BROKER_URL, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+            assert isinstance(self._client, Redis)
+            self._client.set("compilewatch:probe", "1", ex=60)
+            waiting = self._client.llen(QUEUE)
+            assert isinstance(waiting, int)
+        except (RedisError, OSError) as error:
+            self.failed(error)
+            return None
+        self.worked()
+        return waiting
+
+
+BROKER = Broker()
+
+
+def place() -> str:
+    """Host and port, never the password."""
+    parts = urlsplit(settings.CELERY_BROKER_URL)
+    return f"{parts.hostname}:{parts.port or 6379}"
+
+
+class BrokerSentences(logging.Filter):
+    """Takes what Celery and kombu say about a broker that is away out of the log: it is said once, by `Broker`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is about anything else."""
+        if record.name == "py.warnings":
+            # Which default later versions of Celery may have for tasks under way says nothing about this connection.
+            return "worker_cancel_long_running_tasks_on_connection_loss" not in record.getMessage()
+        if not record.name.startswith(("celery", "kombu")):
+            return True
+        error = next((error for error in _errors_of(record) if _is_of_the_broker(error)), None)
+        if error is not None:
+            BROKER.failed(error)
+        return error is None
+
+
+def _errors_of(record: logging.LogRecord) -> Iterator[BaseException]:
+    found = [record.exc_info[1]] if isinstance(record.exc_info, tuple) else []
+    args = record.args if isinstance(record.args, tuple) else ()
+    for error in [*found, *args]:
+        while isinstance(error, BaseException):
+            yield error
+            error = error.__cause__ or error.__context__
+
+
+def _is_of_the_broker(error: BaseException) -> bool:
+    return type(error).__module__.startswith(("redis.", "kombu.exceptions")) or isinstance(error, ConnectionError | TimeoutError)

@@ -1,0 +1,48 @@
+"""`manage.py web`: the web process of the full stack, under granian; it ends within seconds of SIGTERM, and SIGHUP takes new workers."""
+
+import os
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from dashboard.env import ROOT
+
+THREADS = 32
+MOST_WORKERS = 4
+OPTIONS = {
+    "interface": "wsgi",
+    "http": "1",
+    "blocking-threads": THREADS,
+    "http1-header-read-timeout": 10_000,
+    "http1-buffer-size": 32 << 10,
+    "respawn-interval": 1,
+    "workers-kill-timeout": 10,
+    "log-level": "warning",
+}
+
+
+class Command(BaseCommand):
+    """Becomes the server: the process that was started is the one that takes the signals."""
+
+    help = __doc__ or ""
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        cores = len(os.sched_getaffinity(0))
+        parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
+        parser.add_argument("--workers", type=int, default=min(cores, MOST_WORKERS), help="processes (default: one a core, at most 4)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if settings.EMBEDDED:
+            raise CommandError("COMPILEWATCH_MODE is embedded, where one process does everything: start it with manage.py serve.")
+        command = words(application="dashboard.wsgi:application", host=options["host"], port=settings.ENV.port, workers=options["workers"])
+        os.execv(command[0], command)
+
+
+def words(*, application: str, host: str, port: int, workers: int) -> list[str]:
+    """The command line of the server."""
+    chosen = {**OPTIONS, "host": host, "port": port, "workers": workers, "working-dir": ROOT}
+    flags = ["--no-ws", "--respawn-failed-workers"]
+    return [sys.executable, "-m", "granian", *(f"--{name}={value}" for name, value in chosen.items()), *flags, application]

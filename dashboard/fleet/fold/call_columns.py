@@ -1,0 +1,116 @@
+"""Many calls at once, as columns of numbers and sketches: made of what reports say or of stored rows, added up by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dashboard.fleet.fold.counts import EAGER, Calls
+from dashboard.fleet.fold.sketches import Sketches, joined, sketches_of, sketches_unpacked, summed
+from dashboard.fleet.fold.varints import Floats, Ints
+
+COUNTS = ("calls", "errors", "compiled", "partial", *(f"eager_{cause}" for cause in EAGER), "unknown", "sampled")
+SKETCHES = ("latency", "gpu", "warmup")
+STORED = (*COUNTS, "items", "covered", *SKETCHES)
+"""What a row has to be read with, so that more can be added to it."""
+
+COLUMNS = (*STORED, "latency_count", "latency_sum", "p50", "p95", "p99", "gpu_count", "gpu_p50", "gpu_p95", "gpu_p99")
+QUANTILES = (0.5, 0.95, 0.99)
+_CLOCKS = len(SKETCHES)
+
+
+@dataclass(frozen=True, slots=True)
+class CallColumns:
+    """One row a series and time. Absent items are NaN; the sketches of row `n` are rows 3n to 3n + 2 of `sketches`."""
+
+    counts: Ints
+    items: Floats
+    covered: Floats
+    sketches: Sketches
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def part(self, start: int, end: int) -> CallColumns:
+        """Some of the rows."""
+        return CallColumns(
+            self.counts[start:end],
+            self.items[start:end],
+            self.covered[start:end],
+            self.sketches.part(_CLOCKS * start, _CLOCKS * end),
+        )
+
+    def merged(self, groups: Sequence[int], size: int) -> CallColumns:
+        """One row per group, 0 up to `size`: the sum of the rows that `groups` puts into it."""
+        group = np.asarray(groups, np.int64)
+        counts = np.zeros((size, len(COUNTS)), np.int64)
+        np.add.at(counts, group, self.counts)
+        known = ~np.isnan(self.items)
+        items = np.bincount(group[known], weights=self.items[known], minlength=size).astype(np.float64)
+        items[np.bincount(group[known], minlength=size) == 0] = np.nan
+        owners = (group[:, None] * _CLOCKS + np.arange(_CLOCKS)).ravel()
+        return CallColumns(counts, items, summed(group, self.covered, size), self.sketches.merged(owners, size * _CLOCKS))
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The values of COLUMNS for each row."""
+        sketches = self.sketches
+        filled = (sketches.count > 0).tolist()
+        packed = [data if some else None for data, some in zip(sketches.packed(), filled, strict=True)]
+        latency, gpu = (_clock(sketches, number) for number in (0, 1))
+        columns: list[Sequence[Any]] = [
+            *self.counts.T.tolist(),
+            [None if value != value else value for value in self.items.tolist()],
+            self.covered.tolist(),
+            *(packed[number::_CLOCKS] for number in range(_CLOCKS)),
+            *latency,
+            gpu[0],
+            *gpu[2:],
+        ]
+        return list(zip(*columns, strict=True))
+
+
+def calls_columns(calls: Sequence[Calls]) -> CallColumns:
+    """What reports say, as columns."""
+    found = [sketch for each in calls for sketch in (each.latency, each.gpu, each.warmup)]
+    places = [place for place, sketch in enumerate(found) if sketch is not None]
+    sketches = sketches_of([sketch for sketch in found if sketch is not None])
+    counts = [(c.calls, c.errors, c.compiled, c.partial, *c.eager, c.unknown, c.sampled) for c in calls]
+    return _columns(counts, [c.items for c in calls], [c.covered for c in calls], sketches.merged(places, len(found)))
+
+
+def rows_columns(rows: Sequence[Sequence[Any]]) -> CallColumns:
+    """Stored rows, the values of STORED, as columns."""
+    width = len(COUNTS)
+    found = [data for row in rows for data in row[width + 2 : width + 2 + _CLOCKS]]
+    places = [place for place, data in enumerate(found) if data is not None]
+    sketches = sketches_unpacked([data for data in found if data is not None])
+    counts = [row[:width] for row in rows]
+    return _columns(counts, [row[width] for row in rows], [row[width + 1] for row in rows], sketches.merged(places, len(found)))
+
+
+def columns_joined(*parts: CallColumns) -> CallColumns:
+    """The rows of all parts, one after the other."""
+    return CallColumns(
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.items for part in parts]),
+        np.concatenate([part.covered for part in parts]),
+        joined(*(part.sketches for part in parts)),
+    )
+
+
+def _columns(counts: Sequence[Sequence[int]], items: Sequence[float | None], covered: Sequence[float], sketches: Sketches) -> CallColumns:
+    return CallColumns(
+        np.array(counts, np.int64).reshape(len(items), len(COUNTS)),
+        np.array([np.nan if value is None else value for value in items], np.float64),
+        np.array(covered, np.float64),
+        sketches,
+    )
+
+
+def _clock(sketches: Sketches, number: int) -> list[list[Any]]:
+    """Count, sum and quantiles of one of the three sketches of each row."""
+    mine = sketches.every(number, _CLOCKS)
+    return [mine.count.tolist(), mine.total.tolist(), *(mine.quantile(q) for q in QUANTILES)]

@@ -1,0 +1,97 @@
+"""Whether a finding is new, ongoing, gone or back: read off when which version showed it and when which versions reported."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+ENOUGH = 60
+"""Minutes of reports without the finding after which its absence means something. What a version compiles, it compiles at its start."""
+
+RULE = (
+    "New: one version has shown it. Ongoing: several have. Gone: every version that showed it has stopped reporting, and others then"
+    " reported for an hour without it. Back: shown again after that."
+)
+
+
+class Presence(NamedTuple):
+    """A stretch of minutes since 1970 in which a version reported, both ends with data."""
+
+    version: int
+    first: int
+    last: int
+
+
+class Life(NamedTuple):
+    """The state, and the minute since when."""
+
+    state: str
+    since: int
+
+
+class _Stretch(NamedTuple):
+    first: int
+    last: int
+    versions: frozenset[int]
+
+
+def finding_life(shown: Mapping[int, int], present: Sequence[Presence]) -> Life:
+    """The state of a finding that each of these versions showed first in this minute. The order of arrival of anything plays no part."""
+    silent = _Silent(_without(shown, present))
+    stretches: list[_Stretch] = []
+    for version, first, last in sorted(_with(shown, present), key=lambda one: (one.first, one.last, one.version)):
+        before = stretches[-1] if stretches else None
+        if before is None or silent.minutes(before.last + 1, first - 1) >= ENOUGH:
+            stretches.append(_Stretch(first, last, frozenset({version})))
+        else:
+            stretches[-1] = _Stretch(before.first, max(before.last, last), before.versions | {version})
+    newest = stretches[-1]
+    if silent.minutes(newest.last + 1, silent.end) >= ENOUGH:
+        return Life("gone", newest.last)
+    if len(newest.versions) > 1:
+        return Life("ongoing", newest.first)
+    return Life("back" if len(stretches) > 1 else "new", newest.first)
+
+
+def _with(shown: Mapping[int, int], present: Iterable[Presence]) -> list[Presence]:
+    """When versions with the finding reported, from its first sighting on: they have it as long as they run."""
+    found = [
+        Presence(version, max(first, shown[version]), last) for version, first, last in present if last >= shown.get(version, last + 1)
+    ]
+    known = {one.version for one in found}
+    return found + [Presence(version, minute, minute) for version, minute in shown.items() if version not in known]
+
+
+def _without(shown: Mapping[int, int], present: Iterable[Presence]) -> list[tuple[int, int]]:
+    """When versions reported that had not shown it by then."""
+    ends = ((first, min(last, shown.get(version, last + 1) - 1)) for version, first, last in present)
+    return [(first, last) for first, last in ends if first <= last]
+
+
+class _Silent:
+    """Minutes in which somebody reported without the finding, each counted once."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self.firsts: list[int] = []
+        self.lasts: list[int] = []
+        for first, last in sorted(spans):
+            if self.lasts and first <= self.lasts[-1] + 1:
+                self.lasts[-1] = max(self.lasts[-1], last)
+            else:
+                self.firsts.append(first)
+                self.lasts.append(last)
+
+    @property
+    def end(self) -> int:
+        """The newest of them."""
+        return self.lasts[-1] if self.lasts else 0
+
+    def minutes(self, first: int, last: int) -> int:
+        """How many there are from `first` to `last`."""
+        start = bisect_left(self.lasts, first)
+        return sum(
+            max(0, min(end, last) - max(begin, first) + 1)
+            for begin, end in zip(self.firsts[start:], self.lasts[start:], strict=True)
+            if begin <= last
+        )

@@ -1,0 +1,144 @@
+"""Renames what there is no room for to `other`: what it counted is added up there, so that every total stays as it was."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, InstanceFact, value_add
+from dashboard.fleet.fold.keys import (
+    OTHER,
+    OTHER_INSTANCE,
+    FindingKey,
+    InstanceKey,
+    Place,
+    SeriesKey,
+    Source,
+    VersionKey,
+    instance_of,
+    series_of,
+)
+
+OTHER_FINDING = "other findings of this kind: there was no room for more of them on that day"
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Versions by their new name, and instances that lose theirs."""
+
+    versions: Mapping[VersionKey, VersionKey] = field(default_factory=dict)
+    instances: Collection[InstanceKey] = ()
+
+    def version(self, version: VersionKey) -> VersionKey:
+        """The version under its new name, or as it was."""
+        return self.versions.get(version, version)
+
+    def source(self, source: Source) -> Source:
+        """The source under its new names. One `other` instance stands for all that share what minutes are grouped by."""
+        version = self.version(source.version)
+        if instance_of(source) not in self.instances:
+            return source if version is source.version else source._replace(version=version)
+        group = (version.model, version.version, source.environment, source.gpu, str(source.world_size))
+        digest = hashlib.blake2b("\0".join(group).encode(), digest_size=10).hexdigest()
+        return source._replace(version=version, instance=OTHER_INSTANCE + digest)
+
+
+def sources_renamed(facts: Facts, renamed: Renamed) -> Facts:
+    """The facts with other versions and instances. What is a single process's own (its start, its identity, its losses) is not kept."""
+    found = Facts(
+        minutes=_rekeyed(facts.minutes, lambda key: (renamed.source(key[0]), key[1], key[2])),
+        hours=_rekeyed(facts.hours, lambda key: (renamed.source(key[0]), key[1], key[2])),
+        process_minutes=_rekeyed(facts.process_minutes, lambda key: (renamed.source(key[0]), key[1])),
+        process_hours=_rekeyed(facts.process_hours, lambda key: (renamed.source(key[0]), key[1])),
+        simulated={renamed.version(version) for version in facts.simulated},
+    )
+    for fact in facts.instances.values():
+        value_add(found.instances, instance_of(renamed.source(fact.source)), _instance(fact, renamed))
+    for compiled in facts.compiles.values():
+        moved = _compile(compiled, renamed)
+        found.compiles[instance_of(moved.source), moved.seq, moved.number] = moved
+    for key, start in facts.cold_starts.items():
+        if key not in renamed.instances:
+            found.cold_starts[key] = replace(start, source=renamed.source(start.source))
+    for finding, sightings in facts.findings.items():
+        seen = FindingFact(sightings.sample, _rekeyed(sightings.seen, renamed.source))
+        model = next(iter(seen.seen)).version.model
+        value_add(found.findings, finding._replace(model=model), seen)
+    for (version, environment), spans in facts.presence.items():
+        found.presence.setdefault((renamed.version(version), environment), set()).update(spans)
+    for version, (first, last) in facts.changed.items():
+        found.note_changed(renamed.version(version), first, last)
+    for version, (since, until) in facts.seen.items():
+        found.note_seen(renamed.version(version), since, until)
+    return found
+
+
+def series_renamed(facts: Facts, refused: Collection[SeriesKey]) -> Facts:
+    """The facts with the calls of these series under `other`, those of outermost regions apart: they alone are callers' calls."""
+
+    def moved(key: tuple[Source, Place, int]) -> tuple[Source, Place, int]:
+        source, place, at = key
+        return key if series_of(source, place) not in refused else (source, Place(OTHER, OTHER, OTHER, OTHER, place.outermost), at)
+
+    return replace(facts, minutes=_rekeyed(facts.minutes, moved), hours=_rekeyed(facts.hours, moved))
+
+
+def findings_renamed(facts: Facts, refused: Collection[FindingKey]) -> Facts:
+    """The facts with these findings in one of their model and kind."""
+    found: dict[FindingKey, FindingFact] = {}
+    for key, fact in facts.findings.items():
+        if key in refused:
+            key, fact = key._replace(fingerprint=OTHER), replace(fact, sample=(fact.sample[0], OTHER_FINDING, ""))
+        value_add(found, key, fact)
+    return replace(facts, findings=found)
+
+
+def _rekeyed(table: dict[K, V], rename: Callable[[K], K]) -> dict[K, V]:
+    found: dict[K, V] = {}
+    for key, value in table.items():
+        value_add(found, rename(key), value)
+    return found
+
+
+def _instance(fact: InstanceFact, renamed: Renamed) -> InstanceFact:
+    source = renamed.source(fact.source)
+    if source.instance == fact.source.instance:
+        return replace(fact, source=source)
+    nothing = {
+        "kind": "",
+        "host": OTHER,
+        "job": "",
+        "rank": 0,
+        "torch": "",
+        "agent": "",
+        "identity": {},
+        "capabilities": {},
+        "components": {},
+    }
+    known = {name: fact.identity[name] for name in ("world_size", "gpu", "simulated")}
+    return InstanceFact(
+        source=source,
+        seq=0,
+        digest=OTHER,
+        identity={**nothing, **known, "started": fact.first_minute * 60.0},
+        clock_offset=0.0,
+        compiling=(0.0, "", None),
+        first_minute=fact.first_minute,
+        last_minute=fact.last_minute,
+        last_seen=fact.last_seen,
+        losses=tuple(0 for _ in fact.losses),
+    )
+
+
+def _compile(fact: CompileFact, renamed: Renamed) -> CompileFact:
+    """Two processes number their reports alike, so under `other` a hash of both stands for the number."""
+    source = renamed.source(fact.source)
+    if source.instance == fact.source.instance:
+        return replace(fact, source=source)
+    digest = hashlib.blake2b(f"{fact.source.instance} {fact.seq}".encode(), digest_size=8).digest()
+    return replace(fact, source=source, seq=int.from_bytes(digest, "big") >> 1)

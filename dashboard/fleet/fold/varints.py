@@ -1,0 +1,43 @@
+"""Whole numbers as varints of seven bits, many at once: what `compilewatch.wire.packing` does number by number."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def numbers_read(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]:
+    """The numbers behind varints of seven bits, and how many of them each row has."""
+    last = tails < 128
+    ends = np.flatnonzero(last)
+    rows_end = np.cumsum(lengths)
+    counts = np.diff(np.searchsorted(ends, rows_end, side="left"), prepend=0)
+    if np.any(counts < 2) or not np.all(last[rows_end - 1]):
+        raise ValueError("a packed sketch is cut off")
+    width = np.diff(ends, prepend=-1)
+    starts = ends - width + 1
+    values = (tails[starts] & 127).astype(np.int64)
+    for group in range(1, int(width.max())):
+        longer = np.flatnonzero(width > group)
+        values[longer] |= (tails[starts[longer] + group] & 127).astype(np.int64) << (7 * group)
+    return values, counts
+
+
+def numbers_write(numbers: Ints) -> tuple[bytes, Ints]:
+    """Each number in as many bytes as it has groups of seven bits, and where each begins; one more place for the end."""
+    size = np.ones(len(numbers), np.int64)
+    for bits in range(7, 63, 7):
+        more = numbers >= (1 << bits)
+        if not more.any():
+            break
+        size += more
+    places = np.concatenate(([0], np.cumsum(size)))
+    out = np.zeros(int(places[-1]), np.uint8)
+    for group in range(int(size.max()) if len(size) else 0):
+        has = size > group
+        more = np.where(size[has] > group + 1, 128, 0)
+        out[places[:-1][has] + group] = ((numbers[has] >> (7 * group)) & 127) | more
+    return out.tobytes(), places

@@ -1,0 +1,61 @@
+"""What has become of the findings of each model that reported since the last look; any worker reads the same off the same rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from django.db.models import F, Q, Sum
+
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.fold.finding_life import Presence, finding_life
+from dashboard.fleet.fold.keys import OTHER
+from dashboard.fleet.fold.window import minute_of_end
+from dashboard.fleet.models import Deployment, FindingLife, FindingVersion, ModelVersion, WatchedModel
+from dashboard.fleet.stored.bulk import Row, Table, rows_upsert
+
+_KEY = ("finding_id", "environment")
+_SAID = ("state", "since_minute", "first_version_id", "last_version_id")
+LIVES = Table(FindingLife, _KEY, (*_KEY, *_SAID))
+
+Sightings = dict[tuple[int, str], list[FindingVersion]]
+"""By finding and environment, one a version."""
+
+
+def lives_update() -> int:
+    """Brings the findings of every model that reported up to date; returns how many changed."""
+    totals = ModelVersion.objects.values("model_id", "model__lives_revision").annotate(total=Sum("revision"))
+    waiting = totals.filter(~Q(total=F("model__lives_revision"))).order_by("model_id").values_list("model_id", "total")
+    return sum(model_lives_update(model_id=model_id, revision=total) for model_id, total in waiting)
+
+
+def model_lives_update(*, model_id: int, revision: int) -> int:
+    """Writes the lives that differ. The revision was read before the rows: whoever writes last leaves the work due if it read too early."""
+    said = {row[:2]: row for row in _lives(model_id)}
+    known = {row[0:2]: row for row in FindingLife.objects.filter(finding__model_id=model_id).values_list(*_KEY, *_SAID)}
+    changed = [row for key, row in said.items() if known.get(key) != row]
+    with write_transaction():
+        rows_upsert(LIVES, changed)
+        WatchedModel.objects.filter(pk=model_id).update(lives_revision=revision)
+    return len(changed)
+
+
+def _lives(model_id: int) -> Iterator[Row]:
+    present: dict[str, list[Presence]] = defaultdict(list)
+    deployments = Deployment.objects.filter(model_id=model_id).order_by("pk")
+    for environment, *span in deployments.values_list("environment", "version_id", "started_minute", "last_minute"):
+        present[environment].append(Presence(*span))
+    names = dict(ModelVersion.objects.filter(model_id=model_id).values_list("pk", "name"))
+    for (finding, environment), seen in _sightings(model_id).items():
+        life = finding_life({row.version_id: minute_of_end(row.first_seen_at.timestamp()) for row in seen}, present[environment])
+        first = min(seen, key=lambda row: (row.first_seen_at, names[row.version_id]))
+        last = max(seen, key=lambda row: (row.last_seen_at, names[row.version_id]))
+        yield finding, environment, life.state, life.since, first.version_id, last.version_id
+
+
+def _sightings(model_id: int) -> Sightings:
+    """What stands for many findings has no life of its own."""
+    found: Sightings = defaultdict(list)
+    for row in FindingVersion.objects.filter(finding__model_id=model_id).exclude(finding__fingerprint=OTHER).order_by("pk"):
+        found[row.finding_id, row.environment].append(row)
+    return found

@@ -1,0 +1,42 @@
+"""`manage.py storage`: what the database holds, and how many bytes a day of an instance and of a version takes."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
+
+from dashboard.fleet.storage import GOALS, bytes_a_day, database_bytes, table_sizes
+
+KIB = 1024
+
+
+class Command(BaseCommand):
+    """A table a line, the largest first."""
+
+    help = "Says how large each table is, and how much of it a day of one instance or one version takes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Small tables are left out unless asked for."""
+        parser.add_argument("--all", action="store_true", help="tables without rows, too")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Reads every table once."""
+        try:
+            tables = table_sizes()
+        except DatabaseError as error:
+            if connection.vendor == "sqlite" and "dbstat" in str(error):
+                raise CommandError("This SQLite was built without dbstat: it does not know the size of a table.") from error
+            raise
+        self.stdout.write(f"{'table':<28}{'rows':>12}{'KiB':>12}{'bytes a row':>13}   a day takes")
+        for table in tables:
+            if table.rows or options["all"]:
+                a_row = f"{table.bytes / table.rows:,.0f}" if table.rows else ""
+                day = table.bytes_a_day
+                said = f"{day / KIB:,.0f} KiB of one {table.of}" if day is not None else ""
+                self.stdout.write(f"{table.name:<28}{table.rows:>12,}{table.bytes / KIB:>12,.0f}{a_row:>13}   {said}".rstrip())
+        self.stdout.write(f"{'the whole database':<28}{sum(table.rows for table in tables):>12,}{database_bytes() / KIB:>12,.0f}")
+        for of, goal in GOALS.items():
+            day = bytes_a_day(tables, of)
+            said = f"{day / KIB:,.0f} KiB" if day is not None else "not known: nothing was seen yet"
+            self.stdout.write(f"a day of one {of}: {said} (goal: at most {goal / KIB:,.0f} KiB)")

@@ -1,0 +1,101 @@
+"""How many bytes each table takes, and how many of them a day of an instance or of a version needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from dashboard.fleet.models import (
+    CompileEvent,
+    ProcessMinute,
+    RegionMinute,
+    VersionHour,
+    VersionMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+)
+
+SEEN = {
+    "instance": (
+        "SELECT DISTINCT instance_id, minute FROM process_minute",
+        1,
+        (RegionMinute, ProcessMinute, CompileEvent),
+    ),
+    "version": ("SELECT DISTINCT version_id, minute FROM version_process_minute", 1, (VersionMinute, VersionProcessMinute)),
+    "version, hourly": (
+        "SELECT DISTINCT version_id, hour FROM version_process_hour",
+        60,
+        (VersionHour, VersionProcessHour),
+    ),
+}
+"""What rows are stored of, how to count for how long it was seen, in how many minutes, and in which tables its rows lie."""
+
+GOALS = {"instance": 1 << 20, "version": 4 << 20}
+"""Bytes a day: of an instance, and of a version with its minutes and hours."""
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """One table with its indexes, all of its partitions together. `minutes` is how much of `of` was seen, in their own minutes."""
+
+    name: str
+    rows: int
+    bytes: int
+    of: str = ""
+    minutes: int = 0
+
+    @property
+    def bytes_a_day(self) -> float | None:
+        """Bytes that a day of one instance, or of one version, takes; None while nothing was seen."""
+        return self.bytes / self.minutes * 1440 if self.minutes else None
+
+
+def table_sizes() -> list[TableSize]:
+    """Every table of the database, the largest first."""
+    minutes = {of: _count(f"({query}) AS seen") * unit for of, (query, unit, _) in SEEN.items()}
+    owners = {model._meta.db_table: of for of, (_, _, models) in SEEN.items() for model in models}
+    found = []
+    for name, size in _bytes().items():
+        of = owners.get(name, "")
+        found.append(TableSize(name, _count(f'"{name}"'), size, of, minutes.get(of, 0)))
+    return sorted(found, key=lambda table: (-table.bytes, table.name))
+
+
+def bytes_a_day(tables: list[TableSize], of: str) -> float | None:
+    """Of one instance or version, over all its tables; None while nothing was seen."""
+    known: list[float] = [size for table in tables if table.of.startswith(of) and (size := table.bytes_a_day) is not None]
+    return sum(known) if known else None
+
+
+def database_bytes() -> int:
+    """The whole database; on SQLite its file, with what is free in it."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SELECT pg_database_size(current_database())")
+        else:
+            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        return int(cursor.fetchone()[0])
+
+
+def _count(rows: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {rows}")
+        return int(cursor.fetchone()[0])
+
+
+def _bytes() -> dict[str, int]:
+    """By table, with indexes; partitions count for their table."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "SELECT coalesce(parent.relname, own.relname), sum(pg_total_relation_size(own.oid)) FROM pg_class own"
+                " LEFT JOIN pg_inherits ON inhrelid = own.oid LEFT JOIN pg_class parent ON parent.oid = inhparent"
+                " WHERE own.relkind = 'r' AND own.relnamespace = current_schema()::regnamespace GROUP BY 1"
+            )
+        else:
+            cursor.execute(
+                "SELECT schema.tbl_name, sum(stat.pgsize) FROM dbstat AS stat JOIN sqlite_schema AS schema ON schema.name = stat.name"
+                " WHERE stat.aggregate = TRUE GROUP BY 1"
+            )
+        return {str(name): int(size) for name, size in cursor.fetchall()}

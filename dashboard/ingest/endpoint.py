@@ -1,0 +1,104 @@
+"""`POST /api/v1/reports`: what comes in is durable before it is acknowledged; what is refused is counted and hears why.
+
+It speaks WSGI and nothing of Django's request and middleware, which would cost more than all that it does with a report."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+from compilewatch.wire.ack import Ack
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.errors import ERROR_CODES, Error
+from django.db import DatabaseError, connection
+
+from dashboard.common import clock
+from dashboard.common.crash import crash_point
+from dashboard.ingest.admission import ADMISSION, bucket_of, rate_check
+from dashboard.ingest.batch import Batch, batch_read
+from dashboard.ingest.body import Refused
+from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.head import Environ, body_read, head_check, key_require, method_check
+from dashboard.ingest.intake import intake_note
+from dashboard.ingest.refusals import refusal_note
+from dashboard.ingest.selectors import commands_live
+from dashboard.ingest.stored import Stored
+from dashboard.projects.keycheck import KnownKey
+
+logger = logging.getLogger(__name__)
+
+DATABASE_AWAY = Refused("busy", "The database does not answer right now; nothing was stored.", retry_after=5)
+
+
+class Answer(NamedTuple):
+    """Status, further headers, and the JSON of an answer."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+def reports_answer(environ: Environ) -> Answer:
+    """What the endpoint answers to a request; the key in the header is all that counts, cookies are ignored."""
+    key: KnownKey | None = None
+    try:
+        with ADMISSION:
+            method_check(environ)
+            key = key_require(environ)
+            length = head_check(environ)
+            return _accept(environ, key, length)
+    except Refused as refused:
+        return _refuse(refused, key.project_id if key else 0)
+    except DatabaseError as error:
+        logger.warning("reports were not stored: %s", error)
+        return _refuse(DATABASE_AWAY, key.project_id if key else 0)
+    finally:
+        if connection.connection is not None:
+            connection.close_if_unusable_or_obsolete()
+
+
+def _accept(environ: Environ, key: KnownKey, length: int) -> Answer:
+    bucket = bucket_of(key.project_id, key.project_settings)
+    rate_check(bucket)
+    batch = batch_read(text=body_read(environ, length), project_id=key.project_id, received=clock.unix())
+    crash_point("web_parsed")
+    bucket.charge(len(batch.items) + len(batch.rejected))
+    stored = COMMITTER.store(batch)
+    intake_note(project_id=key.project_id, reports=len(stored.acked), size=length)
+    for rejected in stored.rejected:
+        _count(key.project_id, rejected.code)
+    return Answer(200, [], _ack(stored, _commands(batch)))
+
+
+def _ack(stored: Stored, commands: list[dict[str, Any]]) -> bytes:
+    if stored.rejected or commands or stored.held is not None:
+        return dumps(Ack(stored.acked, stored.next_seq, commands=commands, rejected=stored.rejected, held=stored.held))
+    ranges = ",".join([f"[{first},{last}]" for first, last in stored.acked])
+    return b'{"acked":[%b],"next_seq":%d,"commands":[],"cw":1}' % (ranges.encode(), stored.next_seq)
+
+
+def _commands(batch: Batch) -> list[dict[str, Any]]:
+    try:
+        return commands_live(project_id=batch.project_id, model=batch.model, version=batch.version)
+    except DatabaseError as error:
+        # The reports are durable: they are acknowledged, and the commands come with the next answer.
+        logger.warning("commands were not read: %s", error)
+        return []
+
+
+def _refuse(refused: Refused, project_id: int) -> Answer:
+    _count(project_id, refused.code)
+    status = ERROR_CODES[refused.code][0]
+    headers = []
+    if refused.retry_after is not None:
+        headers.append(("Retry-After", str(refused.retry_after)))
+    if status == 401:
+        headers.append(("WWW-Authenticate", "Bearer"))
+    if status == 405:
+        headers.append(("Allow", "POST"))
+    return Answer(status, headers, dumps(Error(code=refused.code, detail=refused.detail)))
+
+
+def _count(project_id: int, code: str) -> None:
+    refusal_note(project_id=project_id, code=code)
+    COMMITTER.start()

@@ -1,0 +1,77 @@
+"""The report endpoint as an OpenAPI document, made from the classes of the wire, so that it says what the decoder does; pure code."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from compilewatch.wire.ack import Ack
+from compilewatch.wire.errors import ERROR_CODES, Error
+from compilewatch.wire.report import ACCEPTED_VERSIONS, MAX_REPORTS, VERSION, Request
+
+from dashboard.ingest.checks import MAX_INT32, MAX_TIME
+
+_MOMENT = {"minimum": 0, "maximum": MAX_TIME, "description": "Unix seconds."}
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """OpenAPI 3.1; what JSON Schema cannot say (sketches that add up, sequence ranges) is said by the answer's `rejected`."""
+    (request, ack, error), components = msgspec.json.schema_components((Request, Ack, Error), ref_template="#/components/schemas/{name}")
+    _bound(components)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "compilewatch reports",
+            "version": str(VERSION),
+            "description": "Windows of an instrumented process. An answer of 200 names what is durable; everything else was not stored.",
+        },
+        "paths": {"/api/v1/reports": {"post": _operation(request, ack, error)}},
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A project's key that begins with cw_ing_."}},
+        },
+        "security": [{"key": []}],
+    }
+
+
+def _bound(components: dict[str, Any]) -> None:
+    """What refuses a whole request and is no matter of types: ranges, lengths and the alphabet of the identity."""
+    request, identity = components["Request"]["properties"], components["Identity"]["properties"]
+    request["v"] |= {"enum": list(ACCEPTED_VERSIONS)}
+    request["sent"] |= _MOMENT
+    request["reports"] |= {"maxItems": MAX_REPORTS}
+    identity["started"] |= _MOMENT
+    for field in identity.values():
+        if field.get("type") == "integer":
+            field |= {"minimum": 0, "maximum": MAX_INT32}
+        elif field.get("type") == "string":
+            field |= {"pattern": "^[^\\x00]*$"}
+        else:
+            field |= {"propertyNames": {"pattern": "^[^\\x00]*$"}}
+    identity["id"] |= {"pattern": "^[0-9a-z]{26}$"}
+    for name in ("model", "version"):
+        identity[name] |= {"pattern": "^[^\\x00\\s][^\\x00]*$"}
+
+
+def _operation(request: dict[str, Any], ack: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "operationId": "reports_receive",
+        "summary": "Stores up to 32 reports of one instance.",
+        "description": "The body may be compressed: Content-Encoding gzip. At most 1 MiB on the wire and 4 MiB inflated.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
+        "responses": {"200": _json(ack, "What is durable, and which reports are refused for good."), **_refusals(error)},
+    }
+
+
+def _refusals(error: dict[str, Any]) -> dict[str, Any]:
+    """One answer per status, each with all codes that come with it."""
+    meanings: dict[str, list[str]] = {}
+    for code, (status, meaning) in ERROR_CODES.items():
+        meanings.setdefault(str(status), []).append(f"`{code}`: {meaning}")
+    return {status: _json(error, ". ".join(lines)) for status, lines in meanings.items()}
+
+
+def _json(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,77 @@
+"""How many days a project keeps what was counted; findings, verdicts and alerts are kept for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+LATEST_REPORT = 7
+"""Days after which a report is refused as too old: what is kept for longer can still be added up when it arrives late."""
+
+
+class RetentionError(ValueError):
+    """A number of days that cannot be kept; the text names the setting and what was expected."""
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Days. What belongs to a day is there until that many whole days have passed after it."""
+
+    instance_minutes: int = 8
+    version_minutes: int = 35
+    version_hours: int = 400
+    compile_events: int = 35
+
+    def as_dict(self) -> dict[str, int]:
+        """By name."""
+        return asdict(self)
+
+
+WORDS = {
+    "instance_minutes": "minutes of single instances, from which versions are judged",
+    "version_minutes": "minutes of versions, which ranges up to a day draw",
+    "version_hours": "hours of versions, which longer ranges draw, and the instances and series they came from",
+    "compile_events": "single compilations",
+}
+BOUNDS = {
+    "instance_minutes": (LATEST_REPORT + 1, 90),
+    "version_minutes": (LATEST_REPORT + 1, 400),
+    "version_hours": (35, 3650),
+    "compile_events": (LATEST_REPORT + 1, 400),
+}
+
+
+def retention_of(settings: Mapping[str, Any]) -> Retention:
+    """What a project's settings say; a number that is absent or out of bounds is the default's."""
+    told = settings.get("retention")
+    if not isinstance(told, Mapping):
+        return Retention()
+    known = {name: days for name, days in told.items() if name in BOUNDS and isinstance(days, int) and _within(name, days)}
+    return Retention(**known)
+
+
+def retention_checked(retention: Retention, changes: Mapping[str, int]) -> Retention:
+    """The retention with some numbers changed; raises RetentionError for what is out of bounds."""
+    for name, days in changes.items():
+        if name not in BOUNDS:
+            raise RetentionError(f"{name} is not kept by a number of days, expected one of {', '.join(BOUNDS)}.")
+        if not _within(name, days):
+            least, most = BOUNDS[name]
+            raise RetentionError(f"{name} is {days}, expected {least} to {most} days.")
+    changed = Retention(**{**retention.as_dict(), **changes})
+    if changed.version_hours < changed.version_minutes:
+        raise RetentionError(
+            f"version_hours is {changed.version_hours}, expected at least the {changed.version_minutes} days of version_minutes."
+        )
+    return changed
+
+
+def longest(kept: list[Retention]) -> Retention:
+    """Each number as large as any of them has it; without any, the defaults."""
+    return Retention(**{field.name: max(getattr(one, field.name) for one in kept or [Retention()]) for field in fields(Retention)})
+
+
+def _within(name: str, days: int) -> bool:
+    least, most = BOUNDS[name]
+    return least <= days <= most
