@@ -8,6 +8,7 @@ from datetime import datetime
 
 from dashboard.alerts.models import Alert, AlertEvent, Delivery, DeliveryState, EventKind
 from dashboard.common import clock
+from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.fleet_page import VersionFacts, Window, version_points
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words
@@ -95,7 +96,7 @@ def recovery(page: AlertPage) -> Recovery | None:
     until = clock.minute_of(clock.unix())
     if alert.resolved_at is not None:
         until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
-    span = span_of(deployment.started_minute, until)
+    span = span_of(deployment.started_minute, until, minutes_from=minutes_kept_from(project=alert.project, now=clock.unix()))
     ids = [one for one in (baseline, deployment.version_id) if one is not None]
     window = Window(start=span.start, end=span.end, bin=span.bin)
     facts = version_points(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)

@@ -7,7 +7,10 @@ from django.http import HttpRequest
 from dashboard import __version__
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertState
-from dashboard.projects.models import Member, Role
+from dashboard.common import clock
+from dashboard.fleet.selectors.limits import limits_reached
+from dashboard.projects.limits import limit_sentence, limits_of
+from dashboard.projects.models import Member, Project, Role
 
 THEMES = (("system", "System"), ("light", "Light"), ("dark", "Dark"))
 _RANK = {role: rank for rank, role in enumerate(Role)}
@@ -45,10 +48,18 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "role_label": role.label,
         "may_operate": _RANK[role] >= _RANK[Role.OPERATOR],
         "may_admin": _RANK[role] >= _RANK[Role.ADMIN],
+        "limits_reached": _limits_reached(project),
         "open_alert_count": Alert.objects.filter(project=project).exclude(state=AlertState.RESOLVED).count(),
         "here": match.url_name if match else "",
         "section": _section(match.url_name if match else None),
     }
+
+
+def _limits_reached(project: Project) -> list[str]:
+    """A sentence a limit that was reached within the last day."""
+    limits = limits_of(project.settings)
+    rows = limits_reached(project_id=project.pk, now=clock.unix())
+    return [limit_sentence(kind=row.kind, limit=getattr(limits, row.kind), example=row.example) for row in rows]
 
 
 def _initials(user: User) -> str:
@@ -60,4 +71,6 @@ def _section(name: str | None) -> str:
     name = name or ""
     if name.startswith(("alert", "alerts")):
         return "alerts"
+    if name == "health":
+        return "health"
     return "setup" if name.startswith(("setup", "key", "channel")) else "fleet"

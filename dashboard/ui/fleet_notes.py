@@ -96,7 +96,7 @@ def _ended(one: Deployment, names: dict[int, str]) -> Change:
 def _silent(name: str, group: Sequence[Instance]) -> Unseen:
     oldest = min(group, key=lambda instance: instance.last_seen_at)
     place = f"{name}, {oldest.host}" if len(group) == 1 and oldest.host else name
-    doing = ", then compiling" if oldest.compiling_for > 0 else ""
+    doing = f", then compiling {oldest.compiling_frame}".rstrip() if oldest.compiling_for > 0 else ""
     return Unseen("state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}", oldest.last_seen_at)
 
 

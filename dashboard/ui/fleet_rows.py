@@ -166,13 +166,14 @@ def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
 def _focus(live: Iterable[Deployment], said: Judgements) -> Deployment | None:
     """What the row is about: the newest live version, unless something is wrong with another."""
     loud = {deployment_id: LOUD.get(VerdictKind(verdict.kind), 0) for deployment_id, verdict in said.current.items()}
-    return max(live, key=lambda one: (loud.get(one.pk, 0), one.started_minute), default=None)
+    return max(live, key=lambda one: (not one.version.is_other, loud.get(one.pk, 0), one.started_minute), default=None)
 
 
 def _before(deployments: Sequence[Deployment], focus: Deployment | None) -> Deployment | None:
     if focus is None:
         return None
-    earlier = [one for one in deployments if one.environment == focus.environment and one.started_minute < focus.started_minute]
+    here = [one for one in deployments if one.environment == focus.environment and not one.version.is_other]
+    earlier = [one for one in here if one.started_minute < focus.started_minute]
     return earlier[-1] if earlier else None
 
 

@@ -78,12 +78,13 @@ def recovery_draw(
     )
 
 
-def span_of(deployed: int, until: int) -> Span:
-    """From half an hour before the deployment to `until`, in at most 120 bins; more than a day and a half is read by the hour."""
+def span_of(deployed: int, until: int, *, minutes_from: int = 0) -> Span:
+    """From half an hour before the deployment to `until`, in at most 120 bins; more than a day and a half is read by the hour, and what
+    is older than the minutes that are kept."""
     start = deployed - 30
     length = max(until - start, 30)
     bin = math.ceil(length / 120)
-    if length > 36 * 60:
+    if length > 36 * 60 or start < minutes_from:
         bin = math.ceil(bin / 60) * 60
     return Span(start // bin * bin, until, bin)
 

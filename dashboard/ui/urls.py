@@ -2,12 +2,14 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.ui.views import account, alerts, compare, fleet, home, model, setup
+from dashboard.ui.views import account, alerts, compare, fleet, health, home, model, setup
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
     path("favicon.ico", home.favicon, name="favicon"),
     path("account/theme/", account.theme, name="theme"),
+    path("health/", health.health_home, name="health_home"),
+    path("p/<slug:slug>/health/", health.health, name="health"),
     path("p/<slug:slug>/", fleet.fleet, name="fleet"),
     path("p/<slug:slug>/models/<int:model_id>/", model.model, name="model"),
     path("p/<slug:slug>/models/<int:model_id>.json", model.model_json, name="model_json"),

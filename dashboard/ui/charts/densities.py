@@ -8,6 +8,7 @@ from typing import Any
 
 from compilewatch.wire.sketch import Sketch, lower_bound
 
+from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui import words
 from dashboard.ui.charts.places import place_name, places_shortened
 from dashboard.ui.charts.rows import CallRow
@@ -54,11 +55,10 @@ Cells = dict[tuple[int, str], dict[int, Sketch]]
 
 def cells_merged(rows: Iterable[CallRow], clock: Clock) -> Cells:
     """(stratum, bucket) -> version -> everything merged."""
+    packed = (((row.stratum_id, row.bucket, row.version_id), row.gpu if clock == "gpu" else row.latency) for row in rows)
     cells: Cells = {}
-    for row in rows:
-        packed = row.gpu if clock == "gpu" else row.latency
-        if packed:
-            cells.setdefault((row.stratum_id, row.bucket), {}).setdefault(row.version_id, Sketch()).merge(Sketch.unpack(packed))
+    for (stratum, bucket, version), sketch in merged_by(packed).items():
+        cells.setdefault((stratum, bucket), {})[version] = sketch
     return cells
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from compilewatch.wire.sketch import Sketch
 
+from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui.charts.rows import CallRow, ProcessRow
 from dashboard.ui.charts.window import Window
 
@@ -28,8 +29,8 @@ class Calls:
     latency_sum: float = 0.0
     sketch: Sketch = field(default_factory=Sketch)
 
-    def add(self, row: CallRow, clock: Clock) -> None:
-        """Adds a row; its sketch is of the clock that the charts show."""
+    def add(self, row: CallRow) -> None:
+        """Adds the counts of a row; sketches are merged all at once."""
         self.calls += row.calls
         self.errors += row.errors
         self.eager += row.eager
@@ -38,9 +39,6 @@ class Calls:
             self.items = (self.items or 0.0) + row.items
         self.latency_count += row.latency_count
         self.latency_sum += row.latency_sum
-        packed = row.gpu if clock == "gpu" else row.latency
-        if packed:
-            self.sketch.merge(Sketch.unpack(packed))
 
     def merge(self, other: Calls) -> None:
         """Adds another tally."""
@@ -102,16 +100,29 @@ def clock_shared(rows: Iterable[CallRow]) -> Clock:
 
 
 def calls_binned(rows: Iterable[CallRow], window: Window, clock: Clock) -> CallGrid:
-    """version -> bin -> calls; a bin without a row is not there."""
+    """version -> bin -> calls; a bin without a row is not there. Sketches are of the clock that the charts show."""
     grid: CallGrid = {}
+    packed: list[tuple[tuple[int, int], bytes | None]] = []
     for row in rows:
         place = window.bin_of(row.minute)
         if place is not None and row.calls:
             bins = grid.setdefault(row.version_id, {})
             if place not in bins:
                 bins[place] = Calls()
-            bins[place].add(row, clock)
+            bins[place].add(row)
+            packed.append(((row.version_id, place), row.gpu if clock == "gpu" else row.latency))
+    for (version, place), sketch in merged_by(packed).items():
+        grid[version][place].sketch = sketch
     return grid
+
+
+def calls_summed(rows: Sequence[CallRow], clock: Clock) -> Calls:
+    """All rows as one."""
+    total = Calls()
+    for row in rows:
+        total.add(row)
+    total.sketch = merged_by(("all", row.gpu if clock == "gpu" else row.latency) for row in rows).get("all", Sketch())
+    return total
 
 
 def processes_binned(rows: Iterable[ProcessRow], window: Window) -> ProcessGrid:

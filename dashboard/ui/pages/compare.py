@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compilewatch.wire.sketch import Sketch
-
+from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
 from dashboard.ui.charts.evidence import EvidenceRow, Raw, evidence_rows, number
 from dashboard.ui.charts.observed import cold_start_row, observed_rows
 from dashboard.ui.charts.places import place_name
 from dashboard.ui.charts.strips import Point, Strip, points_from_evidence, strip_built
-from dashboard.ui.charts.tally import Calls, Clock, Processes, clock_shared
+from dashboard.ui.charts.tally import Calls, Clock, Processes, calls_summed, clock_shared
 from dashboard.ui.pages.configuration import Configured, configuration_compared
 from dashboard.ui.pages.findings_board import Column, findings_columns
 from dashboard.ui.selectors.compare import CompareFacts
@@ -108,10 +107,7 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
 
 
 def _side(facts: CompareFacts, version: int, chosen: Clock) -> tuple[Calls | None, Processes | None]:
-    calls, processes = Calls(), Processes()
-    for row in facts.calls:
-        if row.version_id == version:
-            calls.add(row, chosen)
+    calls, processes = calls_summed([row for row in facts.calls if row.version_id == version], chosen), Processes()
     for point in facts.processes:
         if point.version_id == version:
             processes.add(point)
@@ -135,11 +131,7 @@ def _strip(facts: CompareFacts, evidence: Raw, chosen: Clock) -> tuple[Strip, st
 
 def _observed_points(facts: CompareFacts, chosen: Clock) -> list[Point]:
     names = {instance.id: instance for instance in facts.instances}
-    merged: dict[tuple[int, int], Sketch] = {}
-    for row in facts.points:
-        packed = row.gpu if chosen == "gpu" else row.latency
-        if packed:
-            merged.setdefault((row.instance_id, row.series_id), Sketch()).merge(Sketch.unpack(bytes(packed)))
+    merged = merged_by(((row.instance_id, row.series_id), row.gpu if chosen == "gpu" else row.latency) for row in facts.points)
     points = []
     for (instance_id, series_id), sketch in merged.items():
         series, instance, value = facts.series[series_id], names.get(instance_id), sketch.quantile(0.5)

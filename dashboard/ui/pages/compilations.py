@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.instances import InstanceFacts
+from dashboard.fleet.selectors.miss_causes import Compared
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.pages.caches import cause_words
 
-SHADES = {"dynamo": 4, "aot": 5, "cache_load": 3, "inductor": 6, "codegen": 6, "triton": 7, "autotune": 8, "cuda_graphs": 8}
-"""The phases in the order in which torch works, each with its shade."""
+SHADES = {
+    "dynamo": 4,
+    "trace": 4,
+    "lowering": 5,
+    "aot": 5,
+    "cache_load": 3,
+    "inductor": 6,
+    "xla": 6,
+    "codegen": 6,
+    "headers": 3,
+    "cpp": 7,
+    "triton": 7,
+    "autotune": 8,
+    "cuda_graphs": 8,
+}
+"""The phases in the order in which torch works, and JAX, each with its shade."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +52,21 @@ class Compilation:
     phases: list[Phase]
     unphased: str
     cache: str
+    cause: str
+    """Why it was not in the cache."""
 
     @property
     def place(self) -> str:
         """File and line."""
         return f"{self.event.file}:{self.event.line}" if self.event.file else ""
+
+    @property
+    def how(self) -> str:
+        """What torch.compile was told, as far as it is not the default or not known."""
+        event = self.event
+        mode = event.mode if event.mode not in ("default", event.backend) else ""
+        dynamic = {"yes": "dynamic", "no": "not dynamic"}.get(event.dynamic, "")
+        return ", ".join(part for part in (event.backend, mode, dynamic, "fullgraph" if event.fullgraph else "") if part)
 
     @property
     def said(self) -> str:
@@ -49,7 +75,9 @@ class Compilation:
         return ", ".join([*parts, f"other {self.unphased}"] if self.unphased and parts else parts)
 
 
-def compilations(events: Iterable[CompileEvent], drawn: Sequence[Drawn], instances: Iterable[InstanceFacts]) -> list[Compilation]:
+def compilations(
+    events: Iterable[CompileEvent], drawn: Sequence[Drawn], instances: Iterable[InstanceFacts], compared: Mapping[int, Compared]
+) -> list[Compilation]:
     """The events in words."""
     versions = {version.id: version for version in drawn}
     names = {instance.id: instance.name for instance in instances}
@@ -62,6 +90,7 @@ def compilations(events: Iterable[CompileEvent], drawn: Sequence[Drawn], instanc
             phases=_phases(event),
             unphased=_rest(event),
             cache=_cache(event),
+            cause=cause_words(event.miss, compared.get(event.instance_id)),
         )
         for event in events
     ]
@@ -94,4 +123,11 @@ def _rest(event: CompileEvent) -> str:
 
 
 def _cache(event: CompileEvent) -> str:
-    return ", ".join(f"{name} {found}" for name, found in (("FX", event.cache_fx), ("AOT", event.cache_aot)) if found) or "not used"
+    answers = {
+        "FX": event.cache_fx,
+        "AOT": event.cache_aot,
+        "autotune": event.cache_autotune,
+        "Triton bundle": event.cache_bundle,
+        "mega-cache": event.cache_mega,
+    }
+    return ", ".join(f"{name} {found}" for name, found in answers.items() if found) or "not used"

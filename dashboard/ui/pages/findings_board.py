@@ -7,10 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.fleet.selectors.findings import FindingFacts, Seen
+from compilewatch.wire.causes import NO_EARLIER_RUN
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.findings import FindingFacts, LifeFacts, Seen
 from dashboard.fleet.selectors.instances import InstanceFacts
 from dashboard.ui import words
 from dashboard.ui.charts.proofs import Proof
+from dashboard.ui.pages.hints import break_page, hint_for
 
 SHOWN = 6
 FIRST_LINES = 3
@@ -20,6 +24,8 @@ KINDS = {
     "fallback": "Fallback to eager",
     "cache_miss": "Cache miss",
     "cudagraph_skip": "CUDA graph skipped",
+    "cudagraph_rerecord": "CUDA graph recorded again",
+    "alloc_retry": "GPU memory short",
     "compile_error": "Compile error",
     "latched_eager": "Runs eager until restart",
     "oom": "Out of memory",
@@ -28,8 +34,24 @@ KINDS = {
 
 
 @dataclass(frozen=True)
+class LifeLine:
+    """What has become of a finding: its word, since when, and who showed it first and last."""
+
+    word: str
+    since: datetime
+    first: str
+    last: str
+
+    @property
+    def mark(self) -> str:
+        """The name of its shape."""
+        return f"life-{self.word}"
+
+
+@dataclass(frozen=True)
 class Line:
-    """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped."""
+    """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped. `hint` says what to do, where that is
+    known, and `page` is torch's own page about it."""
 
     kind: str
     text: str
@@ -38,6 +60,9 @@ class Line:
     facts: str
     since: datetime | None
     certain: bool
+    hint: str = ""
+    page: str = ""
+    life: LifeLine | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +89,7 @@ class Latched:
 
 def findings_columns(findings: Iterable[FindingFacts], *, judged: tuple[int, str] | None, baseline: tuple[int, str] | None) -> list[Column]:
     """New, in both and gone; with one version only, what it shows."""
-    rows = sorted(findings, key=lambda finding: not finding.certain)
+    rows = sorted(findings, key=lambda finding: (not finding.certain, finding.text == NO_EARLIER_RUN))
     if judged is None:
         return []
     if baseline is None:
@@ -111,7 +136,11 @@ def causes(latched: Iterable[Latched], columns: Iterable[Column], judged: int | 
     ]
     for column in columns:
         if column.key == "new":
-            found += [Proof("New finding", line.kind, line.facts, "", tag="new", code=line.where or line.text) for line in column.lines]
+            found += [
+                Proof("New finding", line.kind, line.facts, "", tag="new", code=line.where or line.text)
+                for line in column.lines
+                if line.text != NO_EARLIER_RUN
+            ]
     return found
 
 
@@ -122,6 +151,7 @@ def _column(key: str, title: str, version: str, rows: list[tuple[FindingFacts, S
 def _line(finding: FindingFacts, seen: Seen) -> Line:
     lines = finding.text.strip().splitlines() or [""]
     facts = words.plural(seen.count, "time") + (f" on {words.plural(seen.instances, 'instance')}" if seen.instances else "")
+    facts += f", {words.duration(seen.seconds)}" if seen.seconds else ""
     return Line(
         kind=KINDS.get(finding.kind, finding.kind.replace("_", " ")),
         text="\n".join(lines[:FIRST_LINES]),
@@ -130,4 +160,13 @@ def _line(finding: FindingFacts, seen: Seen) -> Line:
         facts=facts,
         since=seen.first_seen_at,
         certain=finding.certain,
+        hint=hint_for(finding.kind, finding.text),
+        page=break_page(finding.kind, finding.text),
+        life=_life(finding.life) if finding.life else None,
     )
+
+
+def _life(life: LifeFacts) -> LifeLine:
+    first = f"{life.first_version} on {life.first_host}" if life.first_host else life.first_version
+    last = f"{life.last_version} on {life.last_host}" if life.last_host else life.last_version
+    return LifeLine(life.state, clock.at_minute(life.since_minute), first, last)

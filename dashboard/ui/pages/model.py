@@ -17,8 +17,12 @@ from dashboard.ui.charts.roles import JUDGED, Drawn
 from dashboard.ui.charts.tally import Calls, Clock, Processes, calls_binned, calls_total, clock_shared, processes_binned
 from dashboard.ui.charts.trends import Mark, Trend, trends_built
 from dashboard.ui.charts.window import Window
+from dashboard.ui.pages.caches import CachesTable, caches_table
+from dashboard.ui.pages.cold_starts import Start, cold_starts
 from dashboard.ui.pages.compilations import Compilation, compilations
 from dashboard.ui.pages.findings_board import Column, Latched, causes, findings_columns, latched_frames
+from dashboard.ui.pages.instances_table import InstancesTable, instances_table
+from dashboard.ui.pages.memory_table import MemoryRow, memory_rows
 from dashboard.ui.pages.versions_table import ADOPTION_MINUTES, Numbers, VersionRow, version_rows
 from dashboard.ui.selectors.model import ModelFacts
 
@@ -42,6 +46,10 @@ class ModelPage:
     columns: list[Column]
     latched: list[Latched]
     compilations: list[Compilation]
+    starts: list[Start]
+    memory: list[MemoryRow]
+    caches: CachesTable
+    instances: InstancesTable
 
     @property
     def judged(self) -> Drawn | None:
@@ -87,7 +95,11 @@ def model_page(facts: ModelFacts, *, clock_asked: str = "") -> ModelPage:
         versions=versions,
         columns=columns,
         latched=latched,
-        compilations=compilations(facts.events, facts.drawn, facts.instances),
+        compilations=compilations(facts.events, facts.drawn, facts.instances, facts.caches.compared),
+        starts=cold_starts(facts.drawn, facts.instances, facts.caches),
+        memory=memory_rows(facts.drawn, facts.memory),
+        caches=caches_table(facts.drawn, facts.caches),
+        instances=instances_table(facts.reporting, facts.drawn, clock.now()),
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
 from dashboard.fleet.selectors.instances import Configuration, InstanceFacts, version_configurations, version_instances
 from dashboard.fleet.selectors.trends import (
@@ -82,7 +84,8 @@ def compare_facts(*, model: WatchedModel, asked: Asked) -> tuple[Standing, Compa
 def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment, b: Deployment) -> CompareFacts:
     project, environment, ids = model.project_id, standing.environment, [a.version_id, b.version_id]
     spans, together = _spans(a, b, asked.minutes)
-    hourly = max(span.last - span.first for span in spans.values()) > HOURS_FROM
+    kept_from = minutes_kept_from(project=model.project, now=clock.unix())
+    hourly = any(span.last - span.first > HOURS_FROM or span.first < kept_from for span in spans.values())
     series = series_outermost(project_id=project, version_ids=ids, environment=environment)
     whole = Span(min(span.first for span in spans.values()), max(span.last for span in spans.values()))
     regions = region_calls(project_id=project, series=series, span=whole, hourly=hourly)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.selectors.compile_events import compile_events_newest
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instances import InstanceFacts, version_instances
+from dashboard.fleet.selectors.fleet_page import GONE_AFTER
+from dashboard.fleet.selectors.instances import InstanceFacts, Reporting, instances_reporting, version_instances
+from dashboard.fleet.selectors.memory import MemoryFacts, version_memory
 from dashboard.fleet.selectors.trends import CallPoint, ProcessPoint, Span, call_points, process_points, region_calls, series_outermost
 from dashboard.fleet.selectors.versions import model_deployments
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.charts.roles import Drawn, versions_drawn
 from dashboard.ui.charts.window import Window
+from dashboard.ui.selectors.caches import CacheFacts, cache_facts
 
 VERSIONS_LISTED = 12
 EVENTS_SHOWN = 30
@@ -98,6 +102,9 @@ class ModelFacts:
     alerts: list[Alert]
     own_calls: list[CallPoint] = field(default_factory=list)
     own_processes: list[ProcessPoint] = field(default_factory=list)
+    memory: dict[int, MemoryFacts] = field(default_factory=dict)
+    caches: CacheFacts = field(default_factory=CacheFacts)
+    reporting: list[Reporting] = field(default_factory=list)
 
 
 def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
@@ -114,6 +121,7 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
     series = {id: facts for id, facts in series.items() if facts.region == region}
     own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
     ids = [version.id for version in drawn]
+    instances = version_instances(project_id=project, version_ids=wanted, environment=environment)
     return ModelFacts(
         model=model,
         asked=asked,
@@ -123,7 +131,7 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
         regions=regions,
         calls=call_points(project_id=project, series=series, spans=in_window, hourly=hourly),
         processes=process_points(project_id=project, environment=environment, spans=in_window, hourly=hourly),
-        instances=version_instances(project_id=project, version_ids=wanted, environment=environment),
+        instances=instances,
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
         events=compile_events_newest(
             project_id=project, version_ids=ids, environment=environment, first=span.first, last=span.last + 1, most=EVENTS_SHOWN
@@ -131,6 +139,11 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
         alerts=_alerts(model, environment, asked.window),
         own_calls=call_points(project_id=project, series=series, spans=own, hourly=True),
         own_processes=process_points(project_id=project, environment=environment, spans=own, hourly=True),
+        memory=version_memory(project_id=project, environment=environment, spans=in_window, hourly=hourly),
+        caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
+        reporting=instances_reporting(
+            project_id=project, model_id=model.pk, environment=environment, since=clock.now() - timedelta(seconds=GONE_AFTER)
+        ),
     )
 
 
@@ -150,10 +163,15 @@ def model_standing(*, model: WatchedModel, environment: str = "", version_id: in
     return Standing(environment, environments, here, verdicts, judged, _baseline(here, judged, verdicts))
 
 
-def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, int, int]:
+def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, bool, int, int]:
     live = deployment.ended_minute is None
     verdict = verdicts.get(deployment.pk)
-    return live, LOUD.get(VerdictKind(verdict.kind), 0) if verdict and live else 0, deployment.started_minute
+    return (
+        not deployment.version.is_other,
+        live,
+        LOUD.get(VerdictKind(verdict.kind), 0) if verdict and live else 0,
+        deployment.started_minute,
+    )
 
 
 def _baseline(here: list[Deployment], judged: Deployment | None, verdicts: Mapping[int, Verdict]) -> ModelVersion | None:
@@ -163,7 +181,8 @@ def _baseline(here: list[Deployment], judged: Deployment | None, verdicts: Mappi
     verdict = verdicts.get(judged.pk)
     if verdict is not None and verdict.baseline is not None:
         return verdict.baseline.version
-    before = [row for row in here if row.version_id != judged.version_id and row.started_minute <= judged.started_minute]
+    others = [row for row in here if row.version_id != judged.version_id and not row.version.is_other]
+    before = [row for row in others if row.started_minute <= judged.started_minute]
     return before[0].version if before else None
 
 

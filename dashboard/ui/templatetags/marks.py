@@ -45,8 +45,10 @@ def verdict_badge(kind: str, size: str = "") -> SafeString:
 
 @register.simple_tag
 def version_mark(role: int, name: str = "") -> SafeString:
-    """The shape of a version's role, and its name."""
-    return format_html('<span class="ver">{}{}</span>', icons.version_shape(role), name)
+    """The shape of a version's role, and its name, which no letters of its own turn round with what stands beside it."""
+    if not name:
+        return format_html('<span class="ver">{}</span>', icons.version_shape(role))
+    return format_html('<span class="ver">{}<bdi>{}</bdi></span>', icons.version_shape(role), name)
 
 
 @register.simple_tag

@@ -9,6 +9,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.common import clock
+from dashboard.fleet.fold.finding_life import RULE
 from dashboard.ui import words
 
 register = template.Library()
@@ -95,3 +96,9 @@ def relative_time(value: datetime | None) -> str | SafeString:
 def minute_time(minute: int | None) -> str | SafeString:
     """A minute counted since 1970 as a time element."""
     return clock_time(clock.at_minute(minute)) if minute else ABSENT
+
+
+@register.simple_tag
+def finding_rule() -> str:
+    """What the words new, ongoing, gone and back of a finding mean."""
+    return RULE

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import Http404, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import render
 
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
+from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.versions import model_find
 from dashboard.ui.charts.trends import as_json
 from dashboard.ui.charts.window import Window
@@ -63,20 +64,27 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
-def span_of(query: QueryDict) -> tuple[str, Window]:
-    """The range of the address: its name, and the bins up to `until` (a minute since 1970) or now."""
+def span_of(query: QueryDict, *, minutes_from: int) -> tuple[str, Window]:
+    """The range of the address: its name, and the bins up to `until` (a minute since 1970) or now.
+
+    A range that begins before the minutes that are kept is drawn in hours."""
     key = query.get("range", DEFAULT)
     key = key if key in SPANS else DEFAULT
     now = clock.minute_of(clock.unix())
     until = whole_number(query.get("until"))
     end = until if until is not None and now - FURTHEST < until < now else now
     minutes, step = SPANS[key]
-    return key, Window.ending(end, minutes, step)
+    window = Window.ending(end, minutes, step)
+    return key, window if window.first >= minutes_from else Window.ending(end, minutes, 60)
+
+
+def _span(request: ProjectRequest) -> tuple[str, Window]:
+    return span_of(request.GET, minutes_from=minutes_kept_from(project=request.project, now=clock.unix()))
 
 
 def _page(request: ProjectRequest, model_id: int) -> ModelPage:
     query = request.GET
-    _, window = span_of(query)
+    _, window = _span(request)
     asked = Asked(window, query.get("env", ""), query.get("region", ""), whole_number(query.get("version")))
     facts = model_facts(model=model_or_404(request, model_id), asked=asked)
     return model_page(facts, clock_asked=query.get("clock", ""))
@@ -86,9 +94,9 @@ def _drawn(page: ModelPage) -> dict[str, Any]:
     return as_json(page.facts.asked.window, page.facts.drawn, page.trends, page.marks)
 
 
-def _context(request: HttpRequest, page: ModelPage) -> dict[str, Any]:
+def _context(request: ProjectRequest, page: ModelPage) -> dict[str, Any]:
     query, facts = request.GET, page.facts
-    key, window = span_of(query)
+    key, window = _span(request)
     tables = [version for version in facts.drawn if version.slot <= 2] or facts.drawn[:1]
     last = max((deployment.last_minute for deployment in facts.standing.deployments), default=None)
     return {

@@ -1,0 +1,104 @@
+"""`/metrics` for Prometheus: how the line does. Every number is read from the database, so each web process tells the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from dashboard import __version__
+from dashboard.alerts.selectors import deliveries_by_state
+from dashboard.common.health import heartbeats, worker_state
+from dashboard.common.http import API_HEADERS, error_answer
+from dashboard.common.totals import totals_read
+from dashboard.ingest.body import Refused
+from dashboard.ingest.head import key_require
+from dashboard.ingest.selectors import inbox_age, inbox_size, poison_count, retries_count
+
+HEADERS = {**API_HEADERS, "Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
+Totals = dict[tuple[str, str], float]
+
+
+@require_safe
+def metrics(request: WSGIRequest) -> HttpResponse:
+    """For whoever is signed in, or sends a key that reads; the numbers are of the whole installation and name nobody's models."""
+    if not request.user.is_authenticated:
+        try:
+            key_require(request.environ, "api")
+        except Refused as refused:
+            answer = error_answer(401 if refused.code == "bad_key" else 403, refused.code, refused.detail)
+            answer["WWW-Authenticate"] = "Bearer"
+            return answer
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Line())
+    return HttpResponse(generate_latest(registry), headers=HEADERS)
+
+
+class Line:
+    """What Prometheus' own client asks for all families."""
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: what there is is read when it is asked for."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family, in the order of the line."""
+        totals = totals_read()
+        yield InfoMetricFamily("compilewatch", "The version that answers.", value={"version": __version__})
+        yield _counter("reports_accepted", "Reports acknowledged; one that is sent again counts again.", totals, "accepted", "reports")
+        yield _counter("bytes_accepted", "Bytes of acknowledged requests, as they came over the wire.", totals, "accepted", "bytes")
+        yield _by_label("refused", "Requests and reports refused.", "code", totals, "refused")
+        commits = SummaryMetricFamily("compilewatch_commit_seconds", "Seconds of commits, each of the requests that came meanwhile.")
+        commits.add_metric([], count_value=int(totals.get(("commits", ""), 0)), sum_value=totals.get(("commit_seconds", ""), 0))
+        yield commits
+        yield _gauge("inbox_rows", "Reports that wait to be folded.", inbox_size())
+        yield _gauge("inbox_age_seconds", "How long the oldest of them has waited.", inbox_age())
+        lag = SummaryMetricFamily("compilewatch_fold_lag_seconds", "Seconds from a report's arrival to its fold.")
+        lag.add_metric([], count_value=int(totals.get(("fold_lag", "reports"), 0)), sum_value=totals.get(("fold_lag", "seconds"), 0))
+        yield lag
+        yield _gauge("reports_set_aside", "Reports that could not be folded in three tries and wait for manage.py refold.", poison_count())
+        yield _gauge("fold_retries", "Folds that failed and are tried again.", retries_count())
+        yield from _stages(totals)
+        yield _gauges("deliveries", "Messages, by how far they got.", "state", deliveries_by_state())
+        states = Counter(worker_state(beat) for beat in heartbeats() if beat.kind == "worker")
+        known = {"works": 0, "idle": 0, "gone": 0}
+        yield _gauges("workers", "Workers of the last day: at work, alive without a fold, or gone.", "state", known | states)
+
+
+def _stages(totals: Totals) -> Iterator[Metric]:
+    """How long folding and judging took."""
+    seconds = SummaryMetricFamily("compilewatch_stage_seconds", "Seconds of the runs that had something to do.", labels=["stage"])
+    for stage in ("fold", "judge"):
+        ran, took = totals.get(("stage_runs", stage), 0), totals.get(("stage_seconds", stage), 0)
+        seconds.add_metric([stage], count_value=int(ran), sum_value=took)
+    yield seconds
+    yield _by_label("stage_done", "Reports folded, verdicts written.", "stage", totals, "stage_done")
+
+
+def _counter(name: str, text: str, totals: Totals, total: str, label: str) -> Metric:
+    return CounterMetricFamily(f"compilewatch_{name}", text, value=totals.get((total, label), 0))
+
+
+def _by_label(name: str, text: str, label: str, totals: Totals, total: str) -> Metric:
+    family = CounterMetricFamily(f"compilewatch_{name}", text, labels=[label])
+    for (of, value), count in sorted(totals.items()):
+        if of == total:
+            family.add_metric([value], count)
+    return family
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"compilewatch_{name}", text, value=value)
+
+
+def _gauges(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"compilewatch_{name}", text, labels=[label])
+    for value, count in sorted(values.items()):
+        family.add_metric([value], count)
+    return family

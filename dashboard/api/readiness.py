@@ -1,0 +1,95 @@
+"""`/readyz`: whether this process can do its work, and whether the line behind it does; answered in time whatever the database does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import Lock, Thread
+from typing import Any
+
+import msgspec
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse
+
+from dashboard.common.health import Check, database_check, migrations_check, workers_check
+from dashboard.common.http import json_answer
+from dashboard.ingest.health import inbox_check
+
+logger = logging.getLogger(__name__)
+
+WITHIN = 2.5
+CHECKS: dict[str, Callable[[], Check]] = {
+    "database": database_check,
+    "migrations": migrations_check,
+    "inbox": inbox_check,
+    "workers": workers_check,
+}
+NEEDED = ("database", "migrations")
+
+
+class Look:
+    """One look at everything, on a thread of its own: the database may hold it up, but not whoever waits for it."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Check] = {}
+        self._thread = Thread(target=self._run, name="compilewatch-readyz", daemon=True)
+        self._thread.start()
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the database still holds it up."""
+        return self._thread.is_alive()
+
+    def wait(self) -> dict[str, Check]:
+        """What is known within the time there is."""
+        self._thread.join(WITHIN)
+        return {name: self.found.get(name) or unknown(name) for name in CHECKS}
+
+    def _run(self) -> None:
+        try:
+            for name, check in CHECKS.items():
+                self.found[name] = check()
+        except DatabaseError as error:
+            logger.warning("readyz: the database failed: %s", str(error).strip())
+        except Exception:
+            logger.exception("readyz: %s could not be looked at", name)
+        finally:
+            connection.close()
+
+
+_looking = Lock()
+_look: Look | None = None
+
+
+def readyz(request: HttpRequest) -> HttpResponse:
+    """503 while this process cannot work. With `?line`, as for an alarm, also while the line behind it stands still."""
+    checks = _look_now().wait().values()
+    serves, well = all(check.serves for check in checks), all(check.ok for check in checks)
+    refused = not serves or ("line" in request.GET and not well)
+    response = json_answer(_body(checks, "ready" if well else "degraded" if serves else "not ready"), 503 if refused else 200)
+    if refused:
+        response["Retry-After"] = "5"
+    return response
+
+
+def unknown(name: str) -> Check:
+    """What is said of a check that the database did not answer."""
+    return Check(name, False, None, None, "", "Not known: the database does not answer.", serves=name not in NEEDED)
+
+
+def _look_now() -> Look:
+    """A new look, or the one that is still held up: a database that hangs keeps one thread and not one for each who asks."""
+    global _look
+    with _looking:
+        if _look is None or not _look.under_way:
+            _look = Look()
+        return _look
+
+
+def _body(checks: Iterable[Check], status: str) -> bytes:
+    body: dict[str, Any] = {"cw": 1, "status": status}
+    body["checks"] = {
+        check.name: {"ok": check.ok, "value": check.value, "limit": check.limit, "unit": check.unit, "sentence": check.sentence}
+        for check in checks
+    }
+    return msgspec.json.encode(body)

@@ -1,0 +1,13 @@
+"""The addresses that programs read."""
+
+from django.urls import path
+
+from dashboard.api.metrics import metrics
+from dashboard.api.readiness import readyz
+from dashboard.api.views import openapi
+
+urlpatterns = [
+    path("metrics", metrics, name="metrics"),
+    path("readyz", readyz, name="readyz"),
+    path("api/v1/openapi.json", openapi, name="openapi"),
+]

@@ -1,0 +1,142 @@
+"""What the compile caches spared each version and what they did not, and why: by count and by the seconds of whole compilations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from compilewatch.wire.causes import NO_EARLIER_RUN
+
+from dashboard.fleet.selectors.caches import Answered
+from dashboard.fleet.selectors.miss_causes import Compared
+from dashboard.ui import words
+from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.selectors.caches import CacheFacts
+
+NAMES = {"fx": "FX graph", "aot": "AOTAutograd", "autotune": "Autotune", "bundle": "Triton bundle", "mega": "Mega-cache"}
+ANSWERS = ("hit", "miss", "bypass")
+CAUSES_SHOWN = 8
+WARM, NONE_WARM = "the last warm instance", "the last that compiled: none was warm"
+
+
+@dataclass
+class Tally:
+    """Compilations that got one answer."""
+
+    compilations: int = 0
+    seconds: float = 0.0
+
+    def add(self, compilations: int, seconds: float) -> None:
+        """Adds some, or takes them away."""
+        self.compilations += compilations
+        self.seconds = max(0.0, self.seconds + seconds)
+
+
+@dataclass(frozen=True)
+class CacheRow:
+    """One cache of one version: compilations and their time for each answer, a dash where there was none."""
+
+    name: str
+    cells: list[tuple[str, str, str]]
+    """Title, count, time."""
+    share: str
+    """Hits among hits and misses, by count."""
+    of_seconds: str
+    """The same by seconds: a hit takes less time than the miss it spares, so this share is the smaller one."""
+
+
+@dataclass(frozen=True)
+class VersionCaches:
+    """One version."""
+
+    version: Drawn
+    rows: list[CacheRow]
+    saved: str
+    """What torch believes the caches saved; an estimate."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why compilations of a version were not in the cache."""
+
+    version: Drawn
+    text: str
+    facts: str
+    against: str
+
+
+@dataclass(frozen=True)
+class CachesTable:
+    """Everything the card shows."""
+
+    versions: list[VersionCaches] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
+    more: int = 0
+    """Causes that are not shown."""
+
+
+def caches_table(drawn: Sequence[Drawn], facts: CacheFacts) -> CachesTable:
+    """The versions whose compilations asked a cache, in their order."""
+    by_version: dict[int, list[Answered]] = {}
+    for one in facts.answered:
+        by_version.setdefault(one.version_id, []).append(one)
+    versions = [
+        _version(version, by_version[version.id]) for version in drawn if any(one.answers for one in by_version.get(version.id, []))
+    ]
+    causes = _causes(drawn, facts)
+    return CachesTable(versions, causes[:CAUSES_SHOWN], max(0, len(causes) - CAUSES_SHOWN))
+
+
+def cause_words(cause: str, compared: Compared | None) -> str:
+    """The agent's own cause; where it knew no earlier run, what the comparison with another instance says."""
+    if cause != NO_EARLIER_RUN or compared is None or not compared.against:
+        return cause
+    return f"{compared.cause}, compared with {compared.against}"
+
+
+def _version(version: Drawn, answered: Sequence[Answered]) -> VersionCaches:
+    rows = [row for cache in NAMES if (row := _row(cache, answered)) is not None]
+    saved = sum(one.saved for one in answered)
+    return VersionCaches(version, rows, words.duration(saved) if saved else "")
+
+
+def _row(cache: str, answered: Sequence[Answered]) -> CacheRow | None:
+    tallies = {answer: Tally() for answer in ANSWERS}
+    for one in answered:
+        tally = tallies.get(one.answers.get(cache, ""))
+        if tally is not None:
+            tally.add(one.compilations, one.seconds)
+    if not any(tally.compilations for tally in tallies.values()):
+        return None
+    hit, miss = tallies["hit"], tallies["miss"]
+    cells = [_cell(answer, tallies[answer]) for answer in ANSWERS]
+    return CacheRow(NAMES[cache], cells, _share(hit.compilations, miss.compilations), _share(hit.seconds, miss.seconds))
+
+
+def _share(hit: float, miss: float) -> str:
+    return words.percent(hit / (hit + miss)) if hit + miss else ""
+
+
+def _cell(answer: str, tally: Tally) -> tuple[str, str, str]:
+    title = {"hit": "Hits", "miss": "Misses", "bypass": "Bypassed"}[answer]
+    return title, words.number(tally.compilations), words.duration(tally.seconds) if tally.compilations else ""
+
+
+def _causes(drawn: Sequence[Drawn], facts: CacheFacts) -> list[Cause]:
+    """The most costly first. What agents could not explain is explained by comparison, as far as that goes."""
+    found: dict[tuple[int, str, str], Tally] = {}
+    for one in facts.answered:
+        if one.miss:
+            found.setdefault((one.version_id, one.miss, ""), Tally()).add(one.compilations, one.seconds)
+    for two in facts.unexplained:
+        known, rest = facts.compared.get(two.instance_id), found.get((two.version_id, NO_EARLIER_RUN, ""))
+        if known is not None and known.against and rest is not None:
+            against = f"compared with {known.against}, {WARM if known.warm else NONE_WARM}"
+            found.setdefault((two.version_id, known.cause, against), Tally()).add(two.compilations, two.seconds)
+            rest.add(-two.compilations, -two.seconds)
+    versions = {version.id: version for version in drawn}
+    shown = [(key, tally) for key, tally in found.items() if tally.compilations > 0 and key[0] in versions]
+    return [
+        Cause(versions[version], text, f"{words.plural(tally.compilations, 'compilation')}, {words.duration(tally.seconds)}", against)
+        for (version, text, against), tally in sorted(shown, key=lambda item: (-item[1].seconds, item[0]))
+    ]

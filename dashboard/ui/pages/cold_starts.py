@@ -1,0 +1,121 @@
+"""How the newest process of each version started: its stages one after the other, and what none of them explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from dashboard.fleet.selectors.caches import StartMissed
+from dashboard.fleet.selectors.instances import InstanceFacts, StartFacts
+from dashboard.fleet.selectors.miss_causes import Compared
+from dashboard.ui import words
+from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.pages.caches import cause_words
+from dashboard.ui.selectors.caches import CacheFacts
+
+NAMES = {
+    "before init": "Python, before compilewatch.init",
+    "import torch": "import torch",
+    "import torch._dynamo": "import torch._dynamo, the compiler",
+    "before compiling": "before the first compilation",
+    "compile": "compilations",
+    "autotune": "autotuning",
+    "cuda graphs": "capture of CUDA graphs",
+    "first compiled call": "first calls of what was compiled",
+}
+ENDS = {"first call": "until calls ran without compiling", "ready": "until ready()"}
+SHADES = {
+    "before init": 3,
+    "before compiling": 3,
+    "import torch": 4,
+    "import torch._dynamo": 4,
+    "compile": 6,
+    "autotune": 7,
+    "cuda graphs": 8,
+    "first compiled call": 2,
+}
+MARK_SHADE = 5
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of the start; begin and width of its bar are percent of the whole. `is_mark`: named by the job."""
+
+    name: str
+    begins: str
+    took: str
+    start: float
+    width: float
+    shade: int
+    is_mark: bool
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The newest start of a version, beside the median of all of its starts."""
+
+    version: Drawn
+    instance: str
+    total: str
+    until: str
+    usual: str
+    stages: list[Stage]
+    unaccounted: str
+    missed: str
+    """How much of it was not in the compile caches, and mostly why."""
+
+
+def cold_starts(drawn: Sequence[Drawn], instances: Iterable[InstanceFacts], caches: CacheFacts) -> list[Start]:
+    """One for each version that has one, in the order of the versions."""
+    by_version: dict[int, list[tuple[InstanceFacts, StartFacts]]] = {}
+    for instance in instances:
+        if instance.start is not None:
+            by_version.setdefault(instance.version_id, []).append((instance, instance.start))
+    found = []
+    for version in drawn:
+        if version.id in by_version:
+            instance, newest = max(by_version[version.id], key=lambda one: (bool(one[1].stages), one[0].started_minute))
+            why = _missed(caches.starts.get(instance.id, ()), caches.compared.get(instance.id))
+            found.append(_start(version, instance, newest, [start.total for _, start in by_version[version.id]], why))
+    return found
+
+
+def _start(version: Drawn, instance: InstanceFacts, newest: StartFacts, totals: list[float], missed: str) -> Start:
+    usual = f"median of {words.plural(len(totals), 'start')} {words.duration(median(totals))}"
+    return Start(
+        version=version,
+        instance=instance.name,
+        total=words.duration(newest.total),
+        until=ENDS.get(newest.until, newest.until),
+        usual=usual if len(totals) > 1 else "",
+        stages=[_stage(newest, *stage) for stage in newest.stages],
+        unaccounted=words.duration(newest.unaccounted) if newest.unaccounted is not None else "",
+        missed=missed,
+    )
+
+
+def _missed(causes: Sequence[StartMissed], compared: Compared | None) -> str:
+    if not causes:
+        return ""
+    count, seconds = sum(one.compilations for one in causes), sum(one.seconds for one in causes)
+    more = f" and {words.plural(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
+    told = f"{words.plural(count, 'compilation')} not in the cache, {words.duration(seconds)}"
+    return f"{told}: {cause_words(causes[0].cause, compared)}{more}"
+
+
+def _stage(start: StartFacts, name: str, begin: float, seconds: float) -> Stage:
+    whole = max(start.total, 1e-9)
+    left = min(100.0, 100 * begin / whole)
+    phases = sorted(start.phases.items(), key=lambda phase: -phase[1]) if name == "compile" else []
+    return Stage(
+        name=NAMES.get(name, name),
+        begins=words.duration(begin) if begin else f"0{words.SPACE}s",
+        took=words.duration(seconds),
+        start=round(left, 2),
+        width=round(min(100 - left, 100 * seconds / whole), 2),
+        shade=SHADES.get(name, MARK_SHADE),
+        is_mark=name not in NAMES,
+        said=", ".join(f"{phase.replace('_', ' ')} {words.duration(value)}" for phase, value in phases if value >= 0.005 * start.total),
+    )

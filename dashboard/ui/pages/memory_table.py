@@ -1,0 +1,54 @@
+"""Memory of each version: what its highest instance held, how fast that grows, and how often a GPU ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dashboard.fleet.selectors.memory import MemoryFacts
+from dashboard.ui import words
+from dashboard.ui.charts.roles import Drawn
+
+UNKNOWN = "–"
+HEADS = (
+    "GPU in use",
+    "GPU peak",
+    "GPU reserved",
+    "CUDA graphs",
+    "GPU busy",
+    "Host",
+    "Host growth",
+    "Compile workers",
+    "Out of memory",
+)
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """One version, a cell for each head."""
+
+    version: Drawn
+    cells: list[tuple[str, str]]
+
+
+def memory_rows(drawn: Sequence[Drawn], memory: Mapping[int, MemoryFacts]) -> list[MemoryRow]:
+    """The versions of which anything is known."""
+    return [MemoryRow(version, list(zip(HEADS, _cells(memory[version.id]), strict=True))) for version in drawn if version.id in memory]
+
+
+def _cells(facts: MemoryFacts) -> list[str]:
+    return [
+        _size(facts.gpu_allocated),
+        _size(facts.gpu_peak),
+        _size(facts.gpu_reserved),
+        _size(facts.gpu_graph_pool),
+        UNKNOWN if facts.gpu_utilisation is None else words.percent(facts.gpu_utilisation),
+        _size(facts.host_rss),
+        UNKNOWN if facts.host_rss_slope is None else f"{words.signed_size(facts.host_rss_slope)}/h",
+        _size(facts.workers_rss),
+        words.plural(facts.ooms, "time") if facts.ooms else UNKNOWN if facts.gpu_allocated is None else "never",
+    ]
+
+
+def _size(count: int | None) -> str:
+    return UNKNOWN if count is None else words.size(count)

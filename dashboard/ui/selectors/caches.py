@@ -1,0 +1,55 @@
+"""What the Model page reads of the compile caches: answers, causes of misses, and comparisons where the agents knew no cause."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilewatch.wire.causes import NO_EARLIER_RUN
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.caches import (
+    MOST_STARTS,
+    Answered,
+    StartMissed,
+    Unexplained,
+    start_misses,
+    unexplained_misses,
+    version_caches,
+)
+from dashboard.fleet.selectors.instances import InstanceFacts
+from dashboard.fleet.selectors.miss_causes import Compared, causes_compared
+from dashboard.fleet.selectors.trends import Span
+
+
+@dataclass
+class CacheFacts:
+    """The first two are of the range, the starts are those of the instances that are shown."""
+
+    answered: list[Answered] = field(default_factory=list)
+    unexplained: list[Unexplained] = field(default_factory=list)
+    starts: dict[int, list[StartMissed]] = field(default_factory=dict)
+    compared: dict[int, Compared] = field(default_factory=dict)
+    """By instance, for those whose agents knew no earlier run."""
+
+
+def cache_facts(
+    *, project_id: int, model_id: int, version_ids: Collection[int], environment: str, span: Span, instances: Iterable[InstanceFacts]
+) -> CacheFacts:
+    """Two queries, and five more where something has to be compared."""
+    wanted: dict[str, Any] = {
+        "project_id": project_id,
+        "version_ids": version_ids,
+        "environment": environment,
+        "first": span.first,
+        "last": span.last + 1,
+    }
+    newest = sorted((one for one in instances if one.start is not None), key=lambda one: -one.started_minute)[:MOST_STARTS]
+    since = clock.at_minute(int(newest[-1].started_minute)) if newest else None
+    answered = version_caches(**wanted)
+    starts = start_misses(project_id=project_id, instance_ids=[one.id for one in newest], since=since)
+    unexplained = unexplained_misses(**wanted) if any(one.miss == NO_EARLIER_RUN for one in answered) else []
+    unknown = {one.instance_id for one in unexplained}
+    unknown |= {id for id, causes in starts.items() if any(one.cause == NO_EARLIER_RUN for one in causes)}
+    return CacheFacts(answered, unexplained, starts, causes_compared(project_id=project_id, model_id=model_id, instance_ids=unknown))

@@ -1,0 +1,216 @@
+"""What the Health page shows: the line of the whole installation, and what became of one project's reports and messages."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import django
+from compilewatch.wire.ack import REJECTED_CODES
+from compilewatch.wire.errors import ERROR_CODES
+from django.conf import settings
+from django.db import connection
+from django.db.models import Min, Q
+
+from dashboard import __version__
+from dashboard.alerts.models import Delivery, DeliveryState
+from dashboard.alerts.selectors import deliveries_by_state
+from dashboard.common import clock
+from dashboard.common.health import Check, database_check, heartbeats, migrations_check, worker_state, workers_check
+from dashboard.common.models import Heartbeat
+from dashboard.fleet.models import Instance
+from dashboard.ingest.health import inbox_check
+from dashboard.ingest.models import PoisonReport, Sender
+from dashboard.ingest.selectors import inbox_size, intake_by_hour, poison_count, refusals_by_hour
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+from dashboard.ui import words
+
+HOURS = 24
+QUICK = 0.01
+LISTED = 20
+BAR, GAP, HIGH = 10, 2, 56
+LOSSES = {
+    "missing": "windows that never came",
+    "rejected_windows": "windows that were refused",
+    "truncated_events": "events over the limit of a window",
+    "spool_errors": "failures of the disk they wait on",
+    "internal_errors": "failures of the agent itself",
+    "merged_windows": "windows that were merged while the dashboard was away",
+}
+"""What an agent says that it lost; the last is no loss of counts, only of minutes."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An hour of the chart: what was taken and refused, and how high that is drawn."""
+
+    at: datetime
+    taken: int
+    refused: int
+    x: int
+    taken_high: float
+    refused_high: float
+
+    @property
+    def taken_y(self) -> float:
+        """Where the bar begins, from above."""
+        return HIGH - self.taken_high
+
+    @property
+    def refused_y(self) -> float:
+        """Where the bar on top of it begins."""
+        return HIGH - self.taken_high - self.refused_high
+
+
+@dataclass(frozen=True)
+class HealthPage:
+    """The whole page."""
+
+    checks: list[Check]
+    workers: list[tuple[Heartbeat, str]]
+    waiting: int
+    bars: list[Bar]
+    taken: int
+    taken_bytes: int
+    refused: list[tuple[str, str, int, int]]
+    poison: list[PoisonReport]
+    poison_here: int
+    poison_elsewhere: int
+    losses: list[tuple[Instance, list[tuple[str, int]]]]
+    deliveries: dict[str, int]
+    oldest_delivery: datetime | None
+    stands_on: list[tuple[str, str]]
+    database_size: int | None
+
+    @property
+    def wrong(self) -> list[Check]:
+        """The checks that failed."""
+        return [check for check in self.checks if not check.ok]
+
+    @property
+    def database(self) -> Check:
+        """How long the database takes to answer."""
+        return self._found("database")
+
+    @property
+    def inbox(self) -> Check:
+        """How long the oldest report has waited."""
+        return self._found("inbox")
+
+    @property
+    def redis(self) -> str:
+        """What the workers that live say of Redis."""
+        if settings.EMBEDDED:
+            return "not used by the embedded mode"
+        alive = [worker for worker, state in self.workers if state != "gone"]
+        if not alive:
+            return "not known: no worker tells"
+        trouble = next((worker.broker for worker in alive if worker.broker), "")
+        return f"{trouble} does not answer; workers sweep without it" if trouble else "answers"
+
+    @property
+    def answers_in(self) -> str:
+        """Seconds the database takes, coarse enough that a page that is fetched again is mostly the same."""
+        took = self.database.value or 0.0
+        return f"<{words.SPACE}{words.duration(QUICK)}" if took < QUICK else words.duration(round(took, 2))
+
+    def _found(self, name: str) -> Check:
+        return next(check for check in self.checks if check.name == name)
+
+    @property
+    def last_fold(self) -> datetime | None:
+        """When any worker last ended a fold."""
+        return max((worker.folded_at for worker, _ in self.workers if worker.folded_at), default=None)
+
+
+def health_page(*, project: Project) -> HealthPage:
+    """Read from the database in a number of questions that does not grow."""
+    bars, taken, taken_bytes = _bars(project)
+    elsewhere = poison_count() - (here := poison_count(project))
+    waiting = Delivery.objects.filter(project=project, state=DeliveryState.WAITING)
+    return HealthPage(
+        checks=[database_check(), migrations_check(), inbox_check(), workers_check()],
+        workers=[(beat, worker_state(beat)) for beat in heartbeats()],
+        waiting=inbox_size(),
+        bars=bars,
+        taken=taken,
+        taken_bytes=taken_bytes,
+        refused=_refused(project),
+        poison=list(for_project(PoisonReport, project).defer("identity", "report").order_by("-id")[:LISTED]),
+        poison_here=here,
+        poison_elsewhere=elsewhere,
+        losses=_losses(project),
+        deliveries=deliveries_by_state(project),
+        oldest_delivery=waiting.aggregate(oldest=Min("created_at"))["oldest"],
+        stands_on=_stands_on(),
+        database_size=_database_size(),
+    )
+
+
+def _bars(project: Project) -> tuple[list[Bar], int, int]:
+    intake = intake_by_hour(project=project, hours=HOURS)
+    refused: dict[int, int] = {}
+    for hour, _, count in refusals_by_hour(project=project, hours=HOURS):
+        refused[hour] = refused.get(hour, 0) + count
+    now = int(clock.unix() // 3600)
+    hours = range(now - HOURS + 1, now + 1)
+    most = max((intake.get(hour, (0, 0))[0] + refused.get(hour, 0) for hour in hours), default=0) or 1
+    bars = []
+    for place, hour in enumerate(hours):
+        taken, bad = intake.get(hour, (0, 0))[0], refused.get(hour, 0)
+        bars.append(Bar(clock.at(hour * 3600), taken, bad, place * (BAR + GAP), round(HIGH * taken / most, 1), round(HIGH * bad / most, 1)))
+    return bars, sum(reports for reports, _ in intake.values()), sum(size for _, size in intake.values())
+
+
+def _refused(project: Project) -> list[tuple[str, str, int, int]]:
+    """Code, meaning, how many in this hour and in the day, the most frequent first."""
+    meanings: dict[str, Any] = {code: meaning for code, (_, meaning) in ERROR_CODES.items()} | dict(REJECTED_CODES)
+    now, day, hour = int(clock.unix() // 3600), dict[str, int](), dict[str, int]()
+    for at, code, count in refusals_by_hour(project=project, hours=HOURS):
+        day[code] = day.get(code, 0) + count
+        hour[code] = hour.get(code, 0) + (count if at == now else 0)
+    return [(code, meanings.get(code, ""), hour[code], count) for code, count in sorted(day.items(), key=lambda item: -item[1])]
+
+
+def _losses(project: Project) -> list[tuple[Instance, list[tuple[str, int]]]]:
+    """Instances that lost something, the newest first."""
+    newest = for_project(Sender, project).filter(missing__gt=0).order_by("-last_seen_at")
+    missing = dict(newest.values_list("instance_id", "missing")[:LISTED])
+    lost = Q(instance_id__in=missing)
+    for name in LOSSES:
+        if name != "missing":
+            lost |= Q(**{f"{name}__gt": 0})
+    rows = for_project(Instance, project).filter(lost).select_related("model", "version")
+    found: list[tuple[Instance, list[tuple[str, int]]]] = []
+    for one in rows.order_by("-last_seen_at")[:LISTED]:
+        counts = {name: missing.get(one.instance_id, 0) if name == "missing" else getattr(one, name) for name in LOSSES}
+        found.append((one, [(LOSSES[name], count) for name, count in counts.items() if count]))
+    return found
+
+
+def _stands_on() -> list[tuple[str, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version" if connection.vendor == "postgresql" else "SELECT sqlite_version()")
+        [version] = cursor.fetchone()
+    engine = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
+    mode = "embedded: one process does everything" if settings.EMBEDDED else "full: web, worker and beat apart"
+    return [
+        ("compilewatch", __version__),
+        ("Mode", mode),
+        (engine, str(version).split(" ")[0]),
+        ("Python", platform.python_version()),
+        ("Django", django.get_version()),
+    ]
+
+
+def _database_size() -> int | None:
+    sql = "SELECT pg_database_size(current_database())"
+    if connection.vendor == "sqlite":
+        sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        [size] = cursor.fetchone()
+    return int(size)
