@@ -142,6 +142,9 @@ def _redis(environ: Mapping[str, str], mode: str) -> str:
     parts = _url(url)
     if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise SettingError("COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0.")
+    number = parts.path.removeprefix("/")
+    if number and not (number.isascii() and number.isdecimal() and len(number) <= 4):
+        raise SettingError(f"COMPILEWATCH_REDIS_URL names the database {number!r}, expected a number such as 0 in redis://host:6379/0.")
     return url
 
 

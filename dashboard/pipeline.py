@@ -2,11 +2,14 @@
 
     reports -> ingest (the web process) -> inbox rows
     inbox rows -> fold   -> minutes, compile events, findings, deployments
+    findings   -> lives  -> what is new, ongoing, gone, back
     minutes    -> judge  -> verdicts
     verdicts   -> alert  -> alerts and deliveries that are owed
     deliveries -> deliver -> Slack, webhooks
 
 A stage hands rows to the next. A finished stage nudges the next one by its task name; a lost nudge costs one interval, never data.
+A swept task first claims its slot in the database: however many beats there are each slot is run once, and where there is none the
+workers sweep by their own timer (`sweeper.py`).
 """
 
 from dataclasses import dataclass
@@ -27,7 +30,9 @@ STAGES = (
     Stage("judge", "dashboard.regressions.tasks.judge", 5),
     Stage("alert", "dashboard.alerts.tasks.sweep", 5),
     Stage("deliver", "dashboard.alerts.tasks.deliver", 2),
+    Stage("lives", "dashboard.fleet.tasks.lives", 30),
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
+    Stage("retention", "dashboard.fleet.tasks.retention", 3600),
 )
 
 
@@ -37,5 +42,6 @@ def every(name: str) -> float:
 
 
 BEAT_SCHEDULE = {
-    stage.name: {"task": stage.task, "schedule": stage.every, "options": {"expires": max(stage.every, 10)}} for stage in STAGES
+    stage.name: {"task": stage.task, "schedule": stage.every, "kwargs": {"swept": True}, "options": {"expires": max(stage.every, 10)}}
+    for stage in STAGES
 }

@@ -44,9 +44,10 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "dashboard.common.probes.ProbesByAddress",
     "dashboard.common.http.ApiErrors",
+    "dashboard.common.away.DatabaseAway",
     "django.middleware.security.SecurityMiddleware",
-    "dashboard.ingest.door.ReportsDoor",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -96,7 +97,7 @@ _POSTGRESQL: dict[str, Any] = {
     "PORT": ENV.database.port,
     "CONN_MAX_AGE": 60,
     "CONN_HEALTH_CHECKS": True,
-    "OPTIONS": {"connect_timeout": 3},
+    "OPTIONS": {"connect_timeout": 2},
 }
 DATABASES = {"default": _SQLITE if ENV.database.engine == "sqlite" else _POSTGRESQL}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -155,8 +156,11 @@ WHITENOISE_AUTOREFRESH = DEBUG
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
 CELERY_BROKER_URL = "memory://localhost/" if EMBEDDED else ENV.redis_url
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever: a worker works without Redis, too
 CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {"polling_interval": 0.2} if EMBEDDED else {"visibility_timeout": 300, "socket_timeout": 1, "socket_connect_timeout": 1}
+    {"polling_interval": 0.2}
+    if EMBEDDED
+    else {"visibility_timeout": 300, "socket_timeout": 1, "socket_connect_timeout": 1, "socket_keepalive": True}
 )
 CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
@@ -170,7 +174,8 @@ CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_MAX_TASKS_PER_CHILD = 10000
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+# A fold under way must not die of Redis' trouble; a task that is handed out again finds what is left.
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
@@ -181,7 +186,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"broker": {"()": "dashboard.common.broker.BrokerSentences"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["broker"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {"dashboard": {"level": "INFO"}},
 }

@@ -16,6 +16,9 @@ SIGN_IN = (
 urlpatterns = [
     path("", include("dashboard.common.urls")),
     path("", include("dashboard.ingest.urls")),
+    path("", include("dashboard.api.urls")),
     path("accounts/", include([one for one in allauth_urls.urlpatterns if one.name in SIGN_IN])),
     path("", include("dashboard.ui.urls")),
 ]
+
+handler500 = "dashboard.common.away.failed"

@@ -1,11 +1,18 @@
-"""The WSGI application that waitress or gunicorn serves."""
+"""The WSGI application that waitress or granian serves."""
 
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
+from dashboard.common.web_connections import connections_bound
 from dashboard.env import env_check
 
 env_check()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
-application = get_wsgi_application()
+connections_bound(settings.DATABASES["default"])
+_django = get_wsgi_application()
+
+from dashboard.ingest.door import ReportsDoor  # noqa: E402  # its models load after Django is set up
+
+application = ReportsDoor(_django)

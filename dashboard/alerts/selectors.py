@@ -82,3 +82,9 @@ def channel_address_shown(*, channel: Channel) -> str:
 def rollback_guide(*, project: Project, model_name: str) -> RollbackGuide | None:
     """The owners' guide for a model, or None."""
     return RollbackGuide.objects.filter(project=project, model_name=model_name).first()
+
+
+def deliveries_by_state(project: Project | None = None) -> dict[str, int]:
+    """How many messages wait, arrived, were given up or were merged, of one project or of all; every state is there."""
+    rows = Delivery.objects.all() if project is None else Delivery.objects.filter(project=project)
+    return dict.fromkeys(DeliveryState.values, 0) | dict(rows.values_list("state").annotate(count=Count("pk")).order_by())

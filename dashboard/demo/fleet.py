@@ -8,7 +8,8 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from compilewatch.wire.report import Compile, Device, Fact, Finding, Gauges, Identity, Region, Report
+from compilewatch.wire.causes import OTHER_GRAPH, OTHER_INPUTS
+from compilewatch.wire.report import COLD_START, COLD_START_ENDS, Compile, Device, Fact, Finding, Gauges, Identity, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 GIB = 1 << 30
@@ -99,7 +100,7 @@ class SimulatedInstance:
             agent="simulator",
             simulated=True,
             capabilities={"compiled_calls": ("yes", ""), "compilations": ("yes", ""), "cuda_graph_skips": ("no", "simulated")},
-            components={"torch": "2.11.0", "triton": "3.6.0", "inductor_config": "4f1c9a2", "env": "b07e35d"},
+            components={"torch": "2.11.0", "triton": "3.6.0", "inductor_config epilogue_fusion": "4f1c9a2b", "cache folder": "b07e35d1"},
         )  # fmt: skip
 
     def report(self, *, seq: int, start: float, end: float) -> Report:
@@ -154,7 +155,9 @@ class SimulatedInstance:
                     outcome="ok",
                     seconds=seconds,
                     cache={"fx": "hit" if hit else "miss", "aot": "hit" if hit else "miss"},
-                    saved=total if hit else 0.0,
+                    saved=total if hit else None,
+                    key=f"{self.model.name}-{frame}"[:16],
+                    miss="" if hit else OTHER_GRAPH,
                 )
             )
         found.extend(self._recompiles(rng, start))
@@ -168,7 +171,7 @@ class SimulatedInstance:
             Compile(
                 at=start + k, id=f"0/{k}", frame=fault.frame, file=fault.file, line=fault.line, kind="recompile", outcome="ok",
                 reason=f"{fault.guard} (actual {96 + 8 * k})", seconds={"total": rng.uniform(2.0, 4.0), "dynamo": 0.8, "inductor": 1.1},
-                cache={"fx": "miss", "aot": "miss"}, in_request=True,
+                cache={"fx": "miss", "aot": "miss"}, in_request=True, miss=OTHER_INPUTS,
             )
             for k in range(1, 8)
         ]  # fmt: skip
@@ -182,12 +185,35 @@ class SimulatedInstance:
         return found
 
     def _facts(self, start: float) -> list[Fact]:
-        facts = [Fact("ready", start, {"seconds": start - self.identity.started})]
+        facts = [Fact("ready", start, {"seconds": start - self.identity.started}), self._cold_start(start)]
         fault = self.rollout.fault
         if fault.frame:
             data = {"frame": fault.frame, "file": fault.file, "line": fault.line, "cause": "limit", "limit": 8, "reason": fault.guard}
             facts.append(Fact("latched_eager", start + 20.0, data))
         return facts
+
+    def _cold_start(self, end: float) -> Fact:
+        """Nine seconds before the first compilation, then compilations until it is ready."""
+        compiling = self.rollout.compile_seconds
+        stages = {
+            "before init": [0.0, 0.4],
+            "import torch": [0.4, 2.7],
+            "weights loaded": [3.1, 4.2],
+            "import torch._dynamo": [7.3, 1.3],
+            "compile": [9.0, 0.95 * compiling],
+            "cuda graphs": [9.0 + 0.95 * compiling, 0.02 * compiling],
+            "first compiled call": [9.0 + 0.97 * compiling, 0.01 * compiling],
+        }
+        shares = {"dynamo": 0.2, "aot": 0.1, "inductor": 0.55, "triton": 0.12}
+        said = {
+            "began": self.identity.started,
+            "total": 9.0 + compiling,
+            "until": COLD_START_ENDS[1],
+            "stages": stages,
+            "phases": {phase: share * compiling for phase, share in shares.items()},
+            "unaccounted": 0.4 + 0.02 * compiling,
+        }
+        return Fact("mark", end, {"name": COLD_START, **said})
 
     def _gauges(self, rng: random.Random, age: float) -> Gauges:
         peak = int(self.model.memory * GIB * (1 + 0.004 * math.tanh(age / 60)))

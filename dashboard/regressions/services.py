@@ -10,7 +10,10 @@ from zoneinfo import ZoneInfo
 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
+from dashboard.common.totals import timed
+from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, Instance
+from dashboard.fleet.retention import instance_minutes_kept_from
 from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.judge import outcome_of
@@ -37,6 +40,7 @@ class Judgement:
     since_minute: int | None
 
 
+@timed("judge")
 def deployments_judge() -> int:
     """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written."""
     now_minute = closed_minute(clock.unix()) + 1
@@ -55,7 +59,9 @@ def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deplo
     live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
     groups = set(live.values_list("model_id", "environment"))
     for model_id, environment in sorted(groups):
-        rows = Deployment.objects.filter(model_id=model_id, environment=environment).select_related("version", "model", "project")
+        # What stands for versions there was no room for is neither judged nor a baseline: it is many versions at once.
+        versions = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(version__name=OTHER)
+        rows = versions.select_related("version", "model", "project")
         ordered = list(rows.order_by("started_minute", "pk"))
         judged = {row.deployment_id: row for row in Comparison.objects.filter(deployment__in=ordered)}
         for number, deployment in enumerate(ordered):
@@ -68,13 +74,22 @@ def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_m
     """Judges one deployment and writes what changed; returns whether a verdict row was added."""
     revision = deployment.version.revision
     baseline = baseline_of(deployment=deployment, earlier=earlier)
-    judgement = _judged(deployment, baseline, now_minute) if baseline else _alone(deployment)
+    stands = baseline is not None and verdict_stands(deployment=deployment, baseline=baseline, now_minute=now_minute)
+    judgement = None if stands else _judged(deployment, baseline, now_minute) if baseline else _alone(deployment)
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
             defaults={"project_id": deployment.project_id, "baseline": baseline, "judged_minute": now_minute, "judged_revision": revision},
         )
-        return verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1)
+        return judgement is not None and verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1)
+
+
+def verdict_stands(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> bool:
+    """Whether what was said is not said anew: the minutes side by side are being dropped, and no new ones will come."""
+    if deployment.ended_minute is not None or baseline.ended_minute is None:
+        return False
+    kept_from = instance_minutes_kept_from(project=deployment.project, now=now_minute * 60)
+    return deployment.started_minute < kept_from and Verdict.objects.filter(deployment=deployment, current=True).exists()
 
 
 def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int) -> bool:

@@ -15,6 +15,7 @@ from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttem
 from dashboard.alerts.services.channels import channel_give_up
 from dashboard.alerts.services.retry_after import retry_after_seconds
 from dashboard.common import clock
+from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
 from dashboard.common.outbound import Answer, OutboundError
 
@@ -51,7 +52,9 @@ def deliveries_send(*, seconds: float = 20.0) -> int:
     """Tries everything that is due, one after the other, for about so long; returns how many were delivered."""
     count, stop = 0, time.monotonic() + seconds
     while time.monotonic() < stop and (claim := delivery_claim()):
+        crash_point("delivery_leased")
         result = delivery_try(claim)
+        crash_point("delivery_sent")
         delivery_mark(claim, result)
         count += result.delivered
     return count

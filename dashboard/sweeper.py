@@ -1,0 +1,146 @@
+"""A worker's own timer: it sweeps what nobody has swept, says when Redis is away, and ends a worker that no longer does its work.
+
+Celery beat and Redis are the quick way from one stage to the next, not a condition: a stage whose slots nobody claims is run here, by a
+thread of the worker, and a worker whose consumer has gone deaf ends itself, so that its supervisor starts it anew."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Any
+
+from celery import Celery, signals
+from celery.worker import state
+from django.db import DatabaseError, close_old_connections, connection
+
+from dashboard.common.broker import BROKER
+from dashboard.common.jobs import overdue
+from dashboard.common.liveness import folded_at
+from dashboard.ingest.selectors import inbox_age
+from dashboard.pipeline import STAGES, Stage
+
+logger = logging.getLogger(__name__)
+
+TICK = 1.0
+GRACE = 2.0, 60.0
+"""Seconds a stage may be late before it is run here: its own interval, but at least and at most so much."""
+STUCK_AFTER = 60.0
+"""Seconds in which a worker does nothing although there is work, until it ends itself."""
+ENDS_WITHIN = 15.0
+EXIT_STUCK = 70
+
+
+class Watchdog:
+    """Whether this worker still does what it is there for; it is asked every second."""
+
+    def __init__(self) -> None:
+        self._received = self._idle_since = time.monotonic()
+
+    def received(self, **_: Any) -> None:
+        """A task came from Redis."""
+        self._received = time.monotonic()
+
+    def stuck(self, *, waiting: int | None, working: bool, oldest: float | None, folded: float) -> str:
+        """Why this worker should be started anew, empty while it should not.
+
+        `waiting` tasks in Redis, None when it is away; `oldest` is the age of the oldest report in the inbox and `folded` how long ago
+        this worker folded one, in seconds."""
+        now = time.monotonic()
+        if not waiting or working:
+            self._idle_since = now
+        if now - max(self._idle_since, self._received) > STUCK_AFTER:
+            return f"{waiting} tasks wait in Redis, and it has taken none for {STUCK_AFTER:.0f} s"
+        if oldest is not None and min(oldest, folded) > STUCK_AFTER:
+            return f"the oldest report has waited for {oldest:.0f} s, and it has folded nothing for {folded:.0f} s"
+        return ""
+
+
+class Sweeper(threading.Thread):
+    """The thread."""
+
+    def __init__(self, app: Celery) -> None:
+        super().__init__(name="compilewatch-sweeper", daemon=True)
+        self._app = app
+        self._stopping = threading.Event()
+        self._began = time.monotonic()
+        self._database_away = False
+        self.watchdog = Watchdog()
+
+    def run(self) -> None:
+        """Until the worker stops."""
+        while not self._stopping.wait(TICK):
+            waiting = BROKER.probe()
+            try:
+                close_old_connections()
+                self._sweep()
+                self._watch(waiting)
+                self._database(None)
+            except DatabaseError as error:
+                self._database(error)
+            except Exception:
+                logger.exception("a sweep by the worker's own timer failed")
+        connection.close()
+
+    def stop(self, *, wait: float = 0.0) -> None:
+        """Begins no further sweep; waits for the one under way."""
+        self._stopping.set()
+        if wait:
+            self.join(wait)
+
+    def _sweep(self) -> None:
+        for stage in STAGES:
+            if self._stopping.is_set():
+                return
+            if is_overdue(stage):
+                self._app.tasks[stage.task].run(swept=True)
+
+    def _watch(self, waiting: int | None) -> None:
+        lives = time.monotonic() - self._began
+        folded = min(lives, time.time() - folded_at())
+        working = bool(state.active_requests)
+        reason = self.watchdog.stuck(waiting=waiting, working=working, oldest=inbox_age(), folded=folded)
+        if reason:
+            logger.error("this worker ends so that its supervisor starts it anew: %s.", reason)
+            self._stopping.set()
+            state.should_stop = EXIT_STUCK  # type: ignore[assignment]
+            # A consumer that hangs does not see that it should stop.
+            last = threading.Timer(ENDS_WITHIN, os._exit, [EXIT_STUCK])
+            last.daemon = True
+            last.start()
+
+    def _database(self, error: DatabaseError | None) -> None:
+        if error is not None and not self._database_away:
+            logger.warning("the database cannot be used (%s); this worker goes on when it is back.", str(error).strip().split("\n")[0])
+        if error is None and self._database_away:
+            logger.warning("the database can be used again.")
+        self._database_away = error is not None
+
+
+class Prober(threading.Thread):
+    """What beat has of it: says when Redis is away and when it is back."""
+
+    def __init__(self) -> None:
+        super().__init__(name="compilewatch-prober", daemon=True)
+
+    def run(self) -> None:
+        """As long as beat runs."""
+        while True:
+            BROKER.probe()
+            time.sleep(TICK)
+
+
+def is_overdue(stage: Stage) -> bool:
+    """Whether nobody has begun the stage when somebody should have."""
+    least, most = GRACE
+    return overdue(name=stage.name, interval=stage.every, grace=min(max(stage.every, least), most))
+
+
+def sweeper_start(app: Celery) -> None:
+    """Starts the timer of this worker; it ends with the worker, after the sweep that is under way."""
+    sweeper = Sweeper(app)
+    signals.task_received.connect(sweeper.watchdog.received, weak=False)
+    signals.worker_shutting_down.connect(lambda **_: sweeper.stop(), weak=False)
+    signals.worker_shutdown.connect(lambda **_: sweeper.stop(wait=ENDS_WITHIN), weak=False)
+    sweeper.start()
