@@ -1,0 +1,70 @@
+"""The image's recipe, the compose file and the manifests are what their tools take, and the lock holds what requirements.txt asks for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCKER = REPOSITORY / "docker"
+BINARIES = Path(sys.executable).parent
+KUBERNETES = "1.33"
+MANIFESTS = sorted(DOCKER.glob("k8s/*.yaml"))
+
+
+def said_by(*command: str) -> tuple[int, str]:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_recipe_has_no_fault_that_a_linter_knows() -> None:
+    assert said_by(str(BINARIES / "hadolint"), "docker/Dockerfile") == (0, "")
+
+
+def test_the_compose_file_is_one() -> None:
+    code, said = said_by(str(BINARIES / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", "docker/compose.yml")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("file", [file for file in MANIFESTS if file.name != "kustomization.yaml"], ids=lambda file: file.name)
+def test_every_manifest_is_taken_by_kubernetes(file: Path) -> None:
+    documents = list(yaml.safe_load_all(file.read_text()))
+    assert documents
+    for document in documents:
+        kubernetes_validate.validate(document, KUBERNETES, strict=True)
+
+
+def test_every_manifest_is_in_the_kustomization() -> None:
+    listed = yaml.safe_load((DOCKER / "k8s/kustomization.yaml").read_text())["resources"]
+    assert sorted(listed) == [file.name for file in MANIFESTS if file.name != "kustomization.yaml"]
+
+
+def test_no_container_may_write_or_rise() -> None:
+    for document in (each for file in MANIFESTS for each in yaml.safe_load_all(file.read_text())):
+        pod = document.get("spec", {}).get("template", {}).get("spec")
+        for container in (pod or {}).get("containers", []):
+            security = container["securityContext"]
+            assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"], document["metadata"]
+            assert pod["securityContext"]["runAsNonRoot"] and security["capabilities"]["drop"] == ["ALL"]
+            assert container["resources"]["limits"]["memory"]
+
+
+def test_the_lock_holds_what_the_requirements_ask_for() -> None:
+    locked = dict(re.findall(r"^([a-z0-9-]+)==([^ ;]+)", (DOCKER / "requirements.lock").read_text(), re.MULTILINE))
+    lines = [line.split("#")[0].strip() for line in (REPOSITORY / "requirements.txt").read_text().splitlines()]
+    for asked in (Requirement(line) for line in lines if line):
+        assert locked[asked.name] in asked.specifier, f"{asked}: the lock has {locked[asked.name]}; make it anew as its first lines say"
+
+
+def test_the_lock_names_no_address_and_has_a_hash_for_everything() -> None:
+    text = (DOCKER / "requirements.lock").read_text()
+    assert "://" not in text
+    for line in re.split(r"\n(?=[a-z0-9])", text):
+        assert line.startswith("#") or "--hash=sha256:" in line, line
