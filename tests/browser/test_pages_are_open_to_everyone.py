@@ -15,7 +15,13 @@ PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
 
 
 def addresses(alert: Alert) -> list[str]:
-    return ["/p/search-and-chat/", "/p/search-and-chat/alerts/", f"/p/search-and-chat/alerts/{alert.number}/", "/p/search-and-chat/setup/"]
+    return [
+        "/p/search-and-chat/",
+        "/p/search-and-chat/alerts/",
+        f"/p/search-and-chat/alerts/{alert.number}/",
+        "/p/search-and-chat/setup/",
+        "/p/search-and-chat/health/",
+    ]
 
 
 def check(page: Page, address: str) -> None:
@@ -42,7 +48,7 @@ def test_pages_with_content(
 def test_empty_pages(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, theme: str) -> None:
     page = sign_in(user)
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-    for part in ("", "alerts/", "setup/"):
+    for part in ("", "alerts/", "setup/", "health/"):
         check(page, f"{live_server.url}/p/search-and-chat/{part}")
 
 

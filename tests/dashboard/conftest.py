@@ -16,8 +16,11 @@ from django.test import Client
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
 from dashboard.common import clock
+from dashboard.common.heartbeat import fold_forget
+from dashboard.fleet.stored.limits import known_forget
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.intake import intake_take
 from dashboard.ingest.refusals import refusals_take
 from dashboard.ingest.services import reports_store
 from dashboard.projects.keycheck import key_checks_forget
@@ -47,9 +50,12 @@ def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
     if marker is not None:
         request.getfixturevalue("transactional_db" if marker.kwargs.get("transaction") else "db")
     key_checks_forget()
+    known_forget()
+    fold_forget()
     yield
     COMMITTER.stop()
     refusals_take()
+    intake_take()
 
 
 @pytest.fixture

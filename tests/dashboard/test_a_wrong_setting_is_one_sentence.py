@@ -46,6 +46,7 @@ def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -
         ("COMPILEWATCH_DATABASE_URL", "sqlite:///var/cw.sqlite3"),
         ("COMPILEWATCH_REDIS_URL", ""),
         ("COMPILEWATCH_REDIS_URL", "redis://redis:port/0"),
+        ("COMPILEWATCH_REDIS_URL", "redis://redis:6379/abc"),
         ("COMPILEWATCH_HOSTS", " , "),
         ("COMPILEWATCH_BASE_URL", ""),
         ("COMPILEWATCH_BASE_URL", "cw.example.com"),

@@ -23,7 +23,7 @@ import psycopg
 import redis
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-REDIS_URL = os.environ.get("COMPILEWATCH_TEST_REDIS", "redis://127.0.0.1:6379/9")
+REDIS_URL = os.environ["COMPILEWATCH_TEST_REDIS"]
 POSTGRESQL = {
     "user": os.environ.get("PGUSER", "postgres"),
     "host": os.environ.get("PGHOST", "127.0.0.1"),
@@ -52,8 +52,9 @@ def wait_for(what: str, seen: Callable[[], Any], *, seconds: float, every: float
 class Stack:
     """The processes of one dashboard. `database` is sqlite or postgresql."""
 
-    def __init__(self, *, database: str, folder: Path, outbound: str) -> None:
+    def __init__(self, *, database: str, folder: Path, outbound: str, server: dict[str, str] | None = None, redis_url: str = "") -> None:
         self.database, self.folder, self.port = database, folder, free_port()
+        self.server, self.redis_url = server or POSTGRESQL, redis_url or REDIS_URL
         self.name = f"compilewatch_flow_{secrets.token_hex(4)}"
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")},
@@ -68,14 +69,14 @@ class Stack:
             self._prepare_postgresql()
 
     def _prepare_postgresql(self) -> None:
-        with psycopg.connect(dbname="postgres", autocommit=True, **POSTGRESQL) as connection:
+        with psycopg.connect(dbname="postgres", autocommit=True, **self.server) as connection:
             connection.execute(f'CREATE DATABASE "{self.name}"')
-        redis.Redis.from_url(REDIS_URL).flushdb()
-        address = "{user}@{host}:{port}".format(**POSTGRESQL)
+        redis.Redis.from_url(self.redis_url).flushdb()
+        address = "{user}@{host}:{port}".format(**self.server)
         self.environment |= {
             "COMPILEWATCH_MODE": "full",
             "COMPILEWATCH_DATABASE_URL": f"postgresql://{address}/{self.name}",
-            "COMPILEWATCH_REDIS_URL": REDIS_URL,
+            "COMPILEWATCH_REDIS_URL": self.redis_url,
             "COMPILEWATCH_HOSTS": "127.0.0.1",
             "COMPILEWATCH_BASE_URL": f"http://127.0.0.1:{self.port}",
             "COMPILEWATCH_SECRET_KEY": secrets.token_urlsafe(48),
@@ -105,29 +106,21 @@ class Stack:
 
     def start_role(self, role: str) -> None:
         """Starts one process; its output goes to a file that is named for it."""
-        binaries = Path(sys.executable).parent
-        celery = [str(binaries / "celery"), "-A", "dashboard.celery", "--quiet"]
-        commands = {
-            "everything": [sys.executable, "manage.py", "serve"],
-            "web": [
-                str(binaries / "gunicorn"),
-                "-k",
-                "gthread",
-                "-w",
-                "2",
-                "--threads",
-                "8",
-                "-b",
-                f"127.0.0.1:{self.port}",
-                "dashboard.wsgi",
-            ],
-            "worker": [*celery, "worker", "--concurrency", "1", "--loglevel", "WARNING"],
-            "beat": [*celery, "beat", "--schedule", str(self.folder / "beat"), "--pidfile", "", "--loglevel", "WARNING"],
-        }
         with (self.folder / f"{role}.log").open("ab") as output:
             self.processes[role] = subprocess.Popen(
-                commands[role], cwd=REPOSITORY, env=self.environment, stdout=output, stderr=output, start_new_session=True
+                self.command(role), cwd=REPOSITORY, env=self.environment, stdout=output, stderr=output, start_new_session=True
             )
+
+    def command(self, role: str) -> list[str]:
+        """How a process is started; of workers there may be several, `worker-1` and so on."""
+        celery = [str(Path(sys.executable).parent / "celery"), "-A", "dashboard.celery", "--quiet"]
+        commands = {
+            "everything": [sys.executable, "manage.py", "serve"],
+            "web": [sys.executable, "manage.py", "web", "--workers", "2"],
+            "worker": [*celery, "worker", "--hostname", f"{role}@%h", "--concurrency", "1", "--loglevel", "WARNING"],
+            "beat": [*celery, "beat", "--schedule", str(self.folder / "beat"), "--pidfile", "", "--loglevel", "WARNING"],
+        }
+        return commands[role.partition("-")[0]]
 
     def kill(self, role: str) -> None:
         """SIGKILL to the process and everything it started."""
@@ -161,7 +154,7 @@ class Stack:
 
             with sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30) as connection:
                 return connection.execute(sql).fetchall()
-        with psycopg.connect(dbname=self.name, **POSTGRESQL) as connection:
+        with psycopg.connect(dbname=self.name, **self.server) as connection:
             return connection.execute(sql).fetchall()
 
     def folded(self) -> bool:
@@ -177,7 +170,7 @@ class Stack:
         for role in list(self.processes):
             self.kill(role)
         if self.database == "postgresql":
-            with psycopg.connect(dbname="postgres", autocommit=True, **POSTGRESQL) as connection:
+            with psycopg.connect(dbname="postgres", autocommit=True, **self.server) as connection:
                 connection.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
 
 

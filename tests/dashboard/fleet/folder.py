@@ -41,9 +41,10 @@ def main() -> None:
 
     from dashboard.fleet import attempts
     from dashboard.fleet.services import fold_all
+    from tests.dashboard.crashes import Nth
 
     crash, batch = sys.argv[1:]
-    settings.CRASH_POINT = crash
+    settings.CRASH = Nth(crash)
     attempts.batch_size = lambda: int(batch)
     print(fold_all())
 

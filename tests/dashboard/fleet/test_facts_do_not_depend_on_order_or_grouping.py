@@ -36,6 +36,7 @@ BASE = 29_833_333 * 60.0
 # Multiples of 1/64 of a moderate size are added without rounding, so that equality can be asked for exactly.
 exact = st.integers(0, 64 * 1000).map(lambda n: n / 64)
 count = st.integers(0, 1000)
+received = st.sampled_from([None, BASE + 100, BASE + 20_000])
 sketches = st.none() | st.lists(exact, max_size=6).map(Sketch.of)
 
 
@@ -75,6 +76,15 @@ def reports(draw: st.DrawFn, seq: int) -> Report:
     fact = st.builds(
         Fact, st.sampled_from(FACT_KINDS), exact.map(lambda n: start + n), st.fixed_dictionaries({"frame": st.sampled_from("ab")})
     )
+    said = st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["cold start", "weights loaded"]),
+            "total": exact,
+            "until": st.sampled_from(["first call", "ready"]),
+            "stages": st.dictionaries(st.sampled_from(["compile", "import torch"]), st.lists(exact, max_size=3)),
+        }
+    )
+    start_told = st.builds(Fact, st.just("mark"), exact.map(lambda n: start + n), said)
     finding = st.builds(
         Finding, st.sampled_from(FINDING_KINDS), st.sampled_from(["break at 0x7f01", "break at 0x7f02"]), st.just("m.py:1"), count
     )
@@ -86,7 +96,7 @@ def reports(draw: st.DrawFn, seq: int) -> Report:
         compiles=draw(st.lists(compiles(start), max_size=2)),
         findings=draw(st.lists(finding, max_size=2)),
         gauges=draw(st.builds(Gauges, st.lists(device, max_size=2), st.none() | count)),
-        facts=draw(st.lists(fact, max_size=2)),
+        facts=draw(st.lists(fact | start_told, max_size=3)),
         losses=Losses(draw(count), 0, 0, draw(count)),
     )
 
@@ -97,7 +107,9 @@ def rows(draw: st.DrawFn) -> list[Row]:
     for number in range(draw(st.integers(1, 6))):
         instance = draw(st.sampled_from("ab")) * 26
         who = Identity(instance, BASE, "ranker", draw(st.sampled_from("12")), gpu="NVIDIA H200", simulated=draw(st.booleans()))
-        found.append(Row(number, 1, instance, draw(st.sampled_from([0.0, 90.0])), dumps(who), dumps(draw(reports(number + 1)))))
+        found.append(
+            Row(number, 1, instance, draw(st.sampled_from([0.0, 90.0])), dumps(who), dumps(draw(reports(number + 1))), draw(received))
+        )
     return found
 
 

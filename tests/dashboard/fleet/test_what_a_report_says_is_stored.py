@@ -103,7 +103,7 @@ def test_a_finding_is_grouped_over_versions_and_instances(send: Send) -> None:
     send(findings=[finding, replace(finding, text="Tensor.item() at 0x55ff", count=2)])
     send(findings=[finding], instance=1, version="2", end=END - 60)
     stored = StoredFinding.objects.get()
-    assert (stored.count, stored.state) == (8, "ongoing")
+    assert stored.count == 8
     assert (stored.first_version.name, stored.last_version.name) == ("2", "1")
     assert sorted(FindingVersion.objects.values_list("version__name", "count")) == [("1", 5), ("2", 3)]
     assert sorted(FindingInstance.objects.values_list("count", flat=True)) == [3, 5]
@@ -126,6 +126,30 @@ def test_an_older_report_never_replaces_what_a_newer_one_said(send: Send) -> Non
     assert (instance.last_seq, instance.compiling_for, instance.internal_errors, instance.rejected_windows) == (5, 0.0, 4, 2)
     assert instance.last_minute - instance.first_minute == 2
     assert instance.last_seen_at.timestamp() == END
+
+
+def test_what_an_instance_compiles_is_what_its_newest_report_says(send: Send) -> None:
+    send(seq=3, gauges=Gauges(compiling_for=77.0, compiling_frame="score", compiling_usual=4.5))
+    send(seq=2, end=END - 60, gauges=Gauges(compiling_for=17.0, compiling_frame="embed"))
+    instance = Instance.objects.get()
+    assert (instance.compiling_for, instance.compiling_frame, instance.compiling_usual) == (77.0, "score", 4.5)
+    send(seq=4, gauges=Gauges(compiling_for=0.0))
+    instance.refresh_from_db()
+    assert (instance.compiling_for, instance.compiling_frame, instance.compiling_usual) == (0.0, "", None)
+
+
+def test_a_compilation_keeps_how_it_was_compiled_and_why(send: Send) -> None:
+    event = replace(compiled(END - 100, 2.0), reason_kind="race", backend="inductor", mode="max-autotune", dynamic="no", fullgraph=True)
+    send(compiles=[event, compiled(END - 90, 2.0)])
+    first, second = CompileEvent.objects.order_by("at")
+    assert (first.reason_kind, first.backend, first.mode, first.dynamic, first.fullgraph) == (
+        "race",
+        "inductor",
+        "max-autotune",
+        "no",
+        True,
+    )
+    assert (second.reason_kind, second.backend, second.dynamic, second.fullgraph) == ("", "", "", None)
 
 
 def test_a_long_window_feeds_hours_and_no_minute(send: Send) -> None:

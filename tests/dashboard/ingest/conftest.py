@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from compilewatch.wire.codec import dumps_request
 from compilewatch.wire.report import Request
-from django.core.wsgi import get_wsgi_application
 from waitress.server import create_server
+
+from dashboard.wsgi import application
 
 PATH = "/api/v1/reports"
 LIVENESS = 60
@@ -83,7 +84,7 @@ class Endpoint:
 @pytest.fixture
 def endpoint(transactional_db: None, ingest_key: str) -> Iterator[Endpoint]:
     """The whole application behind a real socket."""
-    server = create_server(get_wsgi_application(), host="127.0.0.1", port=0, threads=8, max_request_body_size=2 << 20)
+    server = create_server(application, host="127.0.0.1", port=0, threads=8, max_request_body_size=2 << 20)
     stopping = Event()
 
     def serve() -> None:

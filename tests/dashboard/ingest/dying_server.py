@@ -1,32 +1,24 @@
-"""A server process for tests that kills itself at one place: `python -m tests.dashboard.ingest.dying_server committed|inserted`.
+"""A server process for tests that kills itself at a named place: `python -m tests.dashboard.ingest.dying_server web_committed`.
 
-It prints its port, then serves; `committed` is after the commit and before the answer, `inserted` is before the commit."""
+It prints its port, then serves."""
 
-import os
-import signal
 import sys
-from typing import Any
 
 import django
+from django.conf import settings
+
+from tests.dashboard.crashes import Nth
 
 
 def main(place: str) -> None:
     """Serves until a report reaches the place."""
     django.setup()
-    from django.core.wsgi import get_wsgi_application
+    settings.CRASH = Nth(f"{place}:1")
     from waitress.server import create_server
 
-    from dashboard.ingest import committer, store
+    from dashboard.wsgi import application
 
-    module, name = {"committed": (committer, "reports_store"), "inserted": (store, "inbox_write")}[place]
-    original = getattr(module, name)
-
-    def deadly(*args: Any) -> None:
-        original(*args)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    setattr(module, name, deadly)
-    server = create_server(get_wsgi_application(), host="127.0.0.1", port=0, threads=4)
+    server = create_server(application, host="127.0.0.1", port=0, threads=4)
     print(server.effective_port, flush=True)
     server.run()
 

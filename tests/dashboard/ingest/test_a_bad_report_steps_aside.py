@@ -63,6 +63,7 @@ BAD: dict[str, tuple[str, Change]] = {
     "phase is not finite in the sum": ("invalid_report", report(compiles=[compiled(seconds={"total": 1e308})])),
     "peak is negative": ("invalid_report", report(compiles=[compiled(new_peak=-1)])),
     "finding count is negative": ("invalid_report", report(findings=[{"kind": "guard", "text": "x", "count": -1}])),
+    "finding costs negative seconds": ("invalid_report", report(findings=[{"kind": "guard", "text": "x", "seconds": -1.0}])),
     "fact without a moment": ("invalid_report", report(facts=[{"kind": "mark", "at": -5.0}])),
     "device memory is negative": ("invalid_report", report(gauges={"devices": [{"index": 0, "peak": -1}]})),
     "utilisation is 7": ("invalid_report", report(gauges={"devices": [{"index": 0, "utilisation": 7.0}]})),

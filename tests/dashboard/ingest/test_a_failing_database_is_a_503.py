@@ -51,19 +51,17 @@ def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(pr
     from compilewatch.wire.codec import dumps
 
     from dashboard.ingest.batch import batch_read
-    from dashboard.ingest.committer import Committer, Waiting
+    from dashboard.ingest.committer import Waiting, group_commit
 
     def waiting(project_id: int, instance: int) -> Waiting:
         request = make_request(instance=instance)
-        return batch_read(text=dumps(request), project_id=project_id, received=request.sent), Future()
-
-    from concurrent.futures import Future
+        return Waiting(batch_read(text=dumps(request), project_id=project_id, received=request.sent))
 
     good, gone, also_good = waiting(project.pk, 1), waiting(987654, 2), waiting(project.pk, 3)
-    Committer()._commit([good, gone, also_good])
-    assert good[1].result().acked == also_good[1].result().acked == [(1, 1)]
+    group_commit([good, gone, also_good])
+    assert good.result(0).acked == also_good.result(0).acked == [(1, 1)]
     with pytest.raises(DatabaseError):
-        gone[1].result()
+        gone.result(0)
     assert InboxRow.objects.count() == 2
 
 

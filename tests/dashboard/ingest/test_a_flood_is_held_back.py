@@ -1,12 +1,13 @@
 """A project above its rate hears 429, a process with too much under way 503; both say when to come back and count as refusals."""
 
+import time
 from collections.abc import Callable
 
 import pytest
 from compilewatch.wire.report import Request
 
-from dashboard.ingest import views
-from dashboard.ingest.admission import Admission, Bucket
+from dashboard.ingest import endpoint as front
+from dashboard.ingest.admission import MAX_WHILE_STALLED, STALLED_AFTER, Admission, Bucket
 from dashboard.ingest.body import Refused
 from dashboard.ingest.models import InboxRow
 from dashboard.projects.keycheck import key_checks_forget
@@ -31,8 +32,8 @@ def test_one_too_many_under_way_is_sent_away(
     endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admission = Admission(limit=1)
-    monkeypatch.setattr(views, "ADMISSION", admission)
-    with admission.enter():
+    monkeypatch.setattr(front, "ADMISSION", admission)
+    with admission:
         answer = endpoint.report(make_request())
     assert answer.outcome == (503, "busy") and 5 <= int(answer.headers["Retry-After"]) <= 30
     assert endpoint.report(make_request()).status == 200
@@ -41,7 +42,7 @@ def test_one_too_many_under_way_is_sent_away(
 def test_a_place_is_given_back_when_a_request_fails() -> None:
     admission = Admission(limit=1)
     for _ in range(3):
-        with pytest.raises(Refused, match="not JSON"), admission.enter():
+        with pytest.raises(Refused, match="not JSON"), admission:
             raise Refused("not_json", "not JSON")
 
 
@@ -52,3 +53,20 @@ def test_a_bucket_refills() -> None:
     slow = Bucket(rate=1e-3)
     slow.charge(1)
     assert slow.wait() > 0
+
+
+def test_while_nothing_becomes_durable_few_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    admission = Admission()
+    for _ in range(MAX_WHILE_STALLED):
+        admission.__enter__()
+    admission.commit_begun()
+    with admission:
+        pass  # a commit that has just begun is no stall
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + STALLED_AFTER + 1)
+    with pytest.raises(Refused) as refused, admission:
+        pass
+    assert refused.value.code == "busy"
+    admission.commit_ended()
+    with admission:
+        pass

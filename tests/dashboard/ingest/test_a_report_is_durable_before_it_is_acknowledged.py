@@ -11,6 +11,7 @@ from dashboard.ingest.batch import report_read, shard_of
 from dashboard.ingest.models import InboxRow, Sender
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
+from tests.environment import DATABASE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Make = Callable[..., Request]
@@ -28,7 +29,8 @@ def test_a_row_holds_the_report_as_it_came(endpoint: Endpoint, make_request: Mak
     endpoint.report(request)
     row = InboxRow.objects.get()
     assert (row.project_id, row.instance_id, row.seq_first, row.seq_last) == (project.pk, request.instance.id, 1, 1)
-    assert row.shard == shard_of(project.pk, "ranker", "7")
+    # SQLite has one folder, and a line of its own for each version would only be longer.
+    assert row.shard == (shard_of(project.pk, "ranker", "7") if DATABASE == "postgresql" else 0)
     assert bytes(row.report) == dumps(request.reports[0])
     assert bytes(row.identity) == dumps(request.instance)
     assert report_read(bytes(row.report)) == loads(Report, bytes(row.report)) == request.reports[0]

@@ -28,7 +28,7 @@ def test_the_judged_pair_is_what_opens(signed_in: Client, project: Project) -> N
     made = rolled_back(project)
     with CaptureQueriesContext(connection) as caught:
         text = text_of(signed_in, made.url("compare"))
-    assert len(caught) <= 6 + 14, [query["sql"] for query in caught]
+    assert len(caught) <= 7 + 15, [query["sql"] for query in caught]
     page = signed_in.get(made.url("compare")).context["page"]
     assert [version.name for version in page.facts.pair] == [HEALTHY.name, WORSE.name]
     assert Verdict.objects.get().sentence in text and "hard metrics regressed" in text and "REGRESSED" in text

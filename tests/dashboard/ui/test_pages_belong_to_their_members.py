@@ -20,6 +20,7 @@ def pages(alert: Alert) -> list[str]:
         f"/p/ranking/alerts/{alert.number}/",
         f"/p/ranking/models/{alert.deployment.model_id}/",
         f"/p/ranking/models/{alert.deployment.model_id}/compare",
+        "/p/ranking/health/",
         "/p/ranking/setup/",
         "/p/ranking/setup/arrival/",
         "/p/ranking/setup/channels/",

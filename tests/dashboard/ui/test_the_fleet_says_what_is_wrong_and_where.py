@@ -6,7 +6,8 @@ from django.test import Client
 
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
-from dashboard.fleet.models import Deployment, VersionMinute, WatchedModel
+from dashboard.fleet.models import Deployment, Series, VersionMinute, WatchedModel
+from dashboard.fleet.selectors import fleet_page
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui import stories
@@ -21,7 +22,7 @@ def page(client: Client, query: str = "") -> str:
 
 def test_models_stand_in_order_of_urgency_with_their_sentence(signed_in: Client, alert: Alert) -> None:
     html = page(signed_in)
-    places = [html.index(f">{name}</a>") for name in ("ranker", "llm-7b-chat", "vit-embed")]
+    places = [html.index(f">{name}</bdi></a>") for name in ("ranker", "llm-7b-chat", "vit-embed")]
     assert places == sorted(places)
     assert stories.SLOWER in html
     assert html.index("ROLL BACK") < html.index("WATCH</span>") < html.index("HEALTHY</span>")
@@ -33,7 +34,7 @@ def test_a_row_shows_shares_figures_and_the_judged_change(signed_in: Client, ale
     assert re.search(r'class="delta drives">\+31\u00a0%', row)
     assert "71.7\u00a0%" in row
     assert "31.6\u00a0GiB" in row
-    assert "6 eager" in row
+    assert "6 degraded" in row
     assert f"/p/ranking/alerts/{alert.number}/" in row
 
 
@@ -133,3 +134,27 @@ def test_a_row_is_about_the_newest_version_unless_another_needs_action(signed_in
     assert signed_in.get(f"/p/ranking/models/{made.pk}/").context["verdict"].deployment == newest
     Verdict.objects.filter(pk=first.pk).update(kind="roll_back", sentence="Roll back 1: it is slower.")
     assert "Roll back 1: it is slower." in page(signed_in).split("<tbody>")[1].split("</tr>")[0]
+
+
+def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(signed_in: Client, project: Project) -> None:
+    made = model(project, "decoder", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
+    [version] = made.versions.all()
+    [prefill] = Series.objects.filter(version=version)
+    decode = Series.objects.create(
+        project=project,
+        version=version,
+        environment="production",
+        stratum=prefill.stratum,
+        region="decode",
+        last_minute=prefill.last_minute,
+    )
+    minutes = VersionMinute.objects.filter(series_id=prefill.pk)
+    for row in list(minutes):
+        row.series_id, row.calls, row.latency_count, row.latency_sum, row.p50 = decode.pk, 200_000, 6_250, 6_250 * 55e-6, 55e-6
+        row.save(force_insert=True)
+    minutes.update(calls=100, latency_count=100, latency_sum=1.0)
+    window = fleet_page.Window(prefill.last_minute - 60, prefill.last_minute, 1)
+    facts = fleet_page.version_points(project_id=project.pk, version_ids=[version.pk], environment="", window=window)[version.pk]
+    # 11 s a minute in decode, of which 0.3 s were timed, and 1 s in prefill.
+    assert facts.calls % 200_000 == 0 and facts.calls > 0
+    assert {round(point.p50 / point.weight, 9) for point in facts.points.values()} == {55e-6}

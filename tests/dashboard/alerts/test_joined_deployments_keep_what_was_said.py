@@ -1,0 +1,82 @@
+"""Late data that makes one deployment of two keeps the verdicts and alerts of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from compilewatch.wire.report import Request
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.services import fold_all
+from dashboard.regressions.models import Comparison, Verdict
+
+MINUTE = 29_833_333
+NOW = (MINUTE + 1) * 60.0 + 5
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def send(
+    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """`send(first, last)` sends a report a minute, from its own instance."""
+    monkeypatch.setattr(clock, "unix", lambda: NOW)
+
+    def send(first: int, last: int) -> None:
+        request = make_request(instance=last + 1000, minutes=last - first + 1, end=(MINUTE + last + 1) * 60.0)
+        store_reports(replace(request, sent=NOW))
+        fold_all()
+
+    return send
+
+
+def verdict(deployment: Deployment, kind: str, **fields: Any) -> Verdict:
+    """What was said about a deployment."""
+    common = {"project_id": deployment.project_id, "deployment": deployment, "kind": kind, "sentence": kind, "evidence": {}, "minute": 1}
+    return Verdict.objects.create(**common, created_at=clock.now(), **fields)
+
+
+def alert(deployment: Deployment, number: int, verdict: Verdict, state: str = "open") -> Alert:
+    """An alert about a deployment."""
+    common = {"severity": "roll_back", "worst": "roll_back", "title": "slow", "opened_at": clock.now()}
+    return Alert.objects.create(
+        project_id=deployment.project_id, deployment=deployment, number=number, verdict=verdict, state=state, **common
+    )
+
+
+def test_verdicts_and_alerts_of_both_belong_to_the_one_that_is_kept(send: Callable[..., None]) -> None:
+    send(-120, -100)
+    send(-20, 0)
+    old, new = Deployment.objects.order_by("started_minute")
+    said_old = [verdict(old, "watch", current=False), verdict(old, "roll_back")]
+    said_new = verdict(new, "healthy", baseline=old)
+    Comparison.objects.create(project_id=old.project_id, deployment=old)
+    first, second, closed = alert(old, 1, said_old[1]), alert(new, 2, said_new), alert(old, 3, said_old[0], state="resolved")
+
+    send(-80, -45)
+
+    assert Deployment.objects.get() == new
+    assert set(Verdict.objects.filter(deployment=new)) == {*said_old, said_new}
+    assert Verdict.objects.get(deployment=new, current=True) == said_new
+    assert Verdict.objects.get(pk=said_new.pk).baseline == new
+    assert Comparison.objects.get().deployment == new
+    assert set(Alert.objects.filter(deployment=new)) == {first, second, closed}
+    assert Alert.objects.exclude(state=AlertState.RESOLVED).get() == second
+    assert "A-2 goes on" in first.events.get().text
+
+
+def test_an_alert_of_the_older_one_goes_on_when_the_other_has_none(send: Callable[..., None]) -> None:
+    send(-120, -100)
+    send(-20, 0)
+    old, new = Deployment.objects.order_by("started_minute")
+    only = alert(old, 1, verdict(old, "roll_back"))
+    send(-80, -45)
+    only.refresh_from_db()
+    assert (only.deployment, only.state) == (new, "open")
+    assert Verdict.objects.get(deployment=new, current=True).kind == "roll_back"

@@ -1,0 +1,74 @@
+"""A worker ends itself when work waits and it does nothing for a minute, and for no other reason; what nobody sweeps is overdue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard import sweeper
+from dashboard.common import clock
+from dashboard.common.jobs import slot_claim
+from dashboard.pipeline import STAGES
+from dashboard.sweeper import Watchdog, is_overdue
+
+
+class Time:
+    """Seconds that only the test moves."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time_is(monkeypatch: pytest.MonkeyPatch) -> Time:
+    moved = Time()
+    monkeypatch.setattr(sweeper, "time", moved)
+    return moved
+
+
+def asked(dog: Watchdog, **facts: Any) -> str:
+    return dog.stuck(**{"waiting": 3, "working": False, "oldest": 0.0, "folded": 5.0, **facts})
+
+
+def test_tasks_that_nobody_takes(time_is: Time) -> None:
+    dog = Watchdog()
+    assert asked(dog) == ""
+    time_is.now += 59
+    assert asked(dog) == ""
+    time_is.now += 2
+    assert asked(dog) == "3 tasks wait in Redis, and it has taken none for 60 s"
+    dog.received()
+    assert asked(dog) == ""
+
+
+@pytest.mark.parametrize("facts", [{"waiting": 0}, {"waiting": None}, {"working": True}])
+def test_no_tasks_no_redis_or_a_task_under_way(time_is: Time, facts: dict[str, Any]) -> None:
+    dog = Watchdog()
+    time_is.now += 500
+    assert asked(dog, **facts) == ""
+    time_is.now += 59
+    assert asked(dog) == ""
+
+
+def test_reports_that_nobody_folds(time_is: Time) -> None:
+    dog = Watchdog()
+    assert asked(dog, oldest=61.0, folded=59.0) == ""
+    assert asked(dog, oldest=59.0, folded=500.0) == ""
+    assert asked(dog, oldest=75.0, folded=61.0) == "the oldest report has waited for 75 s, and it has folded nothing for 61 s"
+
+
+@pytest.mark.django_db
+def test_a_stage_is_overdue_when_nobody_claims_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = 1.8e9
+    for stage in STAGES:
+        monkeypatch.setattr(clock, "unix", lambda: begun)
+        assert is_overdue(stage)
+        slot_claim(name=stage.name, interval=stage.every)
+        assert not is_overdue(stage)
+        monkeypatch.setattr(clock, "unix", lambda every=stage.every: begun + every + 1)
+        assert not is_overdue(stage)
+        monkeypatch.setattr(clock, "unix", lambda every=stage.every: begun + 3 * every + 61)
+        assert is_overdue(stage)

@@ -1,0 +1,69 @@
+"""A process says once that Redis is away and once that it is back, however often Celery fails at it and whatever Celery writes."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from kombu.exceptions import OperationalError
+from redis.exceptions import ConnectionError as RedisAway
+
+from dashboard.common import broker, nudge
+from dashboard.common.broker import Broker, BrokerSentences
+from tests.flow.stack import free_port
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch, settings: object) -> Broker:
+    """What this process knows, from the start; nobody listens at the address."""
+    settings.CELERY_BROKER_URL = f"redis://user:secret@127.0.0.1:{free_port()}/0"  # type: ignore[attr-defined]
+    known = Broker()
+    monkeypatch.setattr(broker, "BROKER", known)
+    monkeypatch.setattr(nudge, "BROKER", known)
+    return known
+
+
+def test_a_change_is_one_sentence(own: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    assert own.probe() is None
+    assert own.probe() is None
+    own.failed(RedisAway("again"))
+    [away] = caplog.messages
+    assert away.startswith("Redis at 127.0.0.1:")
+    assert "cannot be used (Error 111 connecting to" in away
+    assert "secret" not in away
+    own.worked()
+    own.worked()
+    assert [" can be used again, after " in message for message in caplog.messages] == [False, True]
+
+
+def test_what_celery_says_of_it_becomes_that_sentence(own: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    noise = logging.getLogger("celery.worker.consumer.consumer")
+    drop = BrokerSentences()
+    noise.addFilter(drop)
+    try:
+        try:
+            raise OperationalError("gone") from RedisAway("gone")
+        except OperationalError as error:
+            noise.error("beat: Connection error: %s. Trying again in %s seconds...", error, 2.0)
+            noise.exception("Message Error")
+        noise.error("Task handler raised error: %r", ValueError("ours"))
+    finally:
+        noise.removeFilter(drop)
+    assert len(caplog.messages) == 2
+    assert "cannot be used (gone)" in caplog.messages[0]
+    assert "ours" in caplog.messages[1]
+
+
+def test_a_nudge_is_not_tried_while_redis_is_away(own: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def send(task: str, **_: object) -> None:
+        tried.append(task)
+        raise RedisAway("away")
+
+    monkeypatch.setattr(nudge.current_app, "send_task", send)
+    lost = nudge.lost
+    for _ in range(3):
+        nudge.nudge("dashboard.regressions.tasks.judge")
+    assert tried == ["dashboard.regressions.tasks.judge"]
+    assert nudge.lost == lost + 3

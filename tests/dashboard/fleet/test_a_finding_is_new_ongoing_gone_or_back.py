@@ -1,0 +1,169 @@
+"""What becomes of a finding follows from which versions showed it and which reported, never from the order in which that became known."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from compilewatch.wire.report import Finding, Report, Request
+from django.test import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dashboard.common import clock
+from dashboard.fleet import attempts
+from dashboard.fleet.fold.finding_life import ENOUGH, RULE, Life, Presence, finding_life
+from dashboard.fleet.lives import lives_update
+from dashboard.fleet.models import Finding as StoredFinding
+from dashboard.fleet.models import FindingLife, FindingVersion, WatchedModel
+from dashboard.fleet.services import fold_all
+
+MINUTE = 29_833_333
+NOW = (MINUTE + 1) * 60.0 + 5
+A, B, C = 1, 2, 3
+
+
+@pytest.mark.parametrize(
+    ("shown", "present", "life"),
+    [
+        ({A: 10}, [(A, 0, 500)], Life("new", 10)),
+        ({A: 10, B: 400}, [(A, 0, 500), (B, 400, 600)], Life("ongoing", 10)),
+        ({A: 10}, [(A, 0, 500), (B, 450, 559)], Life("new", 10)),
+        ({A: 10}, [(A, 0, 500), (B, 450, 560)], Life("gone", 500)),
+        ({A: 10}, [(A, 0, 900), (B, 450, 900)], Life("new", 10)),
+        ({A: 10, C: 700}, [(A, 0, 500), (B, 450, 690), (C, 700, 720)], Life("back", 700)),
+        ({A: 10, C: 530}, [(A, 0, 500), (B, 450, 529), (C, 530, 720)], Life("ongoing", 10)),
+        ({A: 10, C: 700}, [(A, 0, 500), (C, 600, 720)], Life("back", 700)),
+        ({A: 10}, [(A, 0, 500), (B, 450, 690), (A, 700, 720)], Life("back", 700)),
+        ({A: 10, C: 700}, [(A, 0, 500), (B, 450, 690), (C, 700, 720), (B, 721, 900)], Life("gone", 720)),
+        ({A: 10}, [(A, 0, 500)] + [(B, 501 + 40 * n, 510 + 40 * n) for n in range(6)], Life("gone", 500)),
+        ({A: 10}, [(A, 0, 500), (B, 501, 540), (C, 501, 540)], Life("new", 10)),
+        ({A: 10}, [(A, 0, 5)], Life("new", 10)),
+    ],
+)
+def test_the_rule(shown: dict[int, int], present: list[tuple[int, int, int]], life: Life) -> None:
+    assert finding_life(shown, [Presence(*one) for one in present]) == life
+
+
+spans = st.builds(
+    lambda version, first, length: Presence(version, first, first + length), st.integers(1, 4), st.integers(0, 600), st.integers(0, 200)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.integers(1, 4), st.integers(0, 800), min_size=1), st.lists(spans, max_size=12), st.randoms(use_true_random=False))
+def test_the_order_of_what_is_known_changes_nothing(shown: dict[int, int], present: list[Presence], rnd: random.Random) -> None:
+    life = finding_life(shown, present)
+    shuffled, keys = list(present), list(shown)
+    rnd.shuffle(shuffled)
+    rnd.shuffle(keys)
+    assert finding_life({key: shown[key] for key in keys}, shuffled) == life
+    assert life.state in ("new", "ongoing", "gone", "back")
+
+
+def breaks(*minutes: int) -> Callable[[Report], None]:
+    """Adds a graph break to the reports of some minutes; the text differs by chance."""
+
+    def change(report: Report) -> None:
+        minute = round(report.window[1] / 60) - 1 - MINUTE
+        if minute in minutes:
+            report.findings.append(Finding("graph_break", f"Tensor.item() at 0x7f{minute % 256:02x}", "ranker/a.py:1", 2))
+
+    return change
+
+
+def story(make_request: Callable[..., Request]) -> list[Request]:
+    """1 shows it, 2 does not for two hours, 3 shows it again; and a finding of staging alone."""
+    return [
+        replace(make_request(version=version, instance=number, minutes=last - first + 1, end=(MINUTE + last + 1) * 60.0, change=change,
+                             host=f"gpu-{number}", environment=environment), sent=NOW)
+        for number, (version, first, last, change, environment) in enumerate(
+            [
+                ("1", -400, -300, breaks(-390, -310), "production"),
+                ("2", -299, -100, breaks(), "production"),
+                ("3", -99, 0, breaks(-99, -50), "production"),
+                ("3", -60, 0, breaks(-60), "staging"),
+            ]
+        )
+    ]  # fmt: skip
+
+
+def lives() -> dict[str, tuple[object, ...]]:
+    rows = FindingLife.objects.select_related("first_version", "last_version", "finding__first_version", "finding__last_version")
+    return {
+        row.environment: (
+            row.state,
+            row.since_minute - MINUTE,
+            row.first_version.name,
+            row.last_version.name,
+            row.finding.text,
+            row.finding.first_version.name,
+            row.finding.last_version.name,
+            row.finding.count,
+            sorted(FindingVersion.objects.filter(environment=row.environment).values_list("version__name", "count")),
+        )
+        for row in rows
+    }
+
+
+EXPECTED = {
+    "production": ("back", -99, "1", "3", "Tensor.item() at 0x7f7a", "1", "3", 10, [("1", 4), ("3", 4)]),
+    "staging": ("new", -60, "3", "3", "Tensor.item() at 0x7f7a", "1", "3", 10, [("3", 2)]),
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_of_arrival_tells_the_same_story(
+    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(clock, "unix", lambda: NOW)
+    rnd = random.Random(seed)
+    monkeypatch.setattr(attempts, "batch_size", lambda: rnd.choice((20, 60, 200)))
+    pieces = [
+        replace(request, reports=request.reports[start : start + 16]) for request in story(make_request) for start in range(0, 208, 16)
+    ]
+    rnd.shuffle(pieces)
+    for number, piece in enumerate(pieces):
+        if piece.reports:
+            store_reports(piece)
+        if number % 8 == 0:
+            fold_all()
+            lives_update()
+    fold_all()
+    lives_update()
+    assert lives() == EXPECTED
+    assert lives_update() == 0 and StoredFinding.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_the_model_page_says_the_word_since_when_and_by_what_rule(
+    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch, signed_in: Client
+) -> None:
+    monkeypatch.setattr(clock, "unix", lambda: NOW)
+    store_reports(*story(make_request))
+    fold_all()
+    address = f"/p/ranking/models/{WatchedModel.objects.get().pk}/?env=production"
+    assert "</svg>back</span>" not in signed_in.get(address).content.decode()
+    lives_update()
+    text = signed_in.get(address).content.decode()
+    assert "</svg>back</span> since <time" in text and RULE in text
+    assert "first in <bdi>1 on gpu-0</bdi>, last in <bdi>3 on gpu-2</bdi>" in text
+
+
+@pytest.mark.django_db
+def test_a_worker_that_read_too_early_leaves_the_work_due(
+    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "unix", lambda: NOW)
+    first, *rest = story(make_request)
+    store_reports(first)
+    fold_all()
+    lives_update()
+    WatchedModel.objects.update(lives_revision=0)
+    store_reports(*rest)
+    fold_all()
+    assert lives_update() == 2 and lives() == EXPECTED
+    assert ENOUGH == 60

@@ -1,0 +1,38 @@
+"""`manage.py storage` says what each table takes, and what of it a day of an instance and of a version needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from dashboard.fleet.services import fold_all
+from dashboard.fleet.storage import bytes_a_day, table_sizes
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_day_is_reckoned_from_the_minutes_that_were_seen(store_reports: Callable[..., Any], make_request: Callable[..., Any]) -> None:
+    for instance in range(3):
+        store_reports(make_request(minutes=20, instance=instance))
+    fold_all()
+    tables = {table.name: table for table in table_sizes()}
+    assert (tables["region_minute"].rows, tables["region_minute"].minutes) == (60, 60)
+    assert (tables["version_minute"].rows, tables["version_minute"].minutes) == (20, 20)
+    assert tables["version_hour"].minutes in (60, 120)
+    for table in ("region_minute", "version_minute"):
+        assert tables[table].bytes_a_day == tables[table].bytes / tables[table].minutes * 1440
+    both = [tables[name].bytes_a_day or 0 for name in ("region_minute", "process_minute", "compile_event")]
+    assert bytes_a_day(list(tables.values()), "instance") == sum(both)
+
+
+def test_the_command_says_it() -> None:
+    out = StringIO()
+    call_command("storage", stdout=out)
+    assert re.search(r"^the whole database +[\d,]+ +[\d,]+$", out.getvalue(), re.MULTILINE)
+    assert "a day of one instance: not known: nothing was seen yet (goal: at most 1,024 KiB)" in out.getvalue()
+    assert "a day of one version: not known: nothing was seen yet (goal: at most 4,096 KiB)" in out.getvalue()

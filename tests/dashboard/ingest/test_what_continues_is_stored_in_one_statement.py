@@ -1,0 +1,90 @@
+"""PostgreSQL stores in one statement what continues its sender's newest range; whatever else comes leaves the same rows behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import Request
+from django.db import connection
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dashboard.ingest.batch import Batch, batch_read
+from dashboard.ingest.body import Refused
+from dashboard.ingest.committer import Waiting, group_commit
+from dashboard.ingest.models import InboxRow, Sender
+from dashboard.ingest.ranges import Coverage
+from dashboard.ingest.services import reports_append
+from dashboard.projects.models import Project
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Make = Callable[..., Request]
+
+RANGES = st.lists(st.tuples(st.integers(1, 12), st.integers(0, 2)).map(lambda pair: (pair[0], pair[0] + pair[1])), min_size=1, max_size=3)
+GROUPS = st.lists(st.lists(st.tuples(st.integers(0, 2), RANGES), min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+def batch_of(make_request: Make, project: Project, instance: int, ranges: list[tuple[int, int]]) -> Batch:
+    """A batch whose reports have these ranges."""
+    request = make_request(instance=instance, minutes=len(ranges))
+    for report, seq in zip(request.reports, ranges, strict=True):
+        report.seq = seq
+    return batch_read(text=dumps(request), project_id=project.pk, received=request.sent)
+
+
+@given(groups=GROUPS)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_groups_of_any_ranges_are_stored_as_the_arithmetic_of_ranges_says(groups: list, make_request: Make, project: Project) -> None:  # type: ignore[type-arg]
+    InboxRow.objects.all().delete()
+    Sender.objects.all().delete()
+    acked: dict[int, set[tuple[int, int]]] = {0: set(), 1: set(), 2: set()}
+    for group in groups:
+        waiting = [(instance, Waiting(batch_of(make_request, project, instance, ranges))) for instance, ranges in group]
+        group_commit([each for _, each in waiting])
+        for instance, each in waiting:
+            acked[instance].update(each.result(0).acked)
+    for instance, told in acked.items():
+        rows = list(InboxRow.objects.filter(instance_id=f"{instance:026d}").values_list("seq_first", "seq_last"))
+        numbers = [number for first, last in rows for number in range(first, last + 1)]
+        assert len(numbers) == len(set(numbers)), "a number is stored twice"
+        assert {number for first, last in told for number in range(first, last + 1)} == set(numbers)
+        again = Coverage()
+        for row in sorted(rows):
+            again.add(row)
+        sender = Sender.objects.filter(instance_id=f"{instance:026d}").first()
+        assert [tuple(pair) for pair in sender.ranges] == again.ranges if sender else not rows
+
+
+def test_only_what_continues_is_appended(make_request: Make, project: Project) -> None:
+    first = batch_of(make_request, project, 0, [(1, 1), (2, 4)])
+    gap = batch_of(make_request, project, 1, [(1, 1), (3, 3)])
+    same_again = batch_of(make_request, project, 0, [(5, 5)])
+    found = reports_append([first, gap, same_again])
+    if connection.vendor != "postgresql":
+        assert found == [None, None, None]
+        return
+    assert found[0] is not None and (found[0].acked, found[0].next_seq) == ([(1, 1), (2, 4)], 5)
+    assert found[1:] == [None, None], "a gap, and a second batch of one sender, take the other way"
+    assert reports_append([batch_of(make_request, project, 0, [(4, 5)])]) == [None], "an overlap does too"
+    assert reports_append([batch_of(make_request, project, 0, [(5, 5)])])[0] is not None
+    assert Sender.objects.get().ranges == [[1, 5]]
+
+
+def test_a_commit_is_durable_whatever_the_server_was_told(make_request: Make, project: Project) -> None:
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off")
+        reports_append([batch_of(make_request, project, 0, [(1, 1)])])
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on",)
+    connection.close()
+
+
+def test_a_request_gives_up_after_its_time_and_is_not_stored_later(make_request: Make, project: Project) -> None:
+    waiting = Waiting(batch_of(make_request, project, 0, [(1, 1)]))
+    with pytest.raises(Refused, match="too slow"):
+        waiting.result(0.01)
+    assert waiting.given_up

@@ -1,0 +1,78 @@
+"""Days that things are kept are a project's settings: bounded, shown, changed by a command, and in the audit record."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.projects.models import Project
+from dashboard.projects.retention import BOUNDS, Retention, longest, retention_of
+
+pytestmark = pytest.mark.django_db
+
+
+def said(*words: str) -> str:
+    out = StringIO()
+    call_command("retention", *words, stdout=out)
+    return out.getvalue()
+
+
+def test_a_project_that_says_nothing_keeps_the_usual(project: Project) -> None:
+    assert retention_of(project.settings) == Retention(instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35)
+    assert "instance_minutes     8 days" in said()
+
+
+def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
+    project.settings = {"limits": {"series": 7}}
+    project.save()
+    text = said("--project", project.slug, "--set", "instance_minutes=14", "version_hours=800")
+    assert "instance_minutes    14 days  (8 to 90, usually 8)" in text
+    assert other_project.slug not in text
+    project.refresh_from_db()
+    assert retention_of(project.settings) == Retention(instance_minutes=14, version_hours=800)
+    assert project.settings["limits"] == {"series": 7}
+    entry = AuditEntry.objects.get(action="retention.set")
+    assert (entry.before["version_hours"], entry.after["version_hours"]) == (400, 800)
+    said("--project", project.slug, "--set", "instance_minutes=8")
+    project.refresh_from_db()
+    assert project.settings["retention"] == {"version_hours": 800}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("instance_minutes=7", "instance_minutes is 7, expected 8 to 90 days."),
+        ("version_hours=34", "version_hours is 34, expected 35 to 3650 days."),
+        ("version_minutes=90 version_hours=60", "version_hours is 60, expected at least the 90 days of version_minutes."),
+        ("verdicts=10", "verdicts is not kept by a number of days, expected one of instance_minutes, "),
+        ("version_hours=-1", "version_hours=-1 is not understood, expected a name and a whole number of days"),
+        ("version_hours", "version_hours is not understood"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_with_a_sentence(project: Project, words: str, sentence: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        said("--project", project.slug, "--set", *words.split())
+    assert sentence in str(refused.value)
+    project.refresh_from_db()
+    assert project.settings == {}
+
+
+def test_a_project_that_is_not_there_is_refused(project: Project) -> None:
+    with pytest.raises(CommandError, match="no project 'nobody'"):
+        said("--project", "nobody")
+    with pytest.raises(CommandError, match="--set needs --project"):
+        said("--set", "version_hours=500")
+
+
+@pytest.mark.parametrize("stored", [None, "8", {"instance_minutes": "9"}, {"instance_minutes": 10**9}, {"unknown": 9}])
+def test_rubbish_in_the_settings_keeps_the_usual(stored: object) -> None:
+    assert retention_of({"retention": stored}) == Retention()
+
+
+def test_what_several_projects_share_is_kept_for_the_longest() -> None:
+    assert longest([Retention(instance_minutes=30), Retention(version_hours=900)]) == Retention(instance_minutes=30, version_hours=900)
+    assert longest([]) == Retention()
+    assert all(low <= getattr(Retention(), name) <= high for name, (low, high) in BOUNDS.items())

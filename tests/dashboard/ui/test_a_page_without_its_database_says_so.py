@@ -1,0 +1,58 @@
+"""While the database is away a page is a 503 that asks nothing of it, for programs it is JSON, and a failure of ours stays a 500."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import InterfaceError, OperationalError, ProgrammingError, connection
+from django.test import Client
+
+
+@contextmanager
+def database_fails(error: Exception, *, on: str = "") -> Iterator[None]:
+    def fail(execute: Any, sql: str, *rest: Any) -> Any:
+        if on in sql:
+            raise error
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(fail):
+        yield
+
+
+@pytest.mark.parametrize("error", [OperationalError("lock timeout"), InterfaceError("connection is closed")])
+@pytest.mark.parametrize("address", ["/p/ranking/", "/p/ranking/alerts/", "/"])
+def test_a_page_is_a_503_with_a_time_to_come_back(signed_in: Client, error: Exception, address: str) -> None:
+    with database_fails(error):
+        answer = signed_in.get(address)
+    assert answer.status_code == 503 and int(answer["Retry-After"]) >= 1 and answer["Cache-Control"] == "no-store"
+    assert "The database does not answer right now" in answer.content.decode()
+    assert "lock timeout" not in answer.content.decode()
+    assert "default-src 'none'" in answer["Content-Security-Policy"]
+
+
+def test_only_one_table_that_is_locked(signed_in: Client) -> None:
+    with database_fails(OperationalError("lock timeout"), on="alert"):
+        assert signed_in.get("/p/ranking/alerts/").status_code == 503
+    assert signed_in.get("/p/ranking/alerts/").status_code == 200
+
+
+def test_programs_hear_json(signed_in: Client) -> None:
+    with database_fails(OperationalError("gone")):
+        answer = signed_in.get("/p/ranking/models/1.json")
+    assert answer.status_code == 503 and answer.json()["code"] == "busy" and answer["Retry-After"]
+
+
+def test_a_session_that_cannot_be_saved_is_no_500(client: Client, user: Any) -> None:
+    client.raise_request_exception = False
+    fields = {"login": user.username, "password": "correct horse battery staple"}
+    with database_fails(OperationalError("read-only"), on="django_session"):
+        assert client.post("/accounts/login/", fields).status_code == 503
+
+
+def test_a_mistake_of_ours_is_still_a_500(signed_in: Client) -> None:
+    signed_in.raise_request_exception = False
+    with database_fails(ProgrammingError("no such column"), on="alert"):
+        assert signed_in.get("/p/ranking/alerts/").status_code == 500

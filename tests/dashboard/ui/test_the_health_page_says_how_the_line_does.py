@@ -1,0 +1,139 @@
+"""The Health page: one sentence whether the line is well, and what became of this project's reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from compilewatch.wire.report import Request
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.common import clock, health
+from dashboard.common.heartbeat import fold_ended, heartbeat_note
+from dashboard.common.models import Heartbeat
+from dashboard.fleet.models import Instance
+from dashboard.fleet.services import fold_all
+from dashboard.ingest.intake import intake_note, intake_take
+from dashboard.ingest.models import InboxRow, PoisonReport
+from dashboard.ingest.services import intake_write, refusals_write
+from dashboard.projects.models import Project
+
+HEALTH = "/p/ranking/health/"
+
+
+@pytest.fixture
+def worker(db: None) -> None:
+    """A worker that folds, and beat."""
+    fold_ended()
+    heartbeat_note(name="celery@gpu-host", kind="worker")
+    heartbeat_note(name="beat@gpu-host", kind="beat")
+
+
+def page(client: Client) -> str:
+    answer = client.get(HEALTH)
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", answer.content.decode().replace("\u00a0", " "))
+
+
+def poison(project: Project, error: str) -> PoisonReport:
+    return PoisonReport.objects.create(
+        project=project, shard=0, instance_id="1" * 26, seq_first=4, seq_last=5, received_at=clock.now(), clock_offset=0,
+        identity=b"{}", report=b"{}", set_aside_at=clock.now(), error=error,
+    )  # fmt: skip
+
+
+def test_all_is_well(signed_in: Client, worker: None) -> None:
+    html = page(signed_in)
+    assert ">WELL<" in html.replace("</svg>WELL", ">WELL") and "NOT WELL" not in html
+    assert "1 worker is at work." in html and "celery@gpu-host" in html and "beat@gpu-host" in html
+    assert "None. Every report that was taken could be folded." in html
+    assert "No report came in the last 24 hours" in html
+
+
+@pytest.mark.parametrize(
+    ("seen", "folded", "sentence"),
+    [(45, 45, "No worker was heard of for 45 s"), (2, 120, "none has ended a fold in the last minute")],
+)
+def test_a_worker_that_is_gone_or_idle(signed_in: Client, worker: None, seen: int, folded: int, sentence: str) -> None:
+    now = clock.now()
+    Heartbeat.objects.filter(kind="worker").update(seen_at=now - timedelta(seconds=seen), folded_at=now - timedelta(seconds=folded))
+    html = page(signed_in)
+    assert "NOT WELL" in html and sentence in html
+
+
+def test_no_worker_ever(signed_in: Client) -> None:
+    html = page(signed_in)
+    assert "No worker was heard of in the last day" in html and "manage.py serve" in html and "none was told" in html
+
+
+def test_reports_that_wait_too_long(
+    signed_in: Client, worker: None, store_reports: Callable[..., object], make_request: Callable[..., Request]
+) -> None:
+    store_reports(make_request(minutes=3))
+    InboxRow.objects.update(received_at=clock.now() - timedelta(seconds=150))
+    html = page(signed_in)
+    assert "The oldest report has waited 150 s to be folded" in html and "2 min 30 s" in html
+
+
+def test_redis_is_what_workers_say_of_it(signed_in: Client, settings: object) -> None:
+    assert "not used by the embedded mode" in page(signed_in)
+    settings.EMBEDDED = False  # type: ignore[attr-defined]
+    assert "not known: no worker tells" in page(signed_in)
+    heartbeat_note(name="celery@gpu-host", kind="worker", broker="redis:6379")
+    assert "redis:6379 does not answer; workers sweep without it" in page(signed_in)
+    heartbeat_note(name="celery@gpu-host", kind="worker")
+    assert "<dt>Redis</dt><dd>answers</dd>" in page(signed_in)
+
+
+def test_a_slow_database(signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "SLOW", 0.0)
+    assert "it is slow." in page(signed_in)
+
+
+def test_what_was_taken_and_refused(signed_in: Client, project: Project, other_project: Project) -> None:
+    hour = int(clock.unix() // 3600)
+    intake_note(project_id=project.pk, reports=1234, size=5 << 20)
+    intake_write(intake_take())
+    refusals_write({(project.pk, hour, "too_old"): 3, (project.pk, hour - 1, "too_old"): 4, (other_project.pk, hour, "bad_request"): 9})
+    html = page(signed_in)
+    assert "1,234 taken, 5 MiB on the wire" in html and "<code>too_old</code>" in html and "bad_request" not in html
+    assert re.search(r'data-l="This hour">3</td><td class="r num" data-l="24 hours">7<', html)
+
+
+def test_reports_set_aside_say_why_and_how_to_bring_them_back(signed_in: Client, project: Project, other_project: Project) -> None:
+    poison(project, "KeyError: <b>regions</b>")
+    poison(other_project, "secret of another project")
+    html = page(signed_in)
+    assert "KeyError: &lt;b&gt;regions&lt;/b&gt;" in html and "windows 4 to 5" in html and "manage.py refold" in html
+    assert "secret" not in html and "and 1 of other projects" in html
+
+
+def test_losses_that_agents_told(signed_in: Client, store_reports: Callable[..., object], make_request: Callable[..., Request]) -> None:
+    store_reports(make_request(instance=1), make_request(instance=2))
+    fold_all()
+    Instance.objects.filter(instance_id__endswith="1").update(host="gpu-07", truncated_events=12, spool_errors=2)
+    html = page(signed_in)
+    assert "gpu-07" in html and "12 events over the limit of a window" in html and "2 failures of the disk" in html
+    assert html.count('data-l="Lost"') == 1
+
+
+def test_the_short_address_leads_to_it(signed_in: Client) -> None:
+    assert signed_in.get("/health/").headers["Location"] == HEALTH
+    assert HEALTH in signed_in.get("/p/ranking/").content.decode()
+
+
+def test_it_asks_a_fixed_number_of_questions(signed_in: Client, project: Project, worker: None) -> None:
+    page(signed_in)
+    with CaptureQueriesContext(connection) as caught:
+        page(signed_in)
+    few = len(caught.captured_queries)
+    for number in range(30):
+        poison(project, f"error {number}")
+        heartbeat_note(name=f"celery@{number}", kind="worker")
+    with CaptureQueriesContext(connection) as caught:
+        page(signed_in)
+    assert len(caught.captured_queries) <= few + 1

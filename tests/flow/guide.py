@@ -1,0 +1,17 @@
+"""Runs the commands that the operations guide gives, as they stand there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+from tests.flow.stack import REPOSITORY
+
+
+def guide_run(heading: str, environment: dict[str, str]) -> str:
+    """What the commands under a heading say; the first that fails ends them."""
+    text = (REPOSITORY / "docker/README.md").read_text()
+    [commands] = re.findall(rf"^### {re.escape(heading)}\n[^#]*?```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(["bash", "-euc", commands], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
