@@ -1,0 +1,105 @@
+"""A PostgreSQL server of a test's own, which it may stop, kill, halt, limit, copy and restore."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+
+from tests.flow.stack import free_port, wait_for
+
+BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+OWNER = "postgres"
+
+
+class Cluster:
+    """Its files are in a folder of its owner, who may not enter those of a test; trust for everyone on 127.0.0.1."""
+
+    def __init__(self, *, settings: Sequence[str] = (), empty: bool = False, folder: Path | None = None) -> None:
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="compilewatch-cluster-"))
+        self.port, self._settings = free_port(), settings
+        if os.getuid() == 0:
+            os.chown(self.folder, pwd.getpwnam(OWNER).pw_uid, -1)
+        if not empty:
+            self.run("initdb", "-D", f"{self.folder}/data", "-A", "trust", "-U", "postgres", "--no-sync", "--no-instructions")
+
+    @property
+    def address(self) -> dict[str, str]:
+        """How psycopg reaches it."""
+        return {"user": "postgres", "host": "127.0.0.1", "port": str(self.port)}
+
+    def run(self, program: str, *arguments: str) -> None:
+        """One of PostgreSQL's programs, as its owner."""
+        prefix = ["runuser", "-u", OWNER, "--"] if os.getuid() == 0 else []
+        with (self.folder / "commands.log").open("ab") as log:
+            command = [*prefix, str(BINARIES / program), *arguments]
+            subprocess.run(command, cwd=self.folder, stdout=log, stderr=log, check=True, timeout=120)
+
+    def start(self) -> None:
+        """Listens; returns when it answers."""
+        options = [f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}", *self._settings]
+        words = " ".join(f"-c {option}" for option in options)
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/server.log", "-w", "-o", words, "start")
+
+    def stop(self, how: str = "immediate") -> None:
+        """Stops it, as a crash would unless told otherwise."""
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", how, "-w", "stop")
+
+    def kill(self) -> None:
+        """SIGKILL to every process at once. What the dead leave to be found goes too, as with a container that is started anew."""
+        # Stopped first, so that it starts no other when one of them dies.
+        self._signal(signal.SIGSTOP)
+        parent = self._signal(signal.SIGKILL)
+        wait_for("it is dead", lambda: gone(parent), seconds=60, every=0.01)
+        for left in (self.folder / "data/postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
+            left.unlink(missing_ok=True)
+
+    def halt(self) -> None:
+        """Every process of it stands still and answers nobody; its sockets stay open."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """After `halt`."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> int:
+        parent = int((self.folder / "data/postmaster.pid").read_text().split()[0])
+        for process in (parent, *children(parent)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+        return parent
+
+    def connect(self, name: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
+        """A session of the test's own."""
+        return psycopg.connect(dbname=name, autocommit=True, **self.address)
+
+    def close(self) -> None:
+        """Ends it if it runs, and removes its files."""
+        if (self.folder / "data/postmaster.pid").exists():
+            self.go_on()
+            self.stop()
+        shutil.rmtree(self.folder)
+
+
+def children(process: int) -> list[int]:
+    """The processes that it started and that still run."""
+    try:
+        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def gone(process: int) -> bool:
+    """Whether it has ended, be it that nobody has asked how yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

@@ -1,0 +1,151 @@
+"""The full dashboard on PostgreSQL with a redis-server of its own, a supervisor for its worker, and reports that keep coming."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psycopg
+import redis
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import VERSION, Request
+
+from dashboard.demo.fleet import SimulatedInstance, fleet, instances
+from tests.flow.stack import POSTGRESQL, REPOSITORY, Stack, answer_of, free_port
+
+
+class RedisServer:
+    """A redis-server that a test may harm."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.port = folder, free_port()
+        self._process = self._begun()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def client(self) -> redis.Redis:
+        """A connection to it."""
+        return redis.Redis(port=self.port, socket_timeout=5)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal."""
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """kill -9; everything in it is lost."""
+        self._process.kill()
+        self._process.wait()
+
+    def start(self) -> None:
+        """Starts it again, empty."""
+        self._process = self._begun()
+
+    def _begun(self, *more: str) -> subprocess.Popen[bytes]:
+        words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", self._folder]
+        return subprocess.Popen([*words, *more], stdout=subprocess.DEVNULL)
+
+
+class FullStack(Stack):
+    """Web, beat and worker as processes; the worker is `tests.faults.quick_worker`, whose watchdog is less patient."""
+
+    def __init__(self, folder: Path) -> None:
+        self.redis = RedisServer(folder)
+        super().__init__(database="postgresql", folder=folder, outbound="127.0.0.1:9")
+        self.environment["COMPILEWATCH_REDIS_URL"] = self.redis.url
+        self.restarts = 0
+        self._ending = threading.Event()
+
+    def start_role(self, role: str) -> None:
+        """As any other stack, but for the worker."""
+        if role != "worker":
+            super().start_role(role)
+            return
+        with (self.folder / "worker.log").open("ab") as output:
+            self.processes[role] = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.quick_worker"],
+                cwd=REPOSITORY,
+                env={**self.environment, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'agents'}"},
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def supervise(self) -> None:
+        """Starts the worker again whenever it has ended with an error, as a supervisor does."""
+        threading.Thread(target=self._supervised, daemon=True).start()
+
+    def _supervised(self) -> None:
+        while not self._ending.wait(0.2):
+            worker = self.processes.get("worker")
+            if worker is not None and worker.poll():
+                self.restarts += 1
+                self.start_role("worker")
+
+    def run(self, *statements: str) -> None:
+        """Changes the database itself."""
+        with psycopg.connect(dbname=self.name, **POSTGRESQL) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def log(self, role: str) -> str:
+        """What a process wrote."""
+        return (self.folder / f"{role}.log").read_text()
+
+    def close(self) -> None:
+        """Ends everything."""
+        self._ending.set()
+        super().close()
+        self.redis.signal(signal.SIGCONT)
+        self.redis.kill()
+
+
+class Traffic:
+    """Reports of a small fleet, one after the other; each answer's status and how long it took."""
+
+    def __init__(self, stack: Stack, *, every: float) -> None:
+        self._stack, self._every = stack, every
+        self._fleet = [self._instance(number) for number in range(4)]
+        self.answers: list[tuple[float, int, float]] = []
+        self.calls = 0
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Sends no more."""
+        self._ending.set()
+        self._thread.join(60)
+
+    def statuses(self) -> set[int]:
+        """All that were answered."""
+        return {status for _, status, _ in self.answers}
+
+    def p99(self, since: float = 0.0, until: float = float("inf")) -> float:
+        """Seconds, of the requests that began within a time by the monotonic clock."""
+        took = sorted(seconds for began, _, seconds in self.answers if since <= began < until)
+        return took[int(0.99 * (len(took) - 1))]
+
+    def _instance(self, number: int) -> SimulatedInstance:
+        return instances(fleet(judged_minutes=40)[:1], start_minute=int(time.time() // 60) + number)[number]
+
+    def _run(self) -> None:
+        sent = 0
+        while not self._ending.wait(self._every):
+            instance = self._fleet[sent % len(self._fleet)]
+            sent += 1
+            now = time.time()
+            report = instance.report(seq=sent, start=now - 10, end=now)
+            body = dumps(Request(VERSION, now, instance.identity, [report]))
+            began = time.monotonic()
+            status, _ = answer_of(self._stack.port, self._stack.key, body)
+            self.answers.append((began, status, time.monotonic() - began))
+            if status == 200:
+                self.calls += sum(region.calls for region in report.regions)

@@ -1,0 +1,214 @@
+"""A job with the agent in it that keeps a ledger; `python -m tests.faults.job LEDGER OPTIONS`.
+
+Crash points live here and not in the agent: the test's own process wraps the functions at which it wants to die, so that nothing in the
+product could be told to die by a variable of its environment."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import random
+import signal
+import socket
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import compilewatch
+from compilewatch import client, connection, recorder, sender, spool, transport, worker
+from compilewatch.outbox import Entry
+from compilewatch.wire.report import Report
+
+from tests.faults.ledger import Ledger
+
+CRASH_POINTS = ("closed", "spooled", "connected", "sent", "answered", "forked")
+
+
+def options() -> argparse.Namespace:
+    """What the job is to do."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ledger", type=Path)
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--interval", type=float, default=0.2)
+    parser.add_argument("--crash", default="", help="point:n, dies there as SIGKILL would")
+    parser.add_argument("--impatient", action="store_true", help="waits a twentieth of what an agent waits after a failure")
+    parser.add_argument("--slow-names", type=float, default=0.0, help="seconds that every look-up of a name hangs")
+    parser.add_argument("--in-c", action="store_true", help="the main thread stays in one C function")
+    parser.add_argument("--forks", type=int, default=0)
+    parser.add_argument("--clock", type=float, default=0.0, help="seconds by which the clock of its host is wrong")
+    parser.add_argument("--timed", action="store_true", help="says at the end how long its calls took")
+    parser.add_argument("--fails", default="", help="the rank that ends after three seconds, with exit code 7")
+    parser.add_argument("--deaf", default="", help="the rank that does not hear SIGTERM")
+    parser.add_argument("--sweep", type=Path, help="goes on until no file that is there now is left in the folder")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Records until its time is over; what it says at the end is how long its shutdown took, in seconds."""
+    given = options()
+    rank = os.environ.get("RANK", "")
+    ledger = Ledger(Path(str(given.ledger).replace("{rank}", rank)))
+    observe(ledger)
+    if given.clock:
+        wrong_clock(given.clock)
+    if rank and rank == given.deaf:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if given.crash:
+        crash_at(*given.crash.split(":"))
+    if given.impatient:
+        sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.REFUSED_WAIT = 0.1, 3.0, 0.05, 0.1
+        sender.MOST_RETRY_AFTER = worker.TICK_SECONDS = 0.2
+    if given.slow_names:
+        slow_names(given.slow_names)
+    assert compilewatch.init(model="faults", version=given.version, interval=given.interval)
+    if rank and rank == given.fails:
+        given.seconds = 3.0
+    took = work(ledger, given)
+    if rank and rank == given.fails:
+        raise SystemExit(7)
+    began = time.monotonic()
+    compilewatch.shutdown()
+    print(json.dumps({"shutdown": time.monotonic() - began, **({"took": sorted(took)} if given.timed else {})}), flush=True)
+
+
+def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
+    """Calls a watched function in small bursts, each written down before and after; answers how long each call took, if that is asked."""
+    took: list[float] = []
+    random.seed(str(given.ledger))
+    call = compilewatch.watch(lambda: None, name="step")
+    end = time.monotonic() + given.seconds
+    left = set(given.sweep.rglob("*.spool")) if given.sweep else set()
+    while time.monotonic() < end and (not given.sweep or left & set(given.sweep.rglob("*.spool"))):
+        calls = random.randint(1, 20)
+        ledger.write("begin", calls=calls)
+        for _ in range(calls):
+            began = time.perf_counter() if given.timed else 0.0
+            call()
+            if given.timed:
+                took.append(time.perf_counter() - began)
+        ledger.write("done", calls=calls)
+        if given.forks > 0:
+            given.forks -= 1
+            fork()
+        if given.in_c:
+            stay_in_c()
+        time.sleep(0.002)
+    return took
+
+
+def fork() -> None:
+    """A child that ends at once: at the crash point, if there is one."""
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def stay_in_c() -> None:
+    """One call into C that takes many seconds and gives no signal handler a chance."""
+    time.sleep(0.5)
+    print("in C", flush=True)
+    zlib.compress(random.Random(0).randbytes(1 << 20) * 500, 9)
+
+
+def wrong_clock(seconds: float) -> None:
+    """The host's clock says another time than the dashboard's."""
+    real = time.time
+    time.time = lambda: real() + seconds
+
+
+def slow_names(seconds: float) -> None:
+    """Looking up a name blocks outside of Python, as a resolver without an answer does."""
+    real = socket.getaddrinfo
+
+    def hanging(*given: Any, **named: Any) -> Any:
+        time.sleep(seconds)
+        return real(*given, **named)
+
+    socket.getaddrinfo = hanging
+
+
+def instance() -> str:
+    """The id of the instance that this process is now."""
+    running = client.CLIENT.worker
+    assert running is not None and running.instance is not None
+    return running.instance.identity.id
+
+
+def observe(ledger: Ledger) -> None:
+    """Writes windows down before anything else sees them, and acknowledgements before they are applied."""
+    close, keep, send = recorder.Recorder.close, spool.Spool.keep, transport.HttpTransport.send
+
+    def closing(self: recorder.Recorder, *given: Any) -> Report:
+        report = close(self, *given)
+        ledger.window(instance(), report)
+        return report
+
+    def keeping(self: spool.Spool, closed: Entry, *given: Any) -> None:
+        errors = self.errors
+        keep(self, closed, *given)
+        if self.errors == errors:
+            ledger.write("kept", instance=instance(), number=closed.seq[0])
+
+    def sending(self: transport.HttpTransport, body: bytes) -> transport.Answer:
+        began = time.time()
+        try:
+            answer = send(self, body)
+        finally:
+            ledger.write("attempt", began=began)
+        if answer.ack is not None:
+            ledger.write("acked", instance=json.loads(body)["instance"]["id"], ranges=acknowledged(body, answer))
+        return answer
+
+    recorder.Recorder.close = closing  # type: ignore[method-assign]
+    spool.Spool.keep = keeping  # type: ignore[method-assign]
+    transport.HttpTransport.send = sending  # type: ignore[method-assign]
+
+
+def acknowledged(body: bytes, answer: transport.Answer) -> list[list[int]]:
+    """Those of the windows that were sent, for an answer may name others."""
+    assert answer.ack is not None
+    sent = [report["seq"] for report in json.loads(body)["reports"]]
+    return [seq for seq in sent if any(first <= seq[0] and seq[1] <= last for first, last in answer.ack.acked)]
+
+
+def crash_at(point: str, times: str) -> None:
+    """Dies after the named step, the n-th time that it was taken."""
+    left = [int(times)]
+
+    def passed() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def wrap(owner: Any, name: str) -> None:
+        real: Callable[..., Any] = getattr(owner, name)
+
+        @functools.wraps(real)
+        def wrapped(*given: Any, **named: Any) -> Any:
+            result = real(*given, **named)
+            passed()
+            return result
+
+        setattr(owner, name, wrapped)
+
+    if point == "forked":
+        os.register_at_fork(after_in_child=passed)
+        return
+    places: dict[str, tuple[Any, str]] = {
+        "closed": (recorder.Recorder, "close"),
+        "spooled": (spool.Spool, "keep"),
+        "connected": (connection, "_dial"),
+        "sent": (connection.Bounded, "write"),
+        "answered": (transport.HttpTransport, "send"),
+    }
+    wrap(*places[point])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Jobs of one case: processes that report under one version, share one folder for their spools, and keep a ledger each."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.agent.programs import environment
+from tests.faults.ledger import Recorded, ledger_read
+from tests.flow.stack import REPOSITORY
+
+SWEEP_SECONDS = 300.0
+LONGEST = 4.0
+
+
+@dataclass
+class Doomed:
+    """A job that is killed some seconds after it began to work, however long its start took."""
+
+    process: subprocess.Popen[str]
+    ledger: Path
+    seconds: float
+    at: float = math.inf
+
+    def killed(self) -> bool:
+        """Whether its time had come; a job that ended by itself fails the test."""
+        assert self.process.poll() is None, "a job ended by itself"
+        if self.at == math.inf and self.ledger.exists() and self.ledger.stat().st_size:
+            self.at = time.monotonic() + self.seconds
+        if time.monotonic() < self.at:
+            return False
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(60)
+        return True
+
+
+class Jobs:
+    """`version` tells the cases of a run apart in the dashboard."""
+
+    def __init__(self, folder: Path, endpoint: str, key: str, version: str) -> None:
+        self.version, self.spools = version, folder / "spools"
+        self._folder, self._endpoint, self._key = folder, endpoint, key
+        self.running: list[subprocess.Popen[str]] = []
+        self._ledgers: dict[int, Path] = {}
+
+    def start(
+        self, *options: str, endpoint: str = "", spool: str = "", version: str = "", through: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
+        """A job that works until it is ended; a launcher that starts it on several ranks may stand before it."""
+        ledger = self._folder / f"{len(self.running)}{'-{rank}' if through else ''}.{version or self.version}.ledger"
+        words = [sys.executable, *through, "-m", "tests.faults.job", str(ledger), "--version", version or self.version, *options]
+        settings = {"ENDPOINT": endpoint or self._endpoint, "API_KEY": self._key, "SPOOL": spool or str(self.spools), "ALLOW_HTTP": "1"}
+        output = ledger.with_suffix(".log").open("w")
+        paths = f"{REPOSITORY}:{REPOSITORY / 'agents'}"
+        process = subprocess.Popen(
+            words, cwd=REPOSITORY, env={**environment(**settings), "PYTHONPATH": paths}, stdout=output, stderr=subprocess.STDOUT, text=True
+        )
+        output.close()
+        self.running.append(process)
+        self._ledgers[process.pid] = ledger
+        return process
+
+    def said(self, process: subprocess.Popen[str]) -> str:
+        """What a job wrote, to either stream."""
+        return self._ledger(process).with_suffix(".log").read_text()
+
+    def _ledger(self, process: subprocess.Popen[str]) -> Path:
+        return self._ledgers[process.pid]
+
+    def shutdown_seconds(self, process: subprocess.Popen[str]) -> float:
+        """How long the end of a job was held up; it said nothing else."""
+        return float(json.loads(self.said(process))["shutdown"])
+
+    def call_seconds(self, process: subprocess.Popen[str]) -> list[float]:
+        """How long each of its calls took, the shortest first; for a job that is `--timed`."""
+        return list(json.loads(self.said(process))["took"])
+
+    def kill_at_random(self, count: int, at_once: int, chance: random.Random, *options: str, spool: str = "") -> None:
+        """That many jobs, each killed at a moment that is chosen evenly from its time at work."""
+        waiting = count
+        alive: list[Doomed] = []
+        while waiting or alive:
+            while waiting and len(alive) < at_once:
+                process = self.start(*options, spool=spool)
+                alive.append(Doomed(process, self._ledger(process), chance.uniform(0.0, LONGEST)))
+                waiting -= 1
+            alive = [one for one in alive if not one.killed()]
+            time.sleep(0.01)
+
+    def sweep(self, endpoint: str = "") -> None:
+        """One more process of the project, until nothing is left on disk."""
+        process = self.start(
+            "--seconds", str(SWEEP_SECONDS), "--impatient", "--sweep", str(self.spools), endpoint=endpoint, version=f"{self.version}-sweep"
+        )
+        assert process.wait(SWEEP_SECONDS + 60) == 0, self.said(process)
+        assert list(self.spools.rglob("*.spool")) == [], self.said(process)
+
+    def recorded(self) -> list[Recorded]:
+        """The ledgers, of the case's own jobs and of those that swept."""
+        return [ledger_read(path) for path in sorted(self._folder.glob("*.ledger"))]
+
+    def ours(self) -> list[Recorded]:
+        """The ledgers of the case's own jobs."""
+        return [ledger_read(path) for path in sorted(self._folder.glob(f"*.{self.version}.ledger"))]
+
+    def end(self) -> None:
+        """Ends what still runs."""
+        for process in self.running:
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait(60)

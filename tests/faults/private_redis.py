@@ -1,0 +1,65 @@
+"""A Redis of one test's own, which can be emptied, stopped and killed without harm to anybody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import redis
+
+from tests.flow.stack import free_port, wait_for
+
+
+class PrivateRedis:
+    """Runs until it is closed and keeps nothing on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port, self._folder = free_port(), folder
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Starts it, empty."""
+        found = shutil.which("redis-server")
+        assert found, "redis-server is missing: install it"
+        words = [found, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self._folder)]
+        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        wait_for("Redis answers", self.answers, seconds=60, every=0.02)
+
+    def answers(self) -> bool:
+        """Whether it takes commands."""
+        with contextlib.suppress(redis.RedisError), redis.Redis.from_url(self.url, socket_timeout=5) as connection:
+            return bool(connection.ping())
+        return False
+
+    def flush(self) -> None:
+        """Forgets everything."""
+        with contextlib.suppress(redis.RedisError), redis.Redis.from_url(self.url, socket_timeout=5) as connection:
+            connection.flushall()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(60)
+        self._process = None
+
+    def freeze(self) -> None:
+        """It keeps its connections and says nothing more."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on where it was."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._process is not None:
+            self.kill()

@@ -1,0 +1,65 @@
+"""The fault list, row by row, and the files that test each: in short in every test run, in full by `make faults`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """A fault, and where it is tested, below `tests`."""
+
+    fault: str
+    files: tuple[str, ...]
+
+
+BROKEN = "faults/test_a_broken_connection_counts_nothing_twice.py"
+ENDS = "faults/test_a_job_ends_promptly_whatever_the_network_does.py"
+KILLED = "faults/test_killed_jobs_lose_one_open_window_at_most.py"
+STILL = "faults/test_a_database_that_does_not_answer_is_a_503.py"
+
+ROWS = {
+    "1": Row("SIGKILL at random, with a spool", (KILLED,)),
+    "2": Row("SIGKILL at random, without a spool", (KILLED,)),
+    "3": Row("SIGTERM while the main thread is in C", (ENDS,)),
+    "4": Row("torchrun: one rank fails, the others get TERM, then KILL", ("faults/test_ranks_that_fall_together_stay_apart.py",)),
+    "5": Row("a fork in each state of the agent's thread", ("faults/test_a_fork_at_any_moment_is_safe.py",)),
+    "6": Row("a pool of 64, three generations, every way to start a child", ("agent/test_children_of_every_kind_report_once.py",)),
+    "7": Row("an exit while the dashboard is dead, silent or slow", (ENDS,)),
+    "8": Row("the end of an interpreter, on each Python", ("agent/test_a_process_ends_as_it_would_without_us.py",)),
+    "9": Row("finalizers, signal and logging handlers that record", ("agent/test_no_argument_reaches_the_job_as_an_exception.py",)),
+    "10": Row("OpenTelemetry, ddtrace and gevent beside it", ("agent/test_tracers_see_nothing_of_the_agent.py",)),
+    "11": Row("an outage of 10 s, 5 min, 1 h, 24 h", ("faults/test_an_outage_of_any_length_loses_no_count.py",)),
+    "12": Row("blackhole, half-open, a byte at a time", (BROKEN, ENDS, "faults/test_the_network_slows_no_call_down.py")),
+    "13": Row("an answer dropped after the request was forwarded", (BROKEN,)),
+    "14": Row("replayed five times, reordered by 64, an hour late", (BROKEN, "faults/test_order_and_repetition_change_nothing.py")),
+    "15": Row("429 and 503 with any Retry-After", (BROKEN, "agent/test_waits_are_fair.py")),
+    "16": Row("every status with every body", (BROKEN, "agent/sending/test_only_our_own_answer_counts.py")),
+    "17": Row("an answer that is cut off, wrong or huge", (BROKEN, "agent/sending/test_a_request_is_bounded.py")),
+    "18": Row("a name that does not exist, or whose look-up hangs", (ENDS,)),
+    "19": Row("clocks that are wrong, or set in mid-window", (
+        "agent/test_a_clock_that_is_set_changes_no_duration.py",
+        "faults/test_a_clock_that_is_wrong_moves_no_minute.py",
+        "dashboard/fleet/test_a_window_belongs_to_the_minute_of_its_end.py",
+    )),
+    "20": Row("a web worker killed, at any moment and at each crash point", (
+        "faults/test_random_faults_lose_and_double_nothing.py",
+        "dashboard/ingest/test_a_killed_server_loses_and_doubles_nothing.py",
+    )),
+    "21": Row("workers killed, by halves or whole, or without memory", ("faults/test_a_killed_worker_catches_up.py",)),
+    "25": Row("every process of PostgreSQL killed", ("faults/test_a_killed_postgresql_is_waited_for.py",)),
+    "27": Row("a dashboard restored from an older copy", ("faults/test_a_restored_dashboard_gets_its_tail_again.py",)),
+    "28": Row("no room on the disk of database, log or spool", ("faults/test_a_full_disk_is_a_503.py",)),
+    "29": Row("a sync that fails", ("faults/test_a_disk_that_keeps_nothing_ends_the_server.py",)),
+    "30": Row("a database that is locked, halted or gone", (STILL,)),
+    "31": Row("no connection to the database is left", (STILL,)),
+    "34": Row("a report that cannot be folded", (
+        "faults/test_a_poison_report_holds_up_nobody.py",
+        "dashboard/fleet/test_a_poison_report_steps_aside.py",
+    )),
+    "37": Row("a spool that was spoiled, or is somebody else's", (
+        "faults/test_a_spoiled_spool_harms_nobody.py",
+        "agent/spool/test_a_damaged_file_gives_up_only_what_is_damaged.py",
+        "agent/test_files_are_this_users_alone.py",
+    )),
+    "ledger": Row("random faults against a whole dashboard", ("faults/test_random_faults_lose_and_double_nothing.py",)),
+}  # fmt: skip

@@ -1,0 +1,69 @@
+"""Whatever happens between an agent and the dashboard, what was recorded is counted once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.faults.jobs import Jobs
+from tests.faults.line import Line
+from tests.faults.proxy import FAULTS, FaultProxy
+from tests.faults.results import Tell
+from tests.faults.size import sized
+
+ROWS = {"half_open": "12", "blackhole": "12", "slow": "12", "drop_the_answer": "13", "replay": "14", "reorder": "14", "busy": "15"}
+TAKES_LONG = ("blackhole", "half_open", "half_open_after_forwarding")
+
+
+def first(count: int, name: str) -> Callable[[random.Random], str]:
+    """This fault that many times, then none."""
+    left = [count]
+
+    def plan(chance: random.Random) -> str:
+        left[0] -= 1
+        return name if left[0] >= 0 else ""
+
+    return plan
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_alone(fault: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+    proxy.plan = first(1 if fault in TAKES_LONG else sized(3, 30), fault)
+    seconds = "8" if fault in TAKES_LONG else str(sized(2, 40))
+    process = jobs.start("--impatient", "--seconds", seconds)
+    assert process.wait(300) == 0
+    jobs.shutdown_seconds(process)  # it said nothing else
+    proxy.calm()
+    if list(jobs.spools.rglob("*.spool")):
+        jobs.sweep()
+    found = line.check(jobs.version, jobs.ours(), jobs.recorded())
+    assert found["windows lost"] == 0
+    assert found["calls folded"] == found["calls"]
+    assert proxy.counts[fault] > 0
+    tell(ROWS.get(fault, "16, 17"), **found, met=proxy.counts[fault])
+
+
+def test_half_of_all_answers_are_lost_after_they_were_given(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+    proxy.plan = lambda chance: "drop_the_answer" if chance.random() < 0.5 else ""
+    running = [jobs.start("--impatient", "--seconds", str(sized(3, 60))) for _ in range(sized(2, 8))]
+    assert [process.wait(300) for process in running] == [0] * len(running)
+    proxy.calm()
+    if list(jobs.spools.rglob("*.spool")):
+        jobs.sweep()
+    found = line.check(jobs.version, jobs.ours(), jobs.recorded())
+    assert found["calls folded"] == found["calls"]
+    tell("13", **found, dropped=proxy.counts["drop_the_answer"])
+
+
+def test_everything_at_once(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+    proxy.plan = lambda chance: chance.choice([*(name for name in FAULTS if name not in TAKES_LONG), "", ""])
+    running = [jobs.start("--impatient", "--seconds", str(sized(3, 120))) for _ in range(sized(2, 8))]
+    assert [process.wait(600) for process in running] == [0] * len(running)
+    proxy.calm()
+    if list(jobs.spools.rglob("*.spool")):
+        jobs.sweep()
+    found = line.check(jobs.version, jobs.ours(), jobs.recorded())
+    assert found["calls folded"] == found["calls"]
+    tell("12, 13, 14, 15, 16, 17", **found, faults=sum(proxy.counts.values()) - proxy.counts.get("clean", 0))

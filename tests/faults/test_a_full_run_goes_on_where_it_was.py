@@ -1,0 +1,89 @@
+"""A full run that is killed in the middle goes on with what it had not passed, and its table counts everything once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.faults import rows
+from tests.faults.results import LedgerError
+from tests.faults.table import Entry, lines
+from tests.flow.stack import REPOSITORY
+
+TESTS = """
+import os, signal
+from pathlib import Path
+
+RAN = Path(os.environ["RAN"])
+
+def ran(name):
+    with RAN.open("a") as file:
+        file.write(name + "\\n")
+
+def test_first(tell, seed):
+    ran("first")
+    tell("13", jobs=4, doubled=0)
+
+def test_fails(tell):
+    ran("fails")
+    assert RAN.with_name("mended").exists(), "not mended yet"
+    tell("14", jobs=2, doubled=0)
+
+def test_is_killed(tell):
+    ran("is killed")
+    if not RAN.with_name("mended").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    tell("13", jobs=3, doubled=0)
+"""
+
+
+def full_run(folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "test_list.py").write_text(TESTS)
+    settings = {"COMPILEWATCH_TEST_FAULTS": "full", "COMPILEWATCH_TEST_RESULTS": str(folder / "found.jsonl"), "RAN": str(folder / "ran")}
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.faults.results",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(folder),
+    ]
+    environment = {**os.environ, **settings, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run([*words, "test_list.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=150, check=False)
+
+
+def test_what_passed_is_not_run_again_and_the_table_has_it_all(tmp_path: Path) -> None:
+    killed = full_run(tmp_path)
+    assert killed.returncode == -9
+    with (tmp_path / "found.jsonl").open("a") as file:
+        file.write('{"test": "cut o')
+    (tmp_path / "mended").touch()
+    resumed = full_run(tmp_path)
+    assert resumed.returncode == 0, resumed.stdout
+    assert (tmp_path / "ran").read_text().split("\n")[:-1] == ["first", "fails", "is killed", "fails", "is killed"]
+    table = {words[0]: words[-4:] for line in resumed.stdout.splitlines() if (words := line.split())}
+    assert (table["13"], table["14"]) == (["2", "7", "-", "0"], ["1", "2", "-", "0"])
+    again = full_run(tmp_path)
+    assert "3 passed" in again.stdout and len((tmp_path / "ran").read_text().splitlines()) == 8
+
+
+def test_what_failed_is_named_with_its_figures_and_its_seed() -> None:
+    broken = LedgerError("folded otherwise than recorded", {"jobs": 2, "acknowledged lost": 3, "doubled": 5})
+    entry = Entry("tests/faults/test_killed_jobs_lose_one_open_window_at_most.py::test_x", 77, False, 1.0, [broken.figures], str(broken))
+    said = list(lines(rows.ROWS, [entry]))
+    [first] = [line for line in said if line.split()[0] == "1"]
+    assert first.split()[-5:] == ["2", "3", "5", "1", "FAILED"]
+    assert said[-1].startswith("failed: tests/faults/test_killed_jobs") and "seed 77" in said[-1]
+
+
+def test_every_row_names_files_that_are_there() -> None:
+    files = [file for row in rows.ROWS.values() for file in row.files]
+    assert [file for file in files if not (REPOSITORY / "tests" / file).exists()] == []
+    assert {*map(str, range(1, 20)), "37"} <= set(rows.ROWS)

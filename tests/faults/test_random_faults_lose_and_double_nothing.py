@@ -1,0 +1,38 @@
+"""The proof: under a random schedule of faults everything acknowledged is folded once, and everything folded was recorded.
+
+Each round has a number, which is its seed: COMPILEWATCH_TEST_ROUND=postgresql-1004 repeats that one alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults.lines import Lines
+from tests.faults.results import Tell
+from tests.faults.rounds import Round
+from tests.faults.size import sized
+
+FIRST = 1000 * int(os.environ.get("COMPILEWATCH_TEST_SEED", "1"))
+EMBEDDED_EVERY = 5
+ALONE = os.environ.get("COMPILEWATCH_TEST_ROUND")
+ROUNDS = [ALONE] if ALONE else [
+    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(8, 200))
+]  # fmt: skip
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_round(name: str, lines: Lines, tmp_path: Path, tell: Tell) -> None:
+    database, _, number = name.partition("-")
+    line = lines.of(database)
+    this = Round(line, lines.hook, int(number), tmp_path)
+    try:
+        found = this.run()
+    except BaseException as error:
+        print(f"round {name} failed: {error!r}, fired {dict(this.fired)}\n{line.logs()}")
+        lines.drop(database)
+        raise
+    print(f"round {name}: {found} fired {dict(this.fired)}")
+    tell("ledger", **found, **this.fired)

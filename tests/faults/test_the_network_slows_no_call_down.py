@@ -1,0 +1,27 @@
+"""Whatever the network does to the agent's thread, a watched call takes as long as ever: it waits for nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.jobs import Jobs
+from tests.faults.proxy import FaultProxy
+from tests.faults.results import Tell
+from tests.faults.size import sized
+
+FAULTS = {"all is well": "", "a blackhole": "blackhole", "half open": "half_open", "a byte at a time": "slow"}
+MOST_SECONDS = 0.05
+"""A call costs less than a microsecond; one that waited for the network would take seconds."""
+
+
+@pytest.mark.parametrize("network", FAULTS)
+def test_calls_during(network: str, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+    proxy.plan = lambda chance: FAULTS[network]
+    proxy.byte_seconds = 1.0
+    process = jobs.start("--impatient", "--timed", "--seconds", str(sized(2, 60)))
+    assert process.wait(170) == 0
+    took = jobs.call_seconds(process)
+    assert sum(proxy.counts.values()) > 0
+    p999 = took[int(len(took) * 0.999)]
+    tell("12", runs=1, **{f"p99.9 us, {network}": round(p999 * 1e6, 1)})
+    assert p999 < MOST_SECONDS
