@@ -1,18 +1,45 @@
-"""`make bench`: every benchmark in turn, each in a process of its own, each beside its peer."""
+"""`make bench`: every benchmark in turn, each in a process of its own, each beside its peer, and one table of all at the end.
 
+`python -m tests.bench start share` runs only those two; `--list` prints the names."""
+
+from __future__ import annotations
+
+import argparse
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
+
+from tests.bench.table import COLLECT, collected, lines
+
+NAMES = [file.stem.removeprefix("bench_") for file in sorted(Path(__file__).parent.glob("bench_*.py"))]
 
 
 def main() -> int:
-    failed = []
-    for file in sorted(Path(__file__).parent.glob("bench_*.py")):
-        print(f"\n== {file.stem.removeprefix('bench_')}", flush=True)
-        if subprocess.run([sys.executable, "-m", f"tests.bench.{file.stem}"]).returncode:
-            failed.append(file.stem)
+    """Runs them; 1 if one ended with an error or missed a goal."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="*", default=[], help="which; all if none is named")
+    parser.add_argument("--list", action="store_true", help="print their names")
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.name if name not in NAMES]
+    if unknown or chosen.list:
+        print(f"there is no benchmark {', '.join(unknown)}; there are:" if unknown else "benchmarks:", " ".join(NAMES))
+        return 2 if unknown else 0
+    failed, took = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows"
+        for name in chosen.name or NAMES:
+            print(f"\n== {name}", flush=True)
+            began = time.monotonic()
+            if subprocess.run([sys.executable, "-m", f"tests.bench.bench_{name}"], env={**os.environ, COLLECT: str(rows)}).returncode:
+                failed.append(name)
+            took[name] = time.monotonic() - began
+        print("\n" + "\n".join(lines(collected(rows))))
+    print("\n" + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in took.items()) + f"; in all {sum(took.values()) / 60:.0f} min")
     if failed:
-        print(f"\nended with an error: {', '.join(failed)}")
+        print(f"ended with an error or missed a goal: {', '.join(failed)}")
     return 1 if failed else 0
 
 

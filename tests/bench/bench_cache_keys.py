@@ -1,0 +1,65 @@
+"""What a look at the caches adds to a compilation: reading the parts of a key and the options, beside the lookup that torch itself does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._dynamo.utils
+from compilewatch.components import Options, components
+from compilewatch.sources.cache_keys import parts_of
+from torch._inductor.utils import fresh_cache
+
+ROUNDS = 30
+GOAL_SHARE = 0.0005
+
+
+def best(step: Callable[[], object]) -> float:
+    """The shortest of several rounds, in milliseconds."""
+    rounds = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        step()
+        rounds.append(time.perf_counter() - began)
+    return min(rounds) * 1e3
+
+
+def compiled() -> tuple[float, list[str]]:
+    """Milliseconds of a compilation of forty layers that misses the cache, and the parts that torch lists for its key."""
+    heard: list[list[str]] = []
+    theirs = torch._dynamo.utils.record_chromium_event_internal
+
+    def hear(event: dict[str, Any]) -> None:
+        heard.append((event.get("args") or {}).get("components") or [])
+        theirs(event)
+
+    torch._dynamo.utils.record_chromium_event_internal = hear
+    layers = torch.nn.Sequential(*[torch.nn.Linear(32, 32) for _ in range(40)])
+    with fresh_cache():
+        torch.compile(lambda x: x * 2)(torch.ones(4))
+        began = time.perf_counter()
+        torch.compile(layers)(torch.ones(4, 32))
+        took = (time.perf_counter() - began) * 1e3
+    torch._dynamo.utils.record_chromium_event_internal = theirs
+    return took, max(heard, key=len)
+
+
+def main() -> int:
+    """Prints the table; 1 if the goal is missed."""
+    took, parts = compiled()
+    options = Options()
+    options.note()
+    read, noted, told = best(lambda: parts_of(parts)), best(options.note), best(components)
+    print(f"{'a compilation that misses, ms':44} {took:9.1f}")
+    print(f"{f'reading {len(parts)} parts of its key, ms':44} {read:9.3f}")
+    print(f"{'reading the options that are set, ms':44} {noted:9.3f}")
+    print(f"{'on the thread that compiles, share':44} {(read + noted) / took:9.3%}  goal <= {GOAL_SHARE:.2%}")
+    print(f"{'all components, on the agent thread, ms':44} {told:9.3f}")
+    return 0 if read + noted <= GOAL_SHARE * took else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

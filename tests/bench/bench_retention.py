@@ -1,0 +1,93 @@
+"""How large a day is, and how long dropping one holds others up: `python -m tests.bench.bench_retention`.
+
+Folds some hours of the demo's fleet and prints `manage.py storage`; then makes rows that are too old and drops them in slices."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+import tests.environment  # noqa: F401  # settings must be in place before Django reads them
+
+
+def fill(hours: int) -> int:
+    """Reports of the demo's fleet, a window a minute as it sends its past, and folds them; returns how many."""
+    from compilewatch.wire.codec import dumps
+    from compilewatch.wire.report import VERSION, Request
+
+    from dashboard.demo.fleet import fleet, instances
+    from dashboard.demo.sender import batches, past
+    from dashboard.fleet.services import fold_all
+    from dashboard.ingest.batch import batch_read
+    from dashboard.ingest.services import reports_store
+    from dashboard.projects.services import project_create
+
+    project, start, count = project_create(name="Bench", slug="bench"), int(time.time() // 60), 0
+    for instance in instances(fleet(judged_minutes=60), start_minute=start):
+        instance.first_minute = max(instance.first_minute, start - hours * 60)
+        for reports in batches(past(instance, start_minute=start)):
+            request = Request(VERSION, time.time(), instance.identity, reports)
+            reports_store([batch_read(text=dumps(request), project_id=project.pk, received=time.time())])
+            count += len(reports)
+        fold_all()
+    return count
+
+
+def drop(days: int) -> None:
+    """Copies every minute of an instance to a number of older days, and drops them while another project keeps them."""
+    from django.db import connection
+
+    from dashboard.common.locks import write_transaction
+    from dashboard.fleet.models import RegionMinute
+    from dashboard.fleet.retention import retention_run
+    from dashboard.projects.services import project_create, retention_set
+
+    retention_set(project=project_create(name="Longer", slug="longer"), changes={"instance_minutes": 90}, actor_name="bench")
+    columns = [field.column for field in RegionMinute._meta.concrete_fields if field.column]
+    with connection.cursor() as cursor:
+        for day in range(10, 10 + days):
+            wanted = ", ".join(
+                f"day - {day}" if name == "day" else f"minute - {day * 1440}" if name == "minute" else name for name in columns
+            )
+            today = f"day >= {int(time.time() // 86400) - 2}"
+            with write_transaction():
+                cursor.execute(f"INSERT INTO region_minute ({', '.join(columns)}) SELECT {wanted} FROM region_minute WHERE {today}")
+    began = time.perf_counter()
+    dropped = retention_run(seconds=600)
+    seconds = time.perf_counter() - began
+    print(
+        f"{connection.vendor}: {dropped.rows} rows dropped in {seconds:.1f} s, {dropped.rows / seconds:.0f} rows/s;"
+        f" the longest slice held its locks for {dropped.longest_hold * 1e3:.0f} ms"
+    )
+
+
+def main() -> None:
+    """Makes a database of its own, and drops it at the end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--days", type=int, default=20, help="old days to drop")
+    options = parser.parse_args()
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+
+    database = connection.settings_dict
+    if connection.vendor == "sqlite":
+        database["TEST"]["NAME"] = f"{database['NAME']}.bench"
+    name = database["NAME"]
+    connection.creation.create_test_db(verbosity=0, autoclobber=True)
+    try:
+        print(f"{connection.vendor}: {fill(options.hours)} reports of {options.hours} h")
+        call_command("storage", stdout=sys.stdout)
+        drop(options.days)
+    finally:
+        connection.creation.destroy_test_db(name, verbosity=0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""How many reports a second the whole line keeps up with: `python -m tests.bench.bench_whole_line [--workers 1 2 4] [--minutes 10]`.
+
+Web, fold workers, beat, PostgreSQL, Redis and the load generator share the machine. Each instance sends every 10 s, as agents do, so
+a rate of 1,500/s is 15,000 instances. Rates are tried upwards for a minute each; the last one whose fold lag (the age of the oldest
+report that waits, looked at each second) has a p99 of at most 5 s runs for the whole time. At the end every acknowledged report must
+be folded, once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from statistics import quantiles
+from typing import Any
+
+from tests.bench.line import Line
+
+LAG_GOAL, RATE_GOAL = 5.0, {"postgresql": 1500, "sqlite": 600}
+SENDS_EVERY = 10
+DRAINED_WITHIN = 300.0
+PARTS = ("web", "workers", "database")
+
+
+@dataclass
+class Run:
+    """One rate for some time: what was acknowledged and folded, the lags in seconds, processor microseconds and bytes of PostgreSQL's
+    write-ahead log a report; the log counts whatever else that server did meanwhile."""
+
+    rate: float
+    figures: dict[str, Any]
+    lags: list[float]
+    cost: dict[str, float]
+    log_bytes: float
+    drained: float
+    wrong: int
+
+    @property
+    def lag(self) -> float:
+        """The p99 of the fold lag."""
+        return quantiles(self.lags, n=100)[98]
+
+    @property
+    def kept_up(self) -> bool:
+        """Whether nearly all that was offered was taken, and folded in time."""
+        return self.lag <= LAG_GOAL and self.figures["rate"] >= 0.97 * self.rate and not self.wrong
+
+    def row(self) -> str:
+        """One line of the table."""
+        cost = ", ".join(f"{part} {self.cost[part]:.0f}" for part in PARTS if part in self.cost)
+        return (
+            f"offered {self.rate:5.0f}/s  acknowledged {self.figures['rate']:5.0f}/s  p99 {self.figures['p99']:6.1f} ms"
+            f"  fold lag p99 {self.lag:5.1f} s  refused {self.figures['refused'] or 'none'}  drained after {self.drained:.0f} s"
+            f"  lost or doubled {self.wrong}  processor us a report: {cost}, generator {self.cost['generator']:.0f}"
+            f"  log {self.log_bytes:.0f} B a report"
+        )
+
+
+class Fleet:
+    """A running line, and what it has been offered so far."""
+
+    def __init__(self, database: str, workers: int) -> None:
+        self.line, self.workers = Line(database), workers
+        self.line.serve("embedded" if database == "sqlite" else "granian")
+        if database == "postgresql":
+            for number in range(workers):
+                self.line.worker(f"worker{number}")
+            self.line.beat()
+
+    def offer(self, rate: float, seconds: float) -> Run:
+        """Loads the line at that rate and waits until it has folded everything."""
+        before, folded, logged = self._processor(), self._folded(), self._logged()
+        ledger = str(self.line.folder / "ledger.json")
+        instances = int(rate * SENDS_EVERY)
+        generator = self.line.load_start(seconds=seconds, connections=64, instances=instances, rate=rate, ledger=ledger)
+        lags = []
+        while generator.poll() is None:
+            lags.append(self._age())
+            time.sleep(1)
+        figures = json.loads(generator.communicate()[0])
+        ended = time.perf_counter()
+        while self._age() and time.perf_counter() - ended < DRAINED_WITHIN:
+            time.sleep(0.5)
+        drained = time.perf_counter() - ended
+        count = max(1, figures["acknowledged"])
+        cost = {part: 1e6 * (after - before[part]) / count for part, after in self._processor().items()}
+        cost["generator"] = 1e6 * figures["processor"] / count
+        wrong = abs(self._folded() - folded - figures["acknowledged"])
+        return Run(rate, figures, lags, cost, (self._logged() - logged) / count, drained, wrong)
+
+    def _processor(self) -> dict[str, float]:
+        if self.line.database == "sqlite":
+            return {"web": self.line.processor("web")}
+        workers = sum(self.line.processor(f"worker{number}") for number in range(self.workers)) + self.line.processor("beat")
+        return {"web": self.line.processor("web"), "workers": workers, "database": self.line.processor("database")}
+
+    def _age(self) -> float:
+        now = (
+            "extract(epoch FROM now() - min(received_at))"
+            if self.line.database == "postgresql"
+            else "86400.0 * (julianday('now') - julianday(min(received_at)))"
+        )
+        [[age]] = self.line.rows(f"SELECT {now} FROM ingest_inbox")
+        return float(age or 0.0)
+
+    def _logged(self) -> int:
+        if self.line.database == "sqlite":
+            return 0
+        return int(self.line.rows("SELECT pg_current_wal_lsn() - '0/0'")[0][0])
+
+    def _folded(self) -> int:
+        [[windows]] = self.line.rows("SELECT coalesce(sum(windows), 0) FROM process_minute")
+        return int(windows)
+
+
+def climb(fleet: Fleet, rates: list[float], seconds: float) -> float:
+    """The highest of the rates that the line keeps up with; prints each."""
+    best = 0.0
+    for rate in rates:
+        run = fleet.offer(rate, seconds)
+        print(f"{fleet.workers} workers  {run.row()}", flush=True)
+        if not run.kept_up:
+            break
+        best = rate
+    return best
+
+
+def main() -> None:
+    """Prints one line a rate."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", default="postgresql", choices=sorted(RATE_GOAL))
+    parser.add_argument("--workers", type=int, nargs="+", default=[1])
+    parser.add_argument("--rates", type=float, nargs="+", default=[400, 600, 800, 1000, 1250, 1500, 1750, 2000])
+    parser.add_argument("--try-seconds", type=float, default=60)
+    parser.add_argument("--minutes", type=float, default=10)
+    options = parser.parse_args()
+    for workers in options.workers:
+        fleet = Fleet(options.database, workers)
+        try:
+            best = climb(fleet, options.rates, options.try_seconds)
+            if best and options.minutes:
+                run = fleet.offer(best, 60 * options.minutes)
+                word = "kept up" if run.kept_up else "did not keep up"
+                print(f"{workers} workers, {options.minutes:g} min, {word} (goal {RATE_GOAL[options.database]}/s)  {run.row()}", flush=True)
+        finally:
+            fleet.line.close()
+
+
+if __name__ == "__main__":
+    main()
