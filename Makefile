@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One process more than there are cores: many tests wait for processes, networks and clocks.
+AT_ONCE = $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-sqlite test-postgresql check format bench gpu clean
+.PHONY: help demo up test test-sqlite test-postgresql faults check format bench fuzz gpu gpu-ranks clean
 
 help:  ## this list
 	@echo "compilewatch"
@@ -37,11 +39,14 @@ test: $(VENV)/.tests test-sqlite test-postgresql  ## every test, on SQLite and o
 	@echo "compilewatch: every test passed"
 
 test-sqlite: $(VENV)/.tests
-	$(BIN)/python -m pytest tests --ignore tests/browser
+	$(BIN)/python -m pytest -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder tests --ignore tests/browser
 	$(BIN)/python -m pytest tests/browser
 
 test-postgresql: $(VENV)/.tests
-	COMPILEWATCH_TEST_DATABASE=postgresql $(BIN)/python -m pytest tests/dashboard tests/flow
+	COMPILEWATCH_TEST_DATABASE=postgresql $(BIN)/python -m pytest -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder tests/dashboard tests/flow tests/hostile
+
+faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
+	$(BIN)/python -m tests.faults
 
 check: $(VENV)/.tests  ## lint, format, types, import directions, templates: exactly what CI checks
 	$(BIN)/ruff check .
@@ -54,8 +59,16 @@ format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.tests  ## speed and memory, each beside a peer
+bench: $(VENV)/.tests  ## speed and memory, each beside a peer; one table at the end, one benchmark by `python -m tests.bench NAME`
 	$(BIN)/python -m tests.bench
+
+fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million spoiled reports for each stack (about an hour)
+	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200
+	COMPILEWATCH_TEST_MUTANTS=1000000 COMPILEWATCH_TEST_DATABASE=postgresql $(BIN)/python -m pytest -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
+	COMPILEWATCH_TEST_MUTANTS=1000000 $(BIN)/python -m pytest -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
+
+gpu-ranks:  ## the tests that need several GPUs of one machine
+	PYTHONPATH=agents $(PYTHON) -m pytest -c tests/gpu/pytest.ini --rootdir tests/gpu -m ranks tests/gpu
 
 gpu:  ## the tests that need CUDA, on a machine with CUDA and its own torch
 	PYTHONPATH=agents $(PYTHON) -m pytest -c tests/gpu/pytest.ini --rootdir tests/gpu tests/gpu

@@ -6,16 +6,25 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 DATA = Path(tempfile.mkdtemp(prefix="compilewatch-test-"))
 OWNER = os.getpid()
 DATABASE = os.environ.get("COMPILEWATCH_TEST_DATABASE", "sqlite")
+LONG_FIRST = [Path(__file__).parent / folder for folder in ("faults", "agent/ground_truth", "hostile", "flow", "demo")]
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+# Redis has 16 databases: each of the processes that run tests side by side empties one of its own.
+os.environ.setdefault("COMPILEWATCH_TEST_REDIS", f"redis://127.0.0.1:6379/{9 + WORKER % 7}")
 
 for name in [name for name in os.environ if name.startswith("COMPILEWATCH_") and not name.startswith("COMPILEWATCH_TEST_")]:
     del os.environ[name]
 
 os.environ["COMPILEWATCH_DATA"] = str(DATA)
+os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(Path.home() / ".cache" / "ms-playwright"))
+# What agents keep for their user goes to the run's own folder, in every process that a test starts.
+os.environ["XDG_CACHE_HOME"] = str(DATA / "cache")
 if DATABASE == "postgresql":
     user, host, port = os.environ.get("PGUSER", "postgres"), os.environ.get("PGHOST", "127.0.0.1"), os.environ.get("PGPORT", "5432")
     os.environ["COMPILEWATCH_DATABASE_URL"] = f"postgresql://{user}@{host}:{port}/compilewatch_{os.getpid()}"
@@ -31,3 +40,15 @@ def data_remove() -> None:
 # A slow machine is not a failing test.
 settings.register_profile("compilewatch", deadline=None)
 settings.load_profile("compilewatch")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out, without a skip that would look like something missing, what is about the other database or belongs to full runs."""
+    left_out = set() if DATABASE == "postgresql" else {"postgresql_only"}
+    if os.environ.get("COMPILEWATCH_TEST_FAULTS") != "full":
+        left_out.add("full_only")
+    mine = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]
+    if len(mine) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in mine])
+    # A long file that comes last leaves every process but its own without work.
+    items[:] = sorted(mine, key=lambda item: not any(map(item.path.is_relative_to, LONG_FIRST)))
