@@ -79,11 +79,13 @@ class SimulatedInstance:
     def __init__(self, model: SimulatedModel, rollout: Rollout, number: int, start_minute: int) -> None:
         self.model, self.rollout, self.number = model, rollout, number
         self.first_minute = start_minute - rollout.since
-        seed = f"{model.name}/{rollout.version}/{number}/{start_minute}"
-        rng = random.Random(seed)
-        self._seed = seed
-        self._host_effect = rng.gauss(0.0, 0.02)
-        self._phase = rng.uniform(0.0, 60.0)
+        name = f"{model.name}/{rollout.version}/{number}"
+        # Whatever the time of the start, the hosts differ alike: the story that is promised must not hang on luck.
+        host = random.Random(name)
+        self._host_effect = host.gauss(0.0, 0.01)
+        self._phase = host.uniform(0.0, 60.0)
+        self._seed = f"{name}/{start_minute}"
+        rng = random.Random(self._seed)
         self.identity = Identity(
             id="".join(rng.choices("0123456789abcdefghjkmnpqrstvwxyz", k=26)),
             started=self.first_minute * 60.0 - rollout.compile_seconds - 9.0,
