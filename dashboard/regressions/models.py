@@ -63,9 +63,41 @@ class BaselineChoice(models.Model):
     chosen_at = models.DateTimeField()
     chosen_by_name = models.CharField(max_length=150)
     ended_at = models.DateTimeField(null=True)
+    ended_by_name = models.CharField(max_length=150, default="")
 
     class Meta:
         db_table = "baseline_choice"
+        constraints = [
+            models.UniqueConstraint(fields=["model", "environment"], condition=models.Q(ended_at=None), name="one_baseline_choice"),
+        ]
+
+
+class JudgingChoice(models.Model):
+    """What operators set differently from the defaults, for a project or for one model of it; who changed what is in the audit record."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey(WatchedModel, null=True, on_delete=models.CASCADE, related_name="+", help_text="None: for every model.")
+    values = models.JSONField(default=dict, help_text="By name, such as p50.smallest_effect; what is absent is as in the layer below.")
+
+    class Meta:
+        db_table = "judging_choice"
+        constraints = [
+            models.UniqueConstraint(fields=["project"], condition=models.Q(model=None), name="one_judging_choice_per_project"),
+            models.UniqueConstraint(fields=["model"], name="one_judging_choice_per_model"),
+        ]
+
+
+class HealthyPair(models.Model):
+    """What two versions taught of which nothing bad was said: replayed once, pooled with the others each night."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="+")
+    started_minute = models.BigIntegerField()
+    taught = models.JSONField(help_text="Sums by metric; empty where the pair had too little to teach.")
+
+    class Meta:
+        db_table = "healthy_pair"
+        indexes = [models.Index(fields=["project", "started_minute"], name="healthy_pair_by_age")]
 
 
 class LearnedVariance(models.Model):
@@ -76,7 +108,7 @@ class LearnedVariance(models.Model):
     layout = models.CharField(max_length=16)
     minutes = models.IntegerField()
     variance = models.FloatField()
-    day_variance = models.FloatField(default=0.0)
+    day_variance = models.FloatField(null=True)
     dispersion = models.FloatField(null=True)
     pairs = models.IntegerField()
     learned_at = models.DateTimeField()

@@ -12,14 +12,14 @@ from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judging import instance_minutes
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.minutes import InstanceMinute
-from dashboard.regressions.judge.settings import PRODUCTION
+from dashboard.regressions.judge.settings import Settings
 
 KEPT = 200
 
 
 @dataclass
 class Running:
-    """A comparison, the first minute that is not in it yet, and which late data it has seen."""
+    """A comparison with its settings, the first minute that is not in it yet, and which late data it has seen."""
 
     comparison: Comparison
     next_minute: int
@@ -30,14 +30,14 @@ _running: OrderedDict[tuple[int, int], Running] = OrderedDict()
 _guard = Lock()
 
 
-def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> Comparison:
-    """The comparison with every minute before `now_minute` in it; late data since the last look means building it anew."""
+def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Comparison:
+    """The comparison with every minute before `now_minute` in it; late data or other settings since the last look mean building it anew."""
     key = (deployment.pk, baseline.pk)
     late = (deployment.version.late_folds, baseline.version.late_folds)
     with _guard:
         found = _running.pop(key, None)
-    if found is None or found.late_folds != late or found.next_minute > now_minute:
-        found = Running(Comparison(deployment.started_minute, PRODUCTION), deployment.started_minute, late)
+    if found is None or found.late_folds != late or found.next_minute > now_minute or found.comparison.settings != settings:
+        found = Running(Comparison(deployment.started_minute, settings), deployment.started_minute, late)
     for minute, rows in _by_minute(deployment, baseline, found.next_minute, now_minute):
         found.comparison.add_minute(minute, rows)
     found.next_minute = now_minute

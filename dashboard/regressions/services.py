@@ -18,9 +18,11 @@ from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.outcome import Outcome
+from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.wording import verdict_sentence
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.regressions.running import comparison_at
+from dashboard.regressions.settings_book import SettingsBook
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +47,11 @@ def deployments_judge() -> int:
     """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written."""
     now_minute = closed_minute(clock.unix()) + 1
     written = 0
+    book = SettingsBook()
     for deployment, earlier in deployments_due(now_minute=now_minute):
         try:
-            written += deployment_judge(deployment=deployment, earlier=earlier, now_minute=now_minute)
+            settings = book.of(project_id=deployment.project_id, model_id=deployment.model_id)
+            written += deployment_judge(deployment=deployment, earlier=earlier, now_minute=now_minute, settings=settings)
         except Exception:
             # One deployment that cannot be judged must not keep the others from being judged; it stays due and is tried again.
             logger.exception("deployment %s of %s could not be judged", deployment.pk, deployment.model)
@@ -70,12 +74,12 @@ def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deplo
                 yield deployment, ordered[:number]
 
 
-def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int) -> bool:
+def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings) -> bool:
     """Judges one deployment and writes what changed; returns whether a verdict row was added."""
     revision = deployment.version.revision
     baseline = baseline_of(deployment=deployment, earlier=earlier)
     stands = baseline is not None and verdict_stands(deployment=deployment, baseline=baseline, now_minute=now_minute)
-    judgement = None if stands else _judged(deployment, baseline, now_minute) if baseline else _alone(deployment)
+    judgement = None if stands else _judged(deployment, baseline, now_minute, settings) if baseline else _alone(deployment)
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
@@ -137,8 +141,9 @@ def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) 
     return judged is None or judged.judged_minute < now_minute or judged.judged_revision != deployment.version.revision
 
 
-def _judged(deployment: Deployment, baseline: Deployment, now_minute: int) -> Judgement:
-    outcome = outcome_of(comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute), now_minute=now_minute)
+def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
+    comparison = comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
+    outcome = outcome_of(comparison, now_minute=now_minute)
     eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
     cause = latched_cause(deployment=deployment, baseline=baseline) if eager else ""
     sentence = verdict_sentence(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from .affected import AffectedSeries, Windows
 from .estimate import Estimate
@@ -27,7 +28,8 @@ def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict:
             rows.append(ratio_row(region, series, track, settings, comparisons, judged, verdict))
         else:
             rows.append(affected_row(region, series, track, judged, verdict))
-    return rows
+    muted = {series.metric.name for series, _ in region.entries if series.metric.muted}
+    return [replace(row, muted=True) if row.metric in muted else row for row in rows]
 
 
 def drives(track: Track, verdict: Verdict) -> bool:

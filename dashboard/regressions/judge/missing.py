@@ -107,6 +107,8 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
     if not comparison.comparable():
         return "no_common_stratum"
     levels = [series for _, series in judged_levels(comparison)]
+    if not levels:
+        return "muted"
     if not any(series.matched_minutes for series in levels):
         return "one_sided" if any(series.one_sided for series in levels) else "too_few_calls"
     if all(series.estimate is None for series in levels):

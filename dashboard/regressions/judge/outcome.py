@@ -23,6 +23,7 @@ Reason = Literal[
     "baseline_affected",
     "before_look",
     "not_within_bound",
+    "muted",
 ]
 
 WhyNot = Literal["no_baseline_in_stratum", "no_baseline_in_bucket", "too_few_calls", "one_sided", "after_the_baseline_ended"]
@@ -55,7 +56,8 @@ class Evidence:
     """One metric of one region. Changes are ratios minus 1, positive is worse, None where there is nothing to compare.
 
     `candidate` is the baseline's value times the matched change, so a different mix of shapes or machines is not in it.
-    `bound` is the worst change that the data leaves possible with 95 %. A row that is not `judged` is only shown.
+    `bound` is the worst change that the data leaves possible with 95 %. A row that is not `judged` is only shown,
+    a `muted` one because an operator said so.
     """
 
     metric: str
@@ -85,6 +87,7 @@ class Evidence:
     strata: tuple[StratumChange, ...]
     causes: dict[str, int]
     dots: tuple[Dot, ...]
+    muted: bool = False
 
     @property
     def affected_share(self) -> float | None:

@@ -87,7 +87,9 @@ class Region:
         return {stratum for (stratum, _), traffic in self.traffic.items() if traffic.baseline}
 
     def is_judged(self, metric: AnyMetric) -> bool:
-        """Whether this metric decides: GPU time instead of wall time where calls return before the device is done."""
+        """Whether this metric decides: GPU time instead of wall time where calls return before the device is done; no muted one does."""
+        if metric.muted:
+            return False
         stand_in = self._stand_in()
         if not isinstance(metric, Ratio):
             return True

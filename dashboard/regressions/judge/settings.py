@@ -11,12 +11,13 @@ from .minutes import InstanceMinute
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What every judged metric has; a hard one can ask for a roll back by itself."""
+    """What every judged metric has; a hard one can ask for a roll back by itself, a muted one is only shown."""
 
     name: str
     unit: str
     hard: bool = True
     hold_minutes: int = 10
+    muted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -126,6 +126,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
         "too_few_calls": f"No instance of {candidate} and {baseline} made 20 calls of one shape within an hour.",
         "one_sided": f"{candidate} and {baseline} do not both report how long their calls take.",
+        "muted": "Every metric that could be compared is muted in the settings: nothing is left to judge.",
         "too_short": f"Only {duration(outcome.compared_minutes)} compared with {baseline} so far.",
     }.get(outcome.reason)
     if missing is None:

@@ -1,0 +1,224 @@
+"""What operators may set: every setting by name with its bounds and effect, and the Settings that come of their choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from .settings import PRODUCTION, AnyMetric, Ratio, Settings
+
+Value = float | bool
+Unit = Literal["%", "min", "times", "an hour", "yes or no"]
+
+ENOUGH_PAIRS = 30
+"""Healthy pairs from which the learned variance counts; before, the default does."""
+
+FURTHEST_DOWN, FURTHEST_UP = 10.0, 20.0
+"""A size may be set from a tenth of its default to twenty times as much: beyond, it is most likely a slip."""
+
+
+class OverrideError(ValueError):
+    """A choice that cannot be; the text says which setting and what was expected, `name` is the setting's."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that can be set: `name` is unique (`p50.tolerated`), values are shares where the unit is %."""
+
+    name: str
+    metric: str
+    key: str
+    title: str
+    unit: Unit
+    default: Value
+    least: float
+    most: float
+    effect: str
+
+    def said(self, value: Value) -> str:
+        """A value as people write it, without the unit."""
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return f"{value * 100 if self.unit == '%' else value:.4g}"
+
+    def read(self, text: str) -> Value:
+        """What a person wrote, in the setting's unit; raises OverrideError."""
+        told = text.strip().removesuffix(self.unit).strip()
+        if isinstance(self.default, bool):
+            if told not in ("yes", "no"):
+                raise OverrideError(self.name, f"{self.title} is {text.strip()[:40]!r}, expected yes or no.")
+            return told == "yes"
+        try:
+            number = float(told)
+        except ValueError:
+            raise OverrideError(self.name, f"{self.title} is {text.strip()[:40]!r}, expected {self.expected}.") from None
+        return self.checked(number / 100 if self.unit == "%" else number)
+
+    def checked(self, value: Value) -> Value:
+        """The value, if it can be one; raises OverrideError."""
+        if isinstance(self.default, bool):
+            if not isinstance(value, bool):
+                raise OverrideError(self.name, f"{self.title} is {value!r}, expected yes or no.")
+            return value
+        fits = math.isfinite(value) and (self.unit != "min" or value == int(value))
+        if isinstance(value, bool) or not fits or not self.least <= round(value, 12) <= self.most:
+            unit = "" if self.unit == "times" else f" {self.unit}"
+            raise OverrideError(self.name, f"{self.title} is {self.said(value)}{unit}, expected {self.expected}.")
+        return int(value) if self.unit == "min" else round(float(value), 12)
+
+    @property
+    def expected(self) -> str:
+        """The bounds in words."""
+        kind = "a whole number of minutes from" if self.unit == "min" else "a number from"
+        return f"{kind} {self.said(self.least)} to {self.said(self.most)}" + (f" {self.unit}" if self.unit in ("%", "an hour") else "")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What healthy pairs of past versions taught about one metric; None where they did not show it."""
+
+    pairs: int
+    variance: tuple[tuple[int, float], ...]
+    day_variance: float | None = None
+    dispersion: float | None = None
+
+
+GENERAL = {
+    "roll_back_alpha": (
+        "%", 0.001, 0.20, "Chance of a false ROLL BACK",
+        "Over a whole deployment, all metrics together. Smaller: fewer false alarms, and small changes are found later or never.",
+    ),
+    "watch_alpha": (
+        "%", 0.01, 0.50, "Chance of a false WATCH",
+        "The same for WATCH, which is said earlier. HEALTHY waits until nothing is regressed at this level.",
+    ),
+    "watch_minutes": ("min", 1, 120, "Minutes before WATCH", "A metric is regressed for so long without a break before WATCH is said."),
+}  # fmt: skip
+"""Unit, bounds, title and effect of what is the same for all metrics."""
+
+EFFECTS = {
+    "smallest_effect": "A smaller change is never called REGRESSED, however sure it is.",
+    "tolerated": "HEALTHY is said when the data leaves no larger change possible.",
+    "threshold": "An instance above it counts as affected.",
+    "times": "Where the baseline shows it too, only a rise by this factor matters.",
+    "points": "Where the baseline shows it too, only a rise by so much of all calls matters.",
+    "hold_minutes": "REGRESSED for so long without a break before it asks for ROLL BACK.",
+    "muted": "Shown beside the others, and never part of a verdict.",
+}
+"""What each field of a metric decides; a metric has those that its row in the table of metrics has."""
+
+TITLES = {
+    "smallest_effect": "Smallest effect",
+    "tolerated": "Tolerated change",
+    "threshold": "Threshold",
+    "times": "Times the baseline",
+    "points": "Points above the baseline",
+    "hold_minutes": "Minutes before ROLL BACK",
+    "muted": "Muted",
+}
+
+
+def settable(base: Settings = PRODUCTION) -> dict[str, Setting]:
+    """Every setting by name, in the order of the page; what stands in for another metric follows that metric's."""
+    found = [
+        Setting(name, "", name, title, unit, getattr(base, name), least, most, effect)  # type: ignore[arg-type]
+        for name, (unit, least, most, title, effect) in GENERAL.items()
+    ]
+    for metric in base.metrics:
+        if not (isinstance(metric, Ratio) and metric.instead_of):
+            found += [_of_metric(metric, key) for key in EFFECTS if getattr(metric, key, None) is not None]
+    return {setting.name: setting for setting in found}
+
+
+def _of_metric(metric: AnyMetric, key: str) -> Setting:
+    default = getattr(metric, key)
+    name, title = f"{metric.name}.{key}", f"{TITLES[key]} of {metric.name}"
+    if key == "muted":
+        return Setting(name, metric.name, key, title, "yes or no", default, 0, 1, EFFECTS[key])
+    if key == "hold_minutes":
+        return Setting(name, metric.name, key, title, "min", default, 2, 240, EFFECTS[key])
+    unit: Unit = "times" if key == "times" else "an hour" if key in ("threshold", "points") and metric.unit == "per hour" else "%"
+    least, most = default / FURTHEST_DOWN, default * FURTHEST_UP
+    return Setting(name, metric.name, key, title, unit, default, 1.0 if unit == "times" else least, most, EFFECTS[key])
+
+
+def known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> dict[str, Value]:
+    """Those of the stored choices that still name a setting and lie within its bounds."""
+    found: dict[str, Value] = {}
+    names = settable(base)
+    for name, value in overrides.items():
+        if name in names and isinstance(value, bool | int | float):
+            try:
+                found[name] = names[name].checked(value)
+            except OverrideError:
+                continue
+    return found
+
+
+def overrides_checked(overrides: Mapping[str, Value], base: Settings = PRODUCTION) -> dict[str, Value]:
+    """All choices that hold for one model, checked one by one and against each other; raises OverrideError."""
+    names = settable(base)
+    for name in overrides:
+        if name not in names:
+            raise OverrideError(name, f"{name[:80]} is no setting, expected one of {', '.join(names)}.")
+    found = {name: names[name].checked(value) for name, value in overrides.items()}
+    for smaller, larger, why in _ordered(names):
+        low, high = (found.get(name, names[name].default) for name in (smaller, larger))
+        if low > high:
+            # The one that was chosen is to blame; where both were, the second.
+            blamed = larger if larger in found else smaller
+            text = f"{names[blamed].title} is {names[blamed].said(high if blamed == larger else low)} {names[blamed].unit}, expected "
+            text += "at least" if blamed == larger else "at most"
+            other = names[smaller if blamed == larger else larger]
+            raise OverrideError(blamed, f"{text} {other.said(low if blamed == larger else high)} {other.unit}: {why}.")
+    return found
+
+
+def _ordered(names: Mapping[str, Setting]) -> Iterator[tuple[str, str, str]]:
+    yield "roll_back_alpha", "watch_alpha", "WATCH is said earlier than ROLL BACK"
+    for name, setting in names.items():
+        tolerated = f"{setting.metric}.tolerated"
+        if setting.key == "smallest_effect" and tolerated in names:
+            yield name, tolerated, "what is too small to matter has to be tolerated"
+
+
+def settings_for(overrides: Mapping[str, Any], learned: Mapping[str, Learned] | None = None, base: Settings = PRODUCTION) -> Settings:
+    """The settings that hold where these choices were made and so much was learned; the same input gives an equal result."""
+    chosen = known(overrides, base)
+    general = {name: chosen[name] for name in GENERAL if name in chosen}
+    metrics = tuple(_metric_for(metric, chosen, (learned or {}).get(metric.name)) for metric in base.metrics)
+    return replace(base, metrics=metrics, **general)  # type: ignore[arg-type]
+
+
+def _metric_for(metric: AnyMetric, chosen: Mapping[str, Value], learned: Learned | None) -> AnyMetric:
+    follows = (isinstance(metric, Ratio) and metric.instead_of) or metric.name
+    changes: dict[str, Any] = {key: chosen[name] for key in EFFECTS if (name := f"{follows}.{key}") in chosen}
+    if learned is not None and learned.pairs >= ENOUGH_PAIRS:
+        if learned.variance and hasattr(metric, "prior_variance"):
+            changes["prior_variance"] = tuple((minutes, rounded(variance)) for minutes, variance in learned.variance)
+        if learned.day_variance is not None and hasattr(metric, "day_variance"):
+            changes["day_variance"] = rounded(learned.day_variance)
+        if learned.dispersion is not None and hasattr(metric, "dispersion"):
+            changes["dispersion"] = rounded(learned.dispersion)
+    return replace(metric, **changes) if changes else metric
+
+
+def rounded(variance: float) -> float:
+    """Two digits: a night that teaches nothing new must not build every comparison anew."""
+    return float(f"{variance:.1e}")
+
+
+def muted(settings: Settings) -> list[str]:
+    """The metrics that are shown and not judged."""
+    return [metric.name for metric in settings.metrics if metric.muted]
+
+
+def layered(*layers: Mapping[str, Value]) -> dict[str, Value]:
+    """The last layer that names a setting decides it: the project's, then the model's."""
+    return {name: value for layer in layers for name, value in layer.items()}
