@@ -14,7 +14,7 @@ import torch
 from compilewatch.client import CLIENT
 from compilewatch.recorder import RECORDER
 from compilewatch.sources.compiled_calls import CompiledCalls
-from compilewatch.sources.counting_turns import Turns
+from compilewatch.sources.counting_turns import COUNTING_SECONDS, Turns
 
 ROUNDS, ROUND_SECONDS, GOAL = 60, 0.02, 0.01
 Step = Callable[[torch.Tensor], torch.Tensor]
@@ -55,7 +55,7 @@ def measure(name: str, fn: Step, size: int) -> bool:
             added.append(per_call(step, x, calls) - bare[-1])
     call, more = statistics.median(bare), max(0.0, statistics.median(added))
     turns = Turns(0.0)
-    turns.looked_up(calls, calls * call)
+    turns.looked_up(int(COUNTING_SECONDS / call), COUNTING_SECONDS)
     counting, period = turns.stretch(1.0)
     share = more / call * counting / period
     cost = f"{call * 1e6:9.1f} {more * 1e6:9.2f} {more / call:9.2%}"
