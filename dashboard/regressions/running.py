@@ -10,6 +10,7 @@ from typing import cast
 
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judging import instance_minutes
+from dashboard.fleet.selectors.ways import Changed, changed_ways
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.minutes import InstanceMinute
 from dashboard.regressions.judge.settings import Settings
@@ -19,11 +20,12 @@ KEPT = 200
 
 @dataclass
 class Running:
-    """A comparison with its settings, the first minute that is not in it yet, and which late data it has seen."""
+    """A comparison with its settings, the first minute that is not in it yet, which late data it has seen, and what runs in another way."""
 
     comparison: Comparison
     next_minute: int
     late_folds: tuple[int, int]
+    changed: Changed
 
 
 _running: OrderedDict[tuple[int, int], Running] = OrderedDict()
@@ -34,11 +36,13 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: i
     """The comparison with every minute before `now_minute` in it; late data or other settings since the last look mean building it anew."""
     key = (deployment.pk, baseline.pk)
     late = (deployment.version.late_folds, baseline.version.late_folds)
+    changed = changed_ways(deployment=deployment, baseline=baseline)
     with _guard:
         found = _running.pop(key, None)
-    if found is None or found.late_folds != late or found.next_minute > now_minute or found.comparison.settings != settings:
-        found = Running(Comparison(deployment.started_minute, settings), deployment.started_minute, late)
-    for minute, rows in _by_minute(deployment, baseline, found.next_minute, now_minute):
+    fits = found is not None and (found.late_folds, found.changed, found.comparison.settings) == (late, changed, settings)
+    if found is None or not fits or found.next_minute > now_minute:
+        found = Running(Comparison(deployment.started_minute, settings), deployment.started_minute, late, changed)
+    for minute, rows in _by_minute(deployment, baseline, found.next_minute, now_minute, changed):
         found.comparison.add_minute(minute, rows)
     found.next_minute = now_minute
     with _guard:
@@ -54,9 +58,11 @@ def comparisons_forget() -> None:
         _running.clear()
 
 
-def _by_minute(deployment: Deployment, baseline: Deployment, start: int, end: int) -> Iterable[tuple[int, list[InstanceMinute]]]:
+def _by_minute(
+    deployment: Deployment, baseline: Deployment, start: int, end: int, changed: Changed
+) -> Iterable[tuple[int, list[InstanceMinute]]]:
     minutes: dict[int, list[InstanceMinute]] = {}
-    for row in instance_minutes(deployment=deployment, baseline=baseline, from_minute=start, to_minute=end):
+    for row in instance_minutes(deployment=deployment, baseline=baseline, from_minute=start, to_minute=end, changed=changed):
         # A row of the fleet has every field that the judge reads; a copy of each would cost more than judging it.
         minutes.setdefault(row.minute, []).append(cast(InstanceMinute, row))
     return sorted(minutes.items())

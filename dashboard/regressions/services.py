@@ -15,6 +15,7 @@ from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.retention import instance_minutes_kept_from
 from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.outcome import Outcome
@@ -137,6 +138,16 @@ def latched_cause(*, deployment: Deployment, baseline: Deployment) -> str:
     return f"`{first['frame']}` {why}" + (f" (guard: {guard[:120]})" if guard else "")
 
 
+def way_cause(outcome: Outcome) -> str:
+    """That a region which the verdict rests on is run in another way than before; empty if it is not."""
+    for row in outcome.evidence:
+        for stratum in row.strata if row.drives else ():
+            before, arrow, after = next((part for part in stratum.stratum.split(" · ") if ARROW in part), "").partition(ARROW)
+            if arrow:
+                return f"`{row.region}` runs as {after}, not as {before}"
+    return ""
+
+
 def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
     return judged is None or judged.judged_minute < now_minute or judged.judged_revision != deployment.version.revision
 
@@ -145,7 +156,7 @@ def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, setti
     comparison = comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
     outcome = outcome_of(comparison, now_minute=now_minute)
     eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
-    cause = latched_cause(deployment=deployment, baseline=baseline) if eager else ""
+    cause = way_cause(outcome) or (latched_cause(deployment=deployment, baseline=baseline) if eager else "")
     sentence = verdict_sentence(
         outcome,
         candidate=deployment.version.name,

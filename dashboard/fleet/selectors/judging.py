@@ -9,6 +9,7 @@ from dashboard.fleet.fold.counts import EAGER
 from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE
 from dashboard.fleet.minute_ends import closed_minute
 from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
+from dashboard.fleet.selectors.ways import Changed, Place
 from dashboard.projects.selectors import for_project
 
 __all__ = ["JudgedMinute", "closed_minute", "instance_minutes"]
@@ -64,21 +65,26 @@ class _Where(NamedTuple):
     outermost: bool
 
 
-def instance_minutes(*, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int) -> list[JudgedMinute]:
-    """Minutes of both deployments from `from_minute` up to but without `to_minute`, in order of minute, instance and series."""
+def instance_minutes(
+    *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int, changed: Changed | None = None
+) -> list[JudgedMinute]:
+    """Minutes of both deployments from `from_minute` up to but without `to_minute`, in order of minute, instance and series.
+
+    Where a version runs a region in another way than the other (`changed`), both are in one stratum that says so."""
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
     for arm, side in sides:
         if side is not None:
-            found.extend(_arm_minutes(arm, side, max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1)))
+            start, end = max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1)
+            found.extend(_arm_minutes(arm, side, start, end, changed or {}))
     found.sort(key=lambda row: (row.minute, row.instance, row.stratum, row.region, row.bucket))
     return found
 
 
-def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int) -> Iterable[JudgedMinute]:
+def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Changed) -> Iterable[JudgedMinute]:
     if start >= end:
         return
-    series = _series_of(arm, side)
+    series = _series_of(arm, side, changed)
     rows = for_project(RegionMinute, side.project_id).filter(
         day__gte=start // 1440, day__lte=(end - 1) // 1440, series_id__in=series, minute__gte=start, minute__lt=end
     )
@@ -111,15 +117,17 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int) -> Iterable[J
         )  # fmt: skip
 
 
-def _series_of(arm: Arm, side: Deployment) -> dict[int, _Where]:
+def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where]:
     kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(region=OTHER, bucket=OTHER)
     rows = kept.values_list(
         "id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost"
     )
-    return {
-        id: _Where(arm, (gpu or "CPU", mode, runtime, f"world size {size}" if size > 1 else ""), region, bucket, outermost)
-        for id, gpu, mode, runtime, size, region, bucket, outermost in rows
-    }
+    found = {}
+    for id, gpu, mode, runtime, size, region, bucket, outermost in rows:
+        change = changed.get(Place(region, gpu, size))
+        way = (mode, runtime) if change is None else (change, "")
+        found[id] = _Where(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost)
+    return found
 
 
 def _who(ids: set[int]) -> dict[int, _Who]:
