@@ -12,7 +12,11 @@ from typing import Any
 from tests.bench.line import Line
 
 GOALS = {"postgresql": 2500, "sqlite": 600}
-APPLICATIONS = {"parse": "tests.bench.peers:application", "minimal": "tests.bench.peers:application", "ours": "dashboard.wsgi:application"}
+APPLICATIONS = {
+    "parse": "tests.bench.smallest_server:application",
+    "minimal": "tests.bench.smallest_server:application",
+    "ours": "dashboard.wsgi:application",
+}
 
 
 def measure(line: Line, server: str, way: str, seconds: float, connections: int) -> dict[str, Any]:
