@@ -10,7 +10,7 @@ from dashboard.accounts.services import audit_write
 from dashboard.common.locks import write_transaction
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.overrides import Value, known, layered, overrides_checked
+from dashboard.regressions.judge.overrides import Value, known, overrides_checked
 from dashboard.regressions.models import Comparison, JudgingChoice
 
 AUDITED = "judging.set"
@@ -35,8 +35,7 @@ def judging_set(
         if model is not None:
             of_project = JudgingChoice.objects.filter(project=project, model=None).first()
             below = known(of_project.values) if of_project else {}
-        checked = overrides_checked(layered(below, values))
-        after = {name: checked[name] for name in values}
+        after = overrides_checked(values, below)
         if after == before:
             return False
         JudgingChoice.objects.update_or_create(project=project, model=model, defaults={"values": after})

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.ui.views import account, alerts, compare, fleet, health, home, model, setup
+from dashboard.ui.views import account, alerts, compare, fleet, health, home, judging, model, setup
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -20,6 +20,8 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/alerts/", alerts.alerts, name="alerts"),
     path("p/<slug:slug>/alerts/<int:number>/", alerts.alert, name="alert"),
     path("p/<slug:slug>/alerts/<int:number>/<slug:action>/", alerts.alert_act, name="alert_act"),
+    path("p/<slug:slug>/settings/judging/", judging.judging, name="judging"),
+    path("p/<slug:slug>/settings/judging/save/", judging.judging_save, name="judging_save"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),
     path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
     path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),

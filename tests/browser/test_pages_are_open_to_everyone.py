@@ -21,6 +21,7 @@ def addresses(alert: Alert) -> list[str]:
         f"/p/search-and-chat/alerts/{alert.number}/",
         "/p/search-and-chat/setup/",
         "/p/search-and-chat/health/",
+        "/p/search-and-chat/settings/judging/",
     ]
 
 
@@ -48,7 +49,7 @@ def test_pages_with_content(
 def test_empty_pages(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, theme: str) -> None:
     page = sign_in(user)
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-    for part in ("", "alerts/", "setup/", "health/"):
+    for part in ("", "alerts/", "setup/", "health/", "settings/judging/"):
         check(page, f"{live_server.url}/p/search-and-chat/{part}")
 
 

@@ -161,23 +161,26 @@ def known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> dict[str
     return found
 
 
-def overrides_checked(overrides: Mapping[str, Value], base: Settings = PRODUCTION) -> dict[str, Value]:
-    """All choices that hold for one model, checked one by one and against each other; raises OverrideError."""
-    names = settable(base)
-    for name in overrides:
+def overrides_checked(chosen: Mapping[str, Value], below: Mapping[str, Value] | None = None) -> dict[str, Value]:
+    """The choices of one layer, checked one by one and, over those of the layer below, against each other; raises OverrideError."""
+    names = settable()
+    for name in chosen:
         if name not in names:
             raise OverrideError(name, f"{name[:80]} is no setting, expected one of {', '.join(names)}.")
-    found = {name: names[name].checked(value) for name, value in overrides.items()}
+    found = {name: names[name].checked(value) for name, value in chosen.items()}
+    merged = layered(below or {}, found)
     for smaller, larger, why in _ordered(names):
-        low, high = (found.get(name, names[name].default) for name in (smaller, larger))
-        if low > high:
-            # The one that was chosen is to blame; where both were, the second.
-            blamed = larger if larger in found else smaller
-            text = f"{names[blamed].title} is {names[blamed].said(high if blamed == larger else low)} {names[blamed].unit}, expected "
-            text += "at least" if blamed == larger else "at most"
-            other = names[smaller if blamed == larger else larger]
-            raise OverrideError(blamed, f"{text} {other.said(low if blamed == larger else high)} {other.unit}: {why}.")
+        low, high = (merged.get(name, names[name].default) for name in (smaller, larger))
+        if low > high and larger in found:
+            raise _contradiction(names[larger], high, "at least", names[smaller], low, why)
+        if low > high and smaller in found:
+            raise _contradiction(names[smaller], low, "at most", names[larger], high, why)
     return found
+
+
+def _contradiction(blamed: Setting, value: Value, bound: str, other: Setting, limit: Value, why: str) -> OverrideError:
+    said = f"{blamed.said(value)} {blamed.unit}, expected {bound} {other.said(limit)} {other.unit}"
+    return OverrideError(blamed.name, f"{blamed.title} is {said}: {why}.")
 
 
 def _ordered(names: Mapping[str, Setting]) -> Iterator[tuple[str, str, str]]:

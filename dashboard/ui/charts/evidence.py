@@ -31,6 +31,7 @@ TITLES = {
 }
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
+MUTED = "MUTED"
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         candidate=level(candidate, unit),
         change=_change(raw, unit, baseline, candidate),
         spread=_spread(raw, interval),
-        label=label if judged else NOT_JUDGED,
+        label=label if judged else MUTED if raw.get("muted") else NOT_JUDGED,
         judged=judged,
         drives=drives,
         caution=caution,

@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
-from dashboard.ui.charts.evidence import EvidenceRow, Raw, evidence_rows, number
+from dashboard.ui.charts.evidence import MUTED, EvidenceRow, Raw, evidence_rows, number
 from dashboard.ui.charts.observed import cold_start_row, observed_rows
 from dashboard.ui.charts.places import place_name
 from dashboard.ui.charts.strips import Point, Strip, points_from_evidence, strip_built
@@ -148,7 +148,10 @@ def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareFacts) -
             share, why = number(entry, "share"), str(entry.get("why") or "")
             size = f"; {words.percent(share)} of calls" if share is not None else ""
             found.append(NotCompared(str(entry.get("what") or "some calls"), WHY.get(why, why.replace("_", " ")) + size))
-    observed = [row.title for row in rows if not row.judged]
+    muted = [row.title for row in rows if row.label == MUTED]
+    if muted:
+        found.append(NotCompared(", ".join(muted), "muted in the settings of this model or project: shown, and not part of the verdict"))
+    observed = [row.title for row in rows if not row.judged and row.label != MUTED]
     if observed:
         found.append(
             NotCompared(

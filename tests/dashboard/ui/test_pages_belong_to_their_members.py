@@ -1,6 +1,7 @@
 """The door: who is not signed in goes to the sign-in page, a foreign project does not exist, a role that is too low may not act."""
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -10,7 +11,7 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Key, Project, Role
 from tests.dashboard.ui import stories
 
-ADMIN_ONLY = ("keys/add/", "channels/add/")
+ADMIN_ONLY = ("setup/keys/add/", "setup/channels/add/", "settings/judging/save/")
 
 
 def pages(alert: Alert) -> list[str]:
@@ -21,6 +22,8 @@ def pages(alert: Alert) -> list[str]:
         f"/p/ranking/models/{alert.deployment.model_id}/",
         f"/p/ranking/models/{alert.deployment.model_id}/compare",
         "/p/ranking/health/",
+        "/p/ranking/settings/judging/",
+        f"/p/ranking/settings/judging/?model={alert.deployment.model_id}",
         "/p/ranking/setup/",
         "/p/ranking/setup/arrival/",
         "/p/ranking/setup/channels/",
@@ -31,12 +34,12 @@ def acts(alert: Alert) -> list[str]:
     channel = Channel.objects.filter(project=alert.project).first()
     assert channel
     alerts = [f"/p/ranking/alerts/{alert.number}/{action}/" for action in ("acknowledge", "snooze", "resolve", "dismiss")]
-    return [*alerts, *(f"/p/ranking/setup/{part}" for part in ADMIN_ONLY), f"/p/ranking/setup/channels/{channel.pk}/test/"]
+    return [*alerts, *(f"/p/ranking/{part}" for part in ADMIN_ONLY), f"/p/ranking/setup/channels/{channel.pk}/test/"]
 
 
 def test_whoever_is_not_signed_in_is_led_to_the_sign_in_page(client: Client, alert: Alert) -> None:
     for address in pages(alert):
-        assert client.get(address).headers["Location"] == f"/accounts/login/?next={address}"
+        assert client.get(address).headers["Location"] == f"/accounts/login/?next={quote(address)}"
     for address in acts(alert):
         assert client.post(address).headers["Location"].startswith("/accounts/login/")
 
@@ -59,6 +62,8 @@ def test_ids_of_another_project_do_not_exist_in_this_one(signed_in: Client, proj
     assert signed_in.get(f"/p/ranking/alerts/{foreign.number}/").status_code == 404
     assert signed_in.post(f"/p/ranking/alerts/{foreign.number}/acknowledge/").status_code == 404
     assert signed_in.get(f"/p/ranking/models/{other_model.pk}/").status_code == 404
+    assert signed_in.get(f"/p/ranking/settings/judging/?model={other_model.pk}").status_code == 404
+    assert signed_in.post("/p/ranking/settings/judging/save/", {"model": other_model.pk, "p50.muted": "yes"}).status_code == 404
     assert signed_in.post(f"/p/ranking/setup/channels/{channel.pk}/test/").status_code == 404
     assert "ranker" not in signed_in.get("/p/ranking/").content.decode()
 
@@ -81,7 +86,7 @@ def test_an_operator_acts_on_alerts_but_makes_no_keys(as_role: Callable[[Role], 
     client = as_role(Role.OPERATOR)
     assert client.post(f"/p/ranking/alerts/{alert.number}/acknowledge/").status_code == 302
     for part in ADMIN_ONLY:
-        assert client.post(f"/p/ranking/setup/{part}").status_code == 403
+        assert client.post(f"/p/ranking/{part}").status_code == 403
     assert not Key.objects.filter(project=alert.project).exists()
 
 

@@ -1,0 +1,57 @@
+"""Settings > Judging: what is called a regression here, how sure it has to be, and what the fleet taught."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.fleet.models import WatchedModel
+from dashboard.projects.models import Role
+from dashboard.regressions.judging import judging_set
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.fragments import uncached
+from dashboard.ui.pages.judging import Given, JudgingPage, given_read, judging_page
+from dashboard.ui.selectors.judging import judging_facts
+from dashboard.ui.views.model import model_or_404, whole_number
+
+
+@require_safe
+@project_page()
+def judging(request: ProjectRequest) -> HttpResponse:
+    """Every setting with what it does; `?model=` shows those of one model."""
+    return _render(request, judging_page(judging_facts(project=request.project, model=_model(request, request.GET.get("model")))))
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def judging_save(request: ProjectRequest) -> HttpResponse:
+    """Takes all fields or none; what cannot be is said beside its field."""
+    model = _model(request, request.POST.get("model"))
+    facts = judging_facts(project=request.project, model=model)
+    given = given_read(request.POST, facts)
+    if given.errors:
+        return _refused(request, judging_page(facts, given), given)
+    changed = judging_set(
+        project=request.project, model=model, values=given.values, actor=request.user, address=request.META.get("REMOTE_ADDR")
+    )
+    text = "Saved. What is running is judged anew within seconds." if changed else "Nothing was different: nothing is changed."
+    messages.success(request, text)
+    return redirect(reverse("judging", args=[request.project.slug]) + (f"?model={model.pk}" if model else ""))
+
+
+def _refused(request: ProjectRequest, page: JudgingPage, given: Given) -> HttpResponse:
+    messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
+    return _render(request, page, status=400)
+
+
+def _render(request: ProjectRequest, page: JudgingPage, *, status: int = 200) -> HttpResponse:
+    context = {"project": request.project, "page": page, "facts": page.facts, "model": page.facts.model}
+    return uncached(render(request, "ui/judging/page.html", context, status=status))
+
+
+def _model(request: ProjectRequest, told: str | None) -> WatchedModel | None:
+    model_id = whole_number(told)
+    return model_or_404(request, model_id) if model_id is not None else None

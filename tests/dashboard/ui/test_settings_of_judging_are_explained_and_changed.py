@@ -1,0 +1,80 @@
+"""The Judging page shows every setting with its default and effect, takes all fields or none, and says who changed what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.test import Client
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.alerts.models import Alert
+from dashboard.projects.models import Project, Role
+from dashboard.regressions.judge.overrides import settable
+from dashboard.regressions.judging import judging_set
+from dashboard.regressions.models import JudgingChoice
+
+PAGE, SAVE = "/p/ranking/settings/judging/", "/p/ranking/settings/judging/save/"
+
+
+def html(client: Client, address: str = PAGE) -> str:
+    return client.get(address).content.decode()
+
+
+def test_every_setting_is_there_with_its_effect_and_default(signed_in: Client, project: Project) -> None:
+    page = html(signed_in)
+    for setting in settable().values():
+        assert f'name="{setting.name}"' in page
+        assert setting.effect in page
+        if not isinstance(setting.default, bool):
+            assert f"Default {setting.said(setting.default)} {setting.unit}" in page
+    assert "Nobody yet: everything is as it was calibrated." in page
+    assert "Nothing is learned yet" in page
+
+
+def test_what_is_saved_is_in_the_fields_and_in_the_record(signed_in: Client, project: Project) -> None:
+    answer = signed_in.post(SAVE, {"p50.smallest_effect": " 8 % ", "eager.muted": "yes", "watch_alpha": ""}, follow=True)
+    page = answer.content.decode()
+    assert "Saved. What is running is judged anew within seconds." in page
+    assert JudgingChoice.objects.get().values == {"p50.smallest_effect": 0.08, "eager.muted": True}
+    assert 'value="8"' in page
+    assert "Smallest effect of p50: not set to 8\u00a0%" in page
+    assert "Muted of eager: not set to yes" in page
+    assert AuditEntry.objects.get(action="judging.set").actor_name == "ada"
+    assert "Nothing was different" in signed_in.post(SAVE, {"p50.smallest_effect": "8", "eager.muted": "yes"}, follow=True).content.decode()
+
+
+def test_what_cannot_be_is_said_beside_its_field_and_nothing_is_saved(signed_in: Client, project: Project) -> None:
+    answer = signed_in.post(SAVE, {"p50.smallest_effect": "lots", "watch_alpha": "10", "p50.hold_minutes": "5"})
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "Smallest effect of p50 is &#x27;lots&#x27;, expected a number from 0.5 to 100 %." in page
+    assert 'value="lots"' in page
+    assert 'value="10"' in page
+    assert 'aria-invalid="true"' in page
+    assert not JudgingChoice.objects.exists()
+
+
+def test_a_models_page_shows_what_its_project_has(signed_in: Client, project: Project, alert: Alert) -> None:
+    judging_set(project=project, values={"p50.tolerated": 0.15}, actor_name="tests")
+    address = f"{PAGE}?model={alert.deployment.model_id}"
+    assert "the project has 15 %" in html(signed_in, address)
+    answer = signed_in.post(SAVE, {"model": alert.deployment.model_id, "p50.smallest_effect": "16"})
+    assert "expected at most 15 %" in answer.content.decode()
+    answer = signed_in.post(SAVE, {"model": alert.deployment.model_id, "p50.smallest_effect": "12"})
+    assert answer.headers["Location"] == address
+    assert JudgingChoice.objects.get(model=alert.deployment.model).values == {"p50.smallest_effect": 0.12}
+
+
+def test_whoever_may_not_change_them_reads_them(as_role: Callable[[Role], Client], project: Project) -> None:
+    for role in (Role.VIEWER, Role.OPERATOR):
+        client = as_role(role)
+        page = html(client)
+        assert "Admins change these." in page
+        assert ">Save<" not in page
+        assert client.post(SAVE, {"p50.muted": "yes"}).status_code == 403
+    assert not JudgingChoice.objects.exists()
+
+
+def test_what_people_write_stays_text(signed_in: Client, project: Project) -> None:
+    page = signed_in.post(SAVE, {"p50.tolerated": '"><script>alert(1)</script>'}).content.decode()
+    assert "<script>alert" not in page
