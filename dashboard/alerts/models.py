@@ -26,6 +26,7 @@ class AlertOutcome(models.TextChoices):
     RECOVERED = "recovered", "Recovered by itself"
     RESOLVED = "resolved", "Resolved by a person"
     DISMISSED = "dismissed", "False alarm"
+    ACCEPTED = "accepted", "Accepted as the new normal"
 
 
 class EventKind(models.TextChoices):

@@ -16,7 +16,7 @@ def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Dep
     if not earlier:
         return None
     pinned = _pinned(deployment)
-    if pinned is not None:
+    if pinned is not None and pinned != deployment.version_id:
         for other in reversed(earlier):
             if other.version_id == pinned:
                 return other

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.ui.views import account, alerts, compare, fleet, health, home, judging, model, setup
+from dashboard.ui.views import account, alerts, baseline, compare, fleet, health, home, judging, model, setup
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -14,6 +14,8 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/models/<int:model_id>/", model.model, name="model"),
     path("p/<slug:slug>/models/<int:model_id>.json", model.model_json, name="model_json"),
     path("p/<slug:slug>/models/<int:model_id>.csv", model.model_csv, name="model_csv"),
+    path("p/<slug:slug>/models/<int:model_id>/baseline/", baseline.baseline_set, name="baseline_set"),
+    path("p/<slug:slug>/models/<int:model_id>/baseline/<int:choice_id>/end/", baseline.baseline_end, name="baseline_end"),
     path("p/<slug:slug>/models/<int:model_id>/compare", compare.compare, name="compare"),
     path("p/<slug:slug>/models/<int:model_id>/compare.json", compare.compare_json, name="compare_json"),
     path("p/<slug:slug>/models/<int:model_id>/compare.csv", compare.compare_csv, name="compare_csv"),

@@ -57,7 +57,7 @@ def _opens(verdict: Verdict) -> bool:
         return True
     if rank(verdict.kind) > rank(last.worst):
         return True
-    if last.outcome == AlertOutcome.DISMISSED:
+    if last.outcome in (AlertOutcome.DISMISSED, AlertOutcome.ACCEPTED):
         return False
     since = Verdict.objects.filter(deployment_id=verdict.deployment_id, pk__gt=last.verdict_id or 0, pk__lt=verdict.pk)
     calm_between = any(rank(kind) == 0 for kind in since.values_list("kind", flat=True))

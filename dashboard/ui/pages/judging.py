@@ -65,6 +65,12 @@ class Group:
         return [f"{row.label.lower()} {row.given}{unit_of(row.setting)}" for row in self.rows if row.changed]
 
     @property
+    def told(self) -> str:
+        """What is in force, on one line."""
+        numbers = [row for row in self.rows if not row.choice]
+        return ", ".join(f"{row.label.lower()} {row.given or row.below}{unit_of(row.setting)}" for row in numbers)
+
+    @property
     def muted(self) -> bool:
         """Whether the metric is only shown, whichever layer says so."""
         return any(row.setting.key == "muted" and (row.given or row.below) == "yes" for row in self.rows)

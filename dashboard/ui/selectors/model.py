@@ -16,7 +16,8 @@ from dashboard.fleet.selectors.instances import InstanceFacts, Reporting, instan
 from dashboard.fleet.selectors.memory import MemoryFacts, version_memory
 from dashboard.fleet.selectors.trends import CallPoint, ProcessPoint, Span, call_points, process_points, region_calls, series_outermost
 from dashboard.fleet.selectors.versions import model_deployments
-from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
+from dashboard.regressions.selectors import Chosen, baseline_chosen
 from dashboard.ui.charts.roles import Drawn, versions_drawn
 from dashboard.ui.charts.window import Window
 from dashboard.ui.selectors.caches import CacheFacts, cache_facts
@@ -105,6 +106,12 @@ class ModelFacts:
     memory: dict[int, MemoryFacts] = field(default_factory=dict)
     caches: CacheFacts = field(default_factory=CacheFacts)
     reporting: list[Reporting] = field(default_factory=list)
+    chosen: Chosen = field(default_factory=lambda: Chosen(None, {}))
+
+    @property
+    def accepted(self) -> BaselineChoice | None:
+        """The acceptance of the judged version, if there is one."""
+        return self.chosen.accepted.get(self.standing.judged.version_id) if self.standing.judged else None
 
 
 def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
@@ -141,6 +148,7 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
         own_processes=process_points(project_id=project, environment=environment, spans=own, hourly=True),
         memory=version_memory(project_id=project, environment=environment, spans=in_window, hourly=hourly),
         caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
+        chosen=baseline_chosen(model=model, environment=environment),
         reporting=instances_reporting(
             project_id=project, model_id=model.pk, environment=environment, since=clock.now() - timedelta(seconds=GONE_AFTER)
         ),

@@ -34,7 +34,14 @@ def acts(alert: Alert) -> list[str]:
     channel = Channel.objects.filter(project=alert.project).first()
     assert channel
     alerts = [f"/p/ranking/alerts/{alert.number}/{action}/" for action in ("acknowledge", "snooze", "resolve", "dismiss")]
-    return [*alerts, *(f"/p/ranking/{part}" for part in ADMIN_ONLY), f"/p/ranking/setup/channels/{channel.pk}/test/"]
+    baseline = f"/p/ranking/models/{alert.deployment.model_id}/baseline/"
+    return [
+        *alerts,
+        baseline,
+        f"{baseline}1/end/",
+        *(f"/p/ranking/{part}" for part in ADMIN_ONLY),
+        f"/p/ranking/setup/channels/{channel.pk}/test/",
+    ]
 
 
 def test_whoever_is_not_signed_in_is_led_to_the_sign_in_page(client: Client, alert: Alert) -> None:
@@ -62,6 +69,7 @@ def test_ids_of_another_project_do_not_exist_in_this_one(signed_in: Client, proj
     assert signed_in.get(f"/p/ranking/alerts/{foreign.number}/").status_code == 404
     assert signed_in.post(f"/p/ranking/alerts/{foreign.number}/acknowledge/").status_code == 404
     assert signed_in.get(f"/p/ranking/models/{other_model.pk}/").status_code == 404
+    assert signed_in.post(f"/p/ranking/models/{other_model.pk}/baseline/", {"kind": "pin"}).status_code == 404
     assert signed_in.get(f"/p/ranking/settings/judging/?model={other_model.pk}").status_code == 404
     assert signed_in.post("/p/ranking/settings/judging/save/", {"model": other_model.pk, "p50.muted": "yes"}).status_code == 404
     assert signed_in.post(f"/p/ranking/setup/channels/{channel.pk}/test/").status_code == 404
