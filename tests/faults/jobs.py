@@ -53,14 +53,22 @@ class Jobs:
         self._ledgers: dict[int, Path] = {}
 
     def start(
-        self, *options: str, endpoint: str = "", spool: str = "", version: str = "", through: Sequence[str] = ()
+        self,
+        *options: str,
+        endpoint: str = "",
+        spool: str = "",
+        version: str = "",
+        through: Sequence[str] = (),
+        earlier: Path | None = None,
     ) -> subprocess.Popen[str]:
-        """A job that works until it is ended; a launcher that starts it on several ranks may stand before it."""
+        """A job that works until it is ended; a launcher that starts it on several ranks may stand before it. Its agent is this release's,
+        or that of an earlier one whose code lies in a folder."""
         ledger = self._folder / f"{len(self.running)}{'-{rank}' if through else ''}.{version or self.version}.ledger"
-        words = [sys.executable, *through, "-m", "tests.faults.job", str(ledger), "--version", version or self.version, *options]
+        program = "tests.faults.earlier_job" if earlier else "tests.faults.job"
+        words = [sys.executable, *through, "-m", program, str(ledger), "--version", version or self.version, *options]
         settings = {"ENDPOINT": endpoint or self._endpoint, "API_KEY": self._key, "SPOOL": spool or str(self.spools), "ALLOW_HTTP": "1"}
         output = ledger.with_suffix(".log").open("w")
-        paths = f"{REPOSITORY}:{REPOSITORY / 'agents'}"
+        paths = f"{REPOSITORY}:{(earlier or REPOSITORY) / 'agents'}"
         process = subprocess.Popen(
             words, cwd=REPOSITORY, env={**environment(**settings), "PYTHONPATH": paths}, stdout=output, stderr=subprocess.STDOUT, text=True
         )

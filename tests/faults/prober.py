@@ -35,9 +35,9 @@ class Answer:
 class Prober:
     """Used in a `with` statement, at whose end the last report is acknowledged too."""
 
-    def __init__(self, stack: Stack, version: str, *, pause: float = 0.02, key: str = "") -> None:
+    def __init__(self, stack: Stack, version: str, *, pause: float = 0.02, key: str = "", port: int = 0) -> None:
         self.stack, self.version, self.acked = stack, version, 0
-        self.answers: list[Answer] = []
+        self.port, self.answers = port or stack.port, list[Answer]()
         self._instance, self._pause, self._key = zlib.crc32(version.encode()), pause, key or stack.key
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -84,7 +84,7 @@ class Prober:
         began = time.monotonic()
         status, retry_after = 0, ""
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", self.stack.port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
             headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
             connection.request("POST", "/api/v1/reports", body, headers)
             response = connection.getresponse()

@@ -56,6 +56,10 @@ ROWS = {
         "faults/test_a_poison_report_holds_up_nobody.py",
         "dashboard/fleet/test_a_poison_report_steps_aside.py",
     )),
+    "36": Row("a deploy under load, agents and servers of two releases", (
+        "faults/test_a_rolling_deploy_loses_nothing.py",
+        "dashboard/common/test_an_earlier_release_may_go_on_writing.py",
+    )),
     "37": Row("a spool that was spoiled, or is somebody else's", (
         "faults/test_a_spoiled_spool_harms_nobody.py",
         "agent/spool/test_a_damaged_file_gives_up_only_what_is_damaged.py",

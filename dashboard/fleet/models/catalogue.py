@@ -123,7 +123,7 @@ class Instance(models.Model):
     clock_offset = models.FloatField(default=0.0, help_text="Seconds, server minus agent.")
     latched_eager = models.JSONField(default=list, help_text="Frames that run eager until the process restarts: frame, cause, at.")
     compiling_for = models.FloatField(default=0.0, help_text="Seconds, from its newest report.")
-    compiling_frame = models.CharField(max_length=512, default="", help_text="What it compiles, from its newest report.")
+    compiling_frame = models.CharField(max_length=512, default="", db_default="", help_text="What it compiles, from its newest report.")
     compiling_usual = models.FloatField(null=True, help_text="Seconds that frame took at most before.")
     calls_seq = models.BigIntegerField(default=0, db_default=0, help_text="The newest report that knew of calls whether they ran compiled.")
     known_calls = models.BigIntegerField(default=0, db_default=0, help_text="Those calls.")

@@ -29,18 +29,20 @@ class CompileEvent(models.Model):
     phases = models.JSONField(default=dict, help_text="Exclusive seconds per phase.")
     cache_fx = models.CharField(max_length=8, default="")
     cache_aot = models.CharField(max_length=8, default="")
-    cache_autotune = models.CharField(max_length=8, default="")
-    cache_bundle = models.CharField(max_length=8, default="", help_text="Triton kernels that travel with a cached graph.")
-    cache_mega = models.CharField(max_length=8, default="", help_text="What torch.compiler.load_cache_artifacts brought.")
-    cache_key = models.CharField(max_length=32, default="", help_text="The same in every process that asked for the same.")
-    miss = models.CharField(max_length=200, default="", help_text="Why it was not in the cache, by the agent's own comparison.")
+    cache_autotune = models.CharField(max_length=8, default="", db_default="")
+    cache_bundle = models.CharField(max_length=8, default="", db_default="", help_text="Triton kernels that travel with a cached graph.")
+    cache_mega = models.CharField(max_length=8, default="", db_default="", help_text="What torch.compiler.load_cache_artifacts brought.")
+    cache_key = models.CharField(max_length=32, default="", db_default="", help_text="The same in every process that asked for the same.")
+    miss = models.CharField(
+        max_length=200, default="", db_default="", help_text="Why it was not in the cache, by the agent's own comparison."
+    )
     saved = models.FloatField(null=True)
     new_peak = models.BigIntegerField(null=True)
     in_request = models.BooleanField(default=False)
-    reason_kind = models.CharField(max_length=16, default="", help_text="guard, race, limit, failure, or empty.")
-    backend = models.CharField(max_length=64, default="")
-    mode = models.CharField(max_length=64, default="")
-    dynamic = models.CharField(max_length=16, default="", help_text="automatic, yes, no, or empty: not known.")
+    reason_kind = models.CharField(max_length=16, default="", db_default="", help_text="guard, race, limit, failure, or empty.")
+    backend = models.CharField(max_length=64, default="", db_default="")
+    mode = models.CharField(max_length=64, default="", db_default="")
+    dynamic = models.CharField(max_length=16, default="", db_default="", help_text="automatic, yes, no, or empty: not known.")
     fullgraph = models.BooleanField(null=True)
 
     class Meta:
@@ -111,7 +113,7 @@ class FindingVersion(models.Model):
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="findings")
     environment = models.CharField(max_length=64)
     count = models.BigIntegerField(default=0)
-    seconds = models.FloatField(default=0.0, help_text="What it cost together, where that is known.")
+    seconds = models.FloatField(default=0.0, db_default=0.0, help_text="What it cost together, where that is known.")
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
@@ -126,7 +128,7 @@ class FindingInstance(models.Model):
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="instances")
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="findings")
     count = models.BigIntegerField(default=0)
-    seconds = models.FloatField(default=0.0, help_text="What it cost together, where that is known.")
+    seconds = models.FloatField(default=0.0, db_default=0.0, help_text="What it cost together, where that is known.")
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 

@@ -1,0 +1,89 @@
+"""A dashboard that is brought from an earlier release to this one process by process, with two web processes that agents report to."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from tests.flow.stack import REPOSITORY, Stack, free_port
+
+RELEASE = REPOSITORY / "tests/data/releases/first-code.tar.xz"
+PATIENCE = 3.0
+"""Seconds after which a process that was told to stop is killed: the earlier release's worker folded for as long as there was something."""
+
+
+def release_unpack(folder: Path) -> Path:
+    """The code of the earlier release, where its processes can run."""
+    with tarfile.open(RELEASE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+class Rolling(Stack):
+    """On PostgreSQL. Every process begins with the earlier release's code until `replace` says otherwise."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(database="postgresql", folder=folder, outbound="127.0.0.1:9")
+        self.earlier = release_unpack(folder / "earlier")
+        self.code: dict[str, Path] = {}
+        self.ports = {"web-1": self.port, "web-2": free_port()}
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Names of the processes."""
+        return ("web-1", "web-2", "worker", "beat")
+
+    def manage(self, *arguments: str) -> str:
+        """A management command of the earlier release."""
+        return self.manage_of(self.earlier, *arguments)
+
+    def manage_of(self, code: Path, *arguments: str) -> str:
+        """A management command of a release."""
+        words = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(words, cwd=code, env=self._paths(code), capture_output=True, text=True, check=True, timeout=300).stdout
+
+    def start_role(self, role: str) -> None:
+        """Starts one process with the code that it has now."""
+        code = self.code.setdefault(role, self.earlier)
+        environment = self._paths(code) | {"COMPILEWATCH_PORT": str(self.ports.get(role, self.port))}
+        words = self.command(role)
+        if code == self.earlier and role in self.ports:
+            server = [str(Path(sys.executable).parent / "gunicorn"), "-k", "gthread", "-w", "2", "--threads", "8"]
+            words = [*server, "-b", f"127.0.0.1:{self.ports[role]}", "dashboard.wsgi"]
+        with (self.folder / f"{role}.log").open("ab") as output:
+            self.processes[role] = subprocess.Popen(words, cwd=code, env=environment, stdout=output, stderr=output, start_new_session=True)
+
+    def answers(self, role: str) -> bool:
+        """Whether one of the web processes does."""
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.ports[role], timeout=10)
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+
+    def stop(self, role: str, how: signal.Signals) -> None:
+        """Ends a process as a supervisor does: whatever is left of it after a while is killed."""
+        process = self.processes[role]
+        process.send_signal(how)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        del self.processes[role]
+
+    def replace(self, role: str, how: signal.Signals) -> None:
+        """The process ends, and one of this release takes its place."""
+        self.stop(role, how)
+        self.code[role] = REPOSITORY
+        self.start_role(role)
+
+    def _paths(self, code: Path) -> dict[str, str]:
+        return {**self.environment, "PYTHONPATH": f"{code}:{code / 'agents'}"}
