@@ -6,6 +6,7 @@
     minutes    -> judge  -> verdicts
     verdicts   -> alert  -> alerts and deliveries that are owed
     deliveries -> deliver -> Slack, webhooks
+    verdicts   -> learn  -> how much healthy instances differ, for the judge of the next day
 
 A stage hands rows to the next. A finished stage nudges the next one by its task name; a lost nudge costs one interval, never data.
 A swept task first claims its slot in the database: however many beats there are each slot is run once, and where there is none the
@@ -33,6 +34,7 @@ STAGES = (
     Stage("lives", "dashboard.fleet.tasks.lives", 30),
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
     Stage("retention", "dashboard.fleet.tasks.retention", 3600),
+    Stage("learn", "dashboard.regressions.tasks.learn", 3600),
 )
 
 

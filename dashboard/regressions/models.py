@@ -101,7 +101,7 @@ class HealthyPair(models.Model):
 
 
 class LearnedVariance(models.Model):
-    """The variance between healthy instances of past versions, per metric, learned nightly."""
+    """The variance between healthy instances of past versions, per metric, learned nightly; a row at minute 0 stands for none."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     metric = models.CharField(max_length=32)

@@ -56,6 +56,6 @@ def learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, Learned
     found: dict[int, dict[str, Learned]] = {}
     for (project_id, metric), rows in points.items():
         first = rows[0]
-        variance = tuple((row.minutes, row.variance) for row in rows)
+        variance = tuple((row.minutes, row.variance) for row in rows if row.minutes)
         found.setdefault(project_id, {})[metric] = Learned(first.pairs, variance, first.day_variance, first.dispersion)
     return found

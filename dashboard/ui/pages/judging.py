@@ -183,21 +183,22 @@ def unit_of(setting: Setting) -> str:
 def _learned(facts: JudgingFacts) -> list[LearnedRow]:
     found = []
     for metric in PRODUCTION.metrics:
-        learned = facts.learned.get(metric.name)
-        prior = getattr(metric, "prior_variance", None)
-        if learned is None or prior is None:
+        learned, prior = facts.learned.get(metric.name), getattr(metric, "prior_variance", None)
+        if learned is None:
             continue
-        day = words.percent(learned.day_variance**0.5) if learned.day_variance is not None else "not seen yet"
-        shown = ", ".join(f"{words.percent(variance**0.5)} after {words.coarse(at * 60)}" for at, variance in _some(learned.variance))
-        title, detail = METRICS.get(metric.name, (metric.name, ""))
+        spread = ", ".join(f"{words.percent(variance**0.5)} after {words.coarse(at * 60)}" for at, variance in _some(learned.variance))
+        assumed = prior[0][1] ** 0.5 if prior else getattr(metric, "dispersion", None)
+        if not prior and learned.dispersion is not None:
+            spread = f"{words.percent(learned.dispersion)} beyond chance"
+        title, detail = METRICS.get(metric.name, (metric.name.replace("_", " "), ""))
         found.append(
             LearnedRow(
                 metric=f"{title}, {detail}" if detail else title,
                 pairs=learned.pairs,
                 in_force=learned.pairs >= ENOUGH_PAIRS,
-                spread=shown or "not seen yet",
-                assumed=words.percent(prior[0][1] ** 0.5),
-                day=day,
+                spread=spread or "not seen yet",
+                assumed=words.percent(assumed) if assumed is not None else "nothing",
+                day=words.percent(learned.day_variance**0.5) if learned.day_variance is not None else "not seen yet",
             )
         )
     return found

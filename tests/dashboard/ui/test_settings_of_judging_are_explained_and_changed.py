@@ -8,10 +8,11 @@ from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Alert
+from dashboard.common import clock
 from dashboard.projects.models import Project, Role
 from dashboard.regressions.judge.overrides import settable
 from dashboard.regressions.judging import judging_set
-from dashboard.regressions.models import JudgingChoice
+from dashboard.regressions.models import JudgingChoice, LearnedVariance
 
 PAGE, SAVE = "/p/ranking/settings/judging/", "/p/ranking/settings/judging/save/"
 
@@ -63,6 +64,17 @@ def test_a_models_page_shows_what_its_project_has(signed_in: Client, project: Pr
     answer = signed_in.post(SAVE, {"model": alert.deployment.model_id, "p50.smallest_effect": "12"})
     assert answer.headers["Location"] == address
     assert JudgingChoice.objects.get(model=alert.deployment.model).values == {"p50.smallest_effect": 0.12}
+
+
+def test_what_was_learned_is_shown_with_its_pairs_and_whether_it_counts(signed_in: Client, project: Project) -> None:
+    for minutes, variance in ((10, 0.0025), (60, 0.0016)):
+        common = {"project": project, "metric": "p50", "layout": "", "learned_at": clock.now()}
+        LearnedVariance.objects.create(minutes=minutes, variance=variance, pairs=12, **common)
+    page = html(signed_in)
+    assert "5\u00a0% after 10\u00a0min, 4\u00a0% after 60\u00a0min" in page
+    assert "12 pairs, in force from 30" in page
+    LearnedVariance.objects.update(pairs=31)
+    assert "31 pairs, in force<" in html(signed_in)
 
 
 def test_whoever_may_not_change_them_reads_them(as_role: Callable[[Role], Client], project: Project) -> None:

@@ -1,0 +1,126 @@
+"""From pairs of a simulated fleet whose spread is known, the learned variance, day-to-day variance and dispersion come out near it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from dashboard.regressions.judge import PRODUCTION, Comparison, Settings
+from dashboard.regressions.judge.affected import Window
+from dashboard.regressions.judge.learning import LEAST_PAIRS, SMALLEST, Days, Lesson, Taught, counts_sums, learned_from
+from dashboard.regressions.judge.settings import EAGER, P50
+from tests.bench.fleet_sim import Fleet, instance_minutes
+from tests.dashboard.regressions.fleets import LEARNED_VARIANCE, instance
+
+ONLY = Settings(metrics=(P50, EAGER))
+SEEDS = range(640_000, 640_016)
+
+
+def pair(fleet: Fleet) -> Taught:
+    comparison, lesson = Comparison(0, ONLY), Lesson(ONLY)
+    for minute, rows in enumerate(instance_minutes(fleet)):
+        comparison.add_minute(minute, rows)
+        lesson.observe(comparison, rows)
+    return lesson.taught(comparison)
+
+
+def spread(pairs: list[Taught]) -> dict[int, float]:
+    return {minutes: math.sqrt(variance) for minutes, variance in learned_from(pairs, ONLY.metrics)["p50"].variance}
+
+
+def test_instances_that_differ_by_a_known_amount_teach_it() -> None:
+    known = Fleet(minutes=40, candidates=2, stagger=0, minute_sd=0.0, bursts_per_day=0.0, fleet_sd=0.0, call_sd=0.05, gpus=("H100",))
+    learned = spread([pair(replace(known, seed=seed, host_sd=0.03, process_sd=0.02)) for seed in SEEDS])
+    assert learned[30] == pytest.approx(math.hypot(0.03, 0.02), rel=0.25)
+    wide = spread([pair(replace(known, seed=seed, host_sd=0.09, process_sd=0.02)) for seed in SEEDS])
+    assert wide[30] == pytest.approx(math.hypot(0.09, 0.02), rel=0.25)
+
+
+def test_a_fleet_that_wanders_teaches_that_it_differs_less_over_a_longer_time() -> None:
+    learned = spread([pair(Fleet(seed=seed, minutes=70, candidates=2, stagger=0, calls_per_minute=120)) for seed in SEEDS])
+    known = {minutes: math.sqrt(variance) for minutes, variance in LEARNED_VARIANCE}
+    assert learned[10] == pytest.approx(known[10], rel=0.3)
+    assert learned[60] == pytest.approx(known[60], rel=0.3)
+
+
+def test_a_shift_of_the_whole_candidate_teaches_no_other_spread() -> None:
+    fleets = [Fleet(seed=seed, minutes=25, candidates=2, stagger=0, gpus=("H100",)) for seed in SEEDS]
+    same = spread([pair(fleet) for fleet in fleets])
+    slower = spread([pair(replace(fleet, fault="slow", size=0.3)) for fleet in fleets])
+    assert slower[10] == pytest.approx(same[10], rel=0.1)
+
+
+def test_a_point_that_few_pairs_reached_is_left_out() -> None:
+    long, short = {"p50": {"points": {"10": [0.02, 8], "20": [0.01, 8]}}}, {"p50": {"points": {"10": [0.02, 8]}}}
+    learned = learned_from([long] * (LEAST_PAIRS - 1) + [short], ONLY.metrics)["p50"]
+    assert learned.pairs == LEAST_PAIRS
+    assert learned.variance == ((10, pytest.approx(0.0025)),)
+
+
+def test_instances_that_never_differ_teach_no_certainty() -> None:
+    pairs: list[Taught] = [{"p50": {"points": {"10": [0.0, 8]}}}] * 40
+    assert learned_from(pairs, ONLY.metrics)["p50"].variance == ((10, SMALLEST * 0.05**2),)
+
+
+def test_pairs_without_a_common_minute_teach_nothing() -> None:
+    lesson, comparison = Lesson(ONLY), Comparison(0, ONLY)
+    for minute in range(30):
+        rows = [instance("c1", minute=minute)]
+        comparison.add_minute(minute, rows)
+        lesson.observe(comparison, rows)
+    assert lesson.taught(comparison) == {}
+    assert learned_from([{}] * 40, PRODUCTION.metrics) == {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispersed(type(EAGER)):  # type: ignore[misc]
+    """A count whose instances differ beyond chance."""
+
+    dispersion: float = 0.5
+
+
+@pytest.mark.parametrize("variation", [0.2, 0.6])
+def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> None:
+    rng = np.random.default_rng(640_100)
+    sums = []
+    for _ in range(60):
+        units: dict[str | int, Window] = {}
+        for unit in range(6):
+            window = units[unit] = Window()
+            rate = 0.01 * rng.gamma(1 / variation**2, variation**2)
+            window.add(0, 10_000, int(rng.poisson(rate * 10_000)))
+        sums.append({"eager": {"counts": counts_sums([units])}})
+    values = {**{name: getattr(EAGER, name) for name in EAGER.__dataclass_fields__}, "dispersion": 0.5}
+    learned = learned_from(sums, [Dispersed(**values)])["eager"].dispersion
+    assert learned == pytest.approx(variation, rel=0.2)
+
+
+def test_counts_by_chance_alone_teach_the_smallest_dispersion() -> None:
+    rng = np.random.default_rng(640_200)
+    units: dict[str | int, Window] = {}
+    for unit in range(400):
+        window = units[unit] = Window()
+        window.add(0, 10_000, int(rng.poisson(100)))
+    beyond, scale = counts_sums([units])
+    assert abs(beyond / scale) < 0.05**2
+
+
+def test_days_teach_what_all_instances_do_together_apart_from_what_each_does_alone() -> None:
+    rng = np.random.default_rng(640_300)
+    totals = []
+    for _ in range(30):
+        days = Days(ONLY)
+        common = {hour: rng.normal(0, 0.03) for hour in range(2)}
+        own = {(name, hour): rng.normal(0, 0.02) for name in ("c1", "c2", "c3") for hour in range(2)}
+        for day in (0, 1):
+            for minute in range(0, 120, 2):
+                level = {name: day * (common[minute // 60] + own[name, minute // 60]) for name in ("c1", "c2", "c3")}
+                rows = [instance(name, minute=day * 1440 + minute, p50=0.01 * math.exp(value)) for name, value in level.items()]
+                days.add(day * 1440 + minute, rows)
+        totals.append(days.sums()["p50"])
+    squares, explained, hours = (sum(total[place] for total in totals) for place in range(3))
+    assert hours == 60
+    assert math.sqrt((squares - explained) / hours) == pytest.approx(0.03, rel=0.25)
