@@ -49,6 +49,27 @@ class Cluster:
         words = " ".join(f"-c {option}" for option in options)
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/server.log", "-w", "-o", words, "start")
 
+    def follow(self, primary: Cluster) -> None:
+        """Becomes an asynchronous standby of another server: a copy of it that is sent whatever it commits."""
+        source = "user=postgres host=127.0.0.1 port={port}".format(**primary.address)
+        self.run("pg_basebackup", "-D", f"{self.folder}/data", "-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        self.start()
+
+    def receive_no_more(self) -> None:
+        """What the primary sends from now on lies in the network; its commits wait for nobody."""
+        parent = int((self.folder / "data/postmaster.pid").read_text().split()[0])
+
+        def receiver() -> int:
+            return next((child for child in children(parent) if b"walreceiver" in Path(f"/proc/{child}/cmdline").read_bytes()), 0)
+
+        os.kill(wait_for("it is sent what is committed", receiver, seconds=60, every=0.05), signal.SIGSTOP)
+
+    def promote(self) -> None:
+        """Takes over with what it had received: the rest was in flight when its own machine was started anew."""
+        self.kill()
+        self.start()
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-w", "promote")
+
     def stop(self, how: str = "immediate") -> None:
         """Stops it, as a crash would unless told otherwise."""
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", how, "-w", "stop")

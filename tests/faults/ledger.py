@@ -85,6 +85,12 @@ def ledger_read(path: Path) -> Recorded:
     return found
 
 
+def acks_read(path: Path) -> list[set[int]]:
+    """The numbers that each answer acknowledged, in the order of the answers."""
+    entries = [json.loads(line) for line in path.read_bytes().split(b"\n") if b'"acked"' in line and line.endswith(b"}")]
+    return [{number for first, last in entry["ranges"] for number in range(first, last + 1)} for entry in entries]
+
+
 @dataclass
 class Totals:
     """Counts by name, and the bins of the latency sketches: calls that were steady, and calls that were not."""

@@ -47,6 +47,7 @@ ROWS = {
     )),
     "21": Row("workers killed, by halves or whole, or without memory", ("faults/test_a_killed_worker_catches_up.py",)),
     "25": Row("every process of PostgreSQL killed", ("faults/test_a_killed_postgresql_is_waited_for.py",)),
+    "26": Row("a standby that lags takes over", ("faults/test_a_standby_that_lags_gets_its_tail_again.py",)),
     "27": Row("a dashboard restored from an older copy", ("faults/test_a_restored_dashboard_gets_its_tail_again.py",)),
     "28": Row("no room on the disk of database, log or spool", ("faults/test_a_full_disk_is_a_503.py",)),
     "29": Row("a sync that fails", ("faults/test_a_disk_that_keeps_nothing_ends_the_server.py",)),
