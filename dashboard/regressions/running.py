@@ -13,6 +13,7 @@ from dashboard.fleet.selectors.judging import instance_minutes
 from dashboard.fleet.selectors.ways import Changed, changed_ways
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.minutes import InstanceMinute
+from dashboard.regressions.judge.sequential import DAY
 from dashboard.regressions.judge.settings import Settings
 
 KEPT = 200
@@ -42,9 +43,12 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: i
     fits = found is not None and (found.late_folds, found.changed, found.comparison.settings) == (late, changed, settings)
     if found is None or not fits or found.next_minute > now_minute:
         found = Running(Comparison(deployment.started_minute, settings), deployment.started_minute, late, changed)
-    for minute, rows in _by_minute(deployment, baseline, found.next_minute, now_minute, changed):
-        found.comparison.add_minute(minute, rows)
-    found.next_minute = now_minute
+    _continue(found, deployment, baseline, now_minute)
+    if found.comparison.wants_past:
+        # The baseline has ended somewhere: what it did on the same hosts a day before is read once, from the start.
+        past = Comparison(deployment.started_minute, settings, with_past=True)
+        found = Running(past, deployment.started_minute - DAY, late, changed)
+        _continue(found, deployment, baseline, now_minute)
     with _guard:
         _running[key] = found
         while len(_running) > KEPT:
@@ -56,6 +60,12 @@ def comparisons_forget() -> None:
     """Drops everything that is kept, as a restart does."""
     with _guard:
         _running.clear()
+
+
+def _continue(running: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> None:
+    for minute, rows in _by_minute(deployment, baseline, running.next_minute, now_minute, running.changed):
+        running.comparison.add_minute(minute, rows)
+    running.next_minute = now_minute
 
 
 def _by_minute(

@@ -19,6 +19,7 @@ from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.outcome import Outcome
+from dashboard.regressions.judge.sequential import DAY
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.wording import verdict_sentence
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
@@ -90,11 +91,11 @@ def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_m
 
 
 def verdict_stands(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> bool:
-    """Whether what was said is not said anew: the minutes side by side are being dropped, and no new ones will come."""
+    """Whether what was said is not said anew: the minutes it rests on are being dropped, and no new ones will come."""
     if deployment.ended_minute is not None or baseline.ended_minute is None:
         return False
     kept_from = instance_minutes_kept_from(project=deployment.project, now=now_minute * 60)
-    return deployment.started_minute < kept_from and Verdict.objects.filter(deployment=deployment, current=True).exists()
+    return deployment.started_minute - DAY < kept_from and Verdict.objects.filter(deployment=deployment, current=True).exists()
 
 
 def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int) -> bool:

@@ -31,6 +31,8 @@ _WHY = {
     "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
     "too_few_calls": "come too seldom to compare",
     "after_the_baseline_ended": "came after the baseline had ended; they are not compared",
+    "no_baseline_on_host": "ran on a host where the baseline had not run; they are not compared",
+    "past_too_short": "ran on a host where the baseline had run under 3 h; they are not compared",
 }
 
 

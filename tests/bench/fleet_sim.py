@@ -1,4 +1,4 @@
-"""A simulated fleet of one model, a baseline version beside a candidate, with faults and harmless confounders; numpy only."""
+"""A simulated fleet of one model, a candidate beside or after its baseline, with faults and harmless confounders; numpy only."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ class Fleet:
 
     seed: int = 0
     minutes: int = 720
+    """How long the candidate lives."""
+    sequential: bool = False
+    """The candidate replaces the baseline host by host, `stagger` minutes apart; `baseline_per_gpu` is the number of hosts."""
+    history: int = 0
+    """Minutes of the baseline before the candidate."""
+    phase: int = 0
+    """Minute of the day of the deployment."""
     baseline_per_gpu: int = 3
     candidates: int = 1
     gpus: tuple[str, ...] = ("H100", "A100")
@@ -46,6 +53,12 @@ class Fleet:
     stagger: int = 20
     warm_up: int = 3
     eager_instance_chance: float = 0.01
+    rack_sd: float = 0.0
+    """A level that wanders for all hosts of a rack alike; hosts stand in two racks in turn."""
+    day_step: float = 0.0
+    """How much the level of one day of the week differs from the next."""
+    restart_minutes: int = 0
+    """Every instance is restarted so often: another process on the same host, compiled anew; 0 is never."""
     fault: str = "none"
     """none, slow, tail or eager."""
     size: float = 0.0
@@ -63,13 +76,24 @@ CONFOUNDERS: dict[str, dict[str, object]] = {
     "low traffic": {"calls_per_minute": 15.0},
 }
 
+WORSE: dict[str, dict[str, object]] = {
+    "bursts x10": {"bursts_per_day": 20.0},
+    "hosts move by rack": {"rack_sd": 0.03},
+    "days differ": {"day_step": 0.05},
+    "restarts every hour": {"restart_minutes": 60},
+    "all of it": {"bursts_per_day": 20.0, "rack_sd": 0.03, "day_step": 0.05, "restart_minutes": 60},
+}
+"""A worse world than the one the constants were chosen in; nothing in it is a fault."""
+
 
 @dataclass
 class Simulated:
-    """Arrays by instance and minute (and shape bucket); NaN where there was no call."""
+    """Arrays by instance and minute (and shape bucket); NaN where there was no call. `started` is the process's first minute."""
 
     candidate: NDArray[np.bool_]
     gpu: list[str]
+    host: Ints
+    process: Ints
     started: Ints
     calls: Ints
     p50: Floats
@@ -86,22 +110,42 @@ def autoregressive(rng: Generator, rows: int, minutes: int, memory: float, sd: f
     return noise
 
 
-def instances(fleet: Fleet) -> tuple[NDArray[np.bool_], list[str], Ints]:
-    """Which instances there are: arm, GPU type, minute of start."""
+@dataclass(frozen=True)
+class Placed:
+    """Which instances there are: arm, GPU type, host, and from which minute of the whole to which."""
+
+    candidate: NDArray[np.bool_]
+    gpu: list[str]
+    host: Ints
+    start: Ints
+    end: Ints
+
+
+def instances(fleet: Fleet) -> Placed:
+    """Side by side on hosts of their own, or one after the other on the same."""
     base = [gpu for gpu in fleet.gpus for _ in range(fleet.baseline_per_gpu)]
+    whole = fleet.history + fleet.minutes
+    if fleet.sequential:
+        change = [fleet.history + min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(base))]
+        arms = [False] * len(base) + [True] * len(base)
+        hosts = [*range(len(base)), *range(len(base))]
+        starts, ends = [0] * len(base) + change, change + [whole] * len(base)
+        return Placed(np.array(arms), base + base, np.array(hosts), np.array(starts), np.array(ends))
     types = fleet.candidate_gpus or fleet.gpus
     cand = [types[i % len(types)] for i in range(fleet.candidates)]
-    started = [0] * len(base) + [min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(cand))]
-    arms = np.array([False] * len(base) + [True] * len(cand))
-    return arms, base + cand, np.array(started)
+    starts = [0] * len(base) + [fleet.history + min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(cand))]
+    count = len(starts)
+    arms = [False] * len(base) + [True] * len(cand)
+    return Placed(np.array(arms), base + cand, np.arange(count), np.array(starts), np.full(count, whole))
 
 
 def neighbours(rng: Generator, fleet: Fleet, count: int) -> Floats:
     """Bursts of load from whoever shares the machine."""
-    bumps = np.zeros((count, fleet.minutes))
+    minutes = fleet.history + fleet.minutes
+    bumps = np.zeros((count, minutes))
     for i in range(count):
-        for _ in range(rng.poisson(fleet.bursts_per_day * fleet.minutes / 1440)):
-            start = int(rng.integers(0, fleet.minutes))
+        for _ in range(rng.poisson(fleet.bursts_per_day * minutes / 1440)):
+            start = int(rng.integers(0, minutes))
             bumps[i, start : start + 1 + int(rng.geometric(0.1))] += rng.uniform(0.1, 0.4)
     return bumps
 
@@ -109,27 +153,49 @@ def neighbours(rng: Generator, fleet: Fleet, count: int) -> Floats:
 def simulate(fleet: Fleet) -> Simulated:
     """Draws the whole fleet; the seed decides everything."""
     rng = np.random.default_rng(fleet.seed)
-    arms, gpu, started = instances(fleet)
-    count, minutes = len(gpu), fleet.minutes
+    placed = instances(fleet)
+    count, minutes = len(placed.gpu), fleet.history + fleet.minutes
     clock = np.arange(minutes)
-    day = 2 * np.pi * (clock / 1440)
-    age = clock[None] - started[:, None]
+    day = 2 * np.pi * ((clock - fleet.history + fleet.phase) / 1440)
+    live = (clock[None] >= placed.start[:, None]) & (clock[None] < placed.end[:, None])
+    age = clock[None] - placed.start[:, None]
     faulty = np.zeros(count, bool)
     if fleet.fault != "none":
-        hit = max(1, round(fleet.affected * fleet.candidates))
-        faulty[rng.permutation(np.flatnonzero(arms))[:hit]] = True
-    active = faulty[:, None] & (age >= fleet.onset)
-    speed = np.array([GPU_SPEED[g] for g in gpu]) + rng.normal(0, fleet.host_sd, count) + rng.normal(0, fleet.process_sd, count)
+        candidates = np.flatnonzero(placed.candidate)
+        faulty[rng.permutation(candidates)[: max(1, round(fleet.affected * len(candidates)))]] = True
+    active = faulty[:, None] & (age >= fleet.onset) & live
+    speed = np.array([GPU_SPEED[g] for g in placed.gpu]) + rng.normal(0, fleet.host_sd, placed.host.max() + 1)[placed.host]
+    speed = speed + rng.normal(0, fleet.process_sd, count)
     level = speed[:, None] + autoregressive(rng, count, minutes, fleet.minute_memory, fleet.minute_sd)
     level += autoregressive(rng, 1, minutes, 0.998, fleet.fleet_sd) + fleet.day_swing * np.sin(day - 1.5)[None]
     bumps = neighbours(rng, fleet, count)
     level += bumps + active * slowdown(fleet)
-    calls = draw_calls(rng, fleet, day, arms) * (age >= fleet.warm_up)[..., None]
+    calls = draw_calls(rng, fleet, day, placed.candidate)
+    worse, process = worsened(fleet, placed, clock)
+    level += worse
+    started = placed.start[:, None] + process * fleet.restart_minutes
+    calls = calls * (live & (clock[None] - started >= fleet.warm_up))[..., None]
     p50, p99 = draw_quantiles(rng, fleet, level, 0.5 * bumps + active * (np.log1p(fleet.size) if fleet.fault == "tail" else 0.0), calls)
     trickle = (rng.random(count) < fleet.eager_instance_chance) * rng.uniform(1e-4, 3e-3, count)
     chance = np.where(active & (fleet.fault == "eager"), fleet.size, trickle[:, None])
     eager = rng.binomial(calls, chance[..., None])
-    return Simulated(arms, gpu, started, calls, p50, p99, eager)
+    return Simulated(placed.candidate, placed.gpu, placed.host, process, started, calls, p50, p99, eager)
+
+
+def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints]:
+    """What a worse world adds to the level, and which process of an instance runs in each minute; of a stream of its own."""
+    rng = np.random.default_rng([fleet.seed, 1])
+    level = np.zeros((len(placed.gpu), len(clock)))
+    if fleet.rack_sd:
+        level += autoregressive(rng, 2, len(clock), 0.99, fleet.rack_sd)[placed.host % 2]
+    if fleet.day_step:
+        days = (clock - fleet.history + fleet.phase) // 1440
+        level += rng.normal(0, fleet.day_step, 16)[days % 16][None]
+    process = np.zeros(level.shape, np.int64)
+    if fleet.restart_minutes:
+        process = np.maximum(clock[None] - placed.start[:, None], 0) // fleet.restart_minutes
+        level += np.take_along_axis(rng.normal(0, fleet.process_sd, (len(placed.gpu), int(process.max()) + 1)), process, axis=1)
+    return level, process
 
 
 def slowdown(fleet: Fleet) -> float:
@@ -141,7 +207,7 @@ def slowdown(fleet: Fleet) -> float:
 
 def draw_calls(rng: Generator, fleet: Fleet, day: Floats, arms: NDArray[np.bool_]) -> Ints:
     """Calls by shape bucket, following the day."""
-    shape = (len(arms), fleet.minutes)
+    shape = (len(arms), len(day))
     share = 0.35 + fleet.mix_swing * np.sin(day + 0.7)[None] + 0.03 * autoregressive(rng, *shape, 0.98, 1.0)
     share = np.clip(share + arms[:, None] * fleet.candidate_mix, 0.02, 0.95)
     rate = fleet.calls_per_minute * (1 + fleet.traffic_swing * np.sin(day - 1.5))[None]
@@ -162,31 +228,33 @@ def draw_quantiles(rng: Generator, fleet: Fleet, level: Floats, tail: Floats, ca
 
 
 def instance_minutes(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceMinute]]:
-    """The rows of every minute in order, as the judge takes them."""
+    """The rows of every minute in order, as the judge takes them; `first_minute` is the first minute with history."""
     drawn = simulate(fleet)
     p50, p99 = np.exp(drawn.p50), np.exp(drawn.p99)
-    for minute in range(fleet.minutes):
+    for minute in range(fleet.history + fleet.minutes):
         rows = []
         for i, gpu in enumerate(drawn.gpu):
+            name = i + len(drawn.gpu) * int(drawn.process[i, minute])
             for b, bucket in enumerate(BUCKETS):
                 calls, eager = int(drawn.calls[i, minute, b]), int(drawn.eager[i, minute, b])
                 if calls:
                     rows.append(
                         InstanceMinute(
-                            instance=i,
-                            unit=i,
+                            instance=name,
+                            unit=name,
                             arm="candidate" if drawn.candidate[i] else "baseline",
                             stratum=(gpu, "default", "torch.compile", "1"),
                             region="forward",
                             bucket=bucket,
                             minute=first_minute + minute,
-                            first_minute=first_minute + int(drawn.started[i]),
+                            first_minute=first_minute + int(drawn.started[i, minute]),
                             calls=calls,
                             compiled=calls - eager,
                             eager=eager,
                             eager_by={"limit": eager} if eager else {},
                             p50=float(p50[i, minute, b]),
                             p99=float(p99[i, minute, b]),
+                            host=f"host{drawn.host[i]}",
                         )
                     )
         yield rows

@@ -25,7 +25,8 @@ _COLUMNS = (
 class JudgedMinute(NamedTuple):
     """One minute of one instance in one region and shape bucket; seconds, minutes since 1970, absent is None.
 
-    `unit` is what varies independently: the job where the world size is above 1, else the instance."""
+    `unit` is what varies independently: the job where the world size is above 1, else the instance; `host` is the first
+    by name of all that the job runs on then."""
 
     instance: str
     unit: str
@@ -49,12 +50,14 @@ class JudgedMinute(NamedTuple):
     unknown: int
     items: float | None
     latency_sum: float
+    host: str
 
 
 class _Who(NamedTuple):
     instance: str
     unit: str
     first_minute: int
+    host: str
 
 
 class _Where(NamedTuple):
@@ -108,12 +111,12 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Chan
         total,
         *eager,
     ) in values:
-        name, unit, first_minute = who[instance]
+        name, unit, first_minute, host = who[instance]
         _, stratum, region, bucket, outermost = series[series_id]
         by = {cause: count for cause, count in zip(EAGER, eager, strict=True) if count}
         yield JudgedMinute(
             name, unit, arm, stratum, region, bucket, minute, first_minute, calls, errors, compiled, partial, sum(eager), by,
-            p50, p99, gpu_p50, gpu_count, outermost, unknown, items, total,
+            p50, p99, gpu_p50, gpu_count, outermost, unknown, items, total, host,
         )  # fmt: skip
 
 
@@ -133,5 +136,13 @@ def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where
 def _who(ids: set[int]) -> dict[int, _Who]:
     """Those that are processes; what stands for many of them is no unit."""
     processes = Instance.objects.filter(id__in=ids).exclude(instance_id__startswith=OTHER_INSTANCE)
-    rows = processes.values_list("id", "instance_id", "job", "world_size", "first_minute")
-    return {id: _Who(name, f"job {job}" if size > 1 and job else name, first) for id, name, job, size, first in rows}
+    rows = list(processes.values_list("id", "instance_id", "job", "world_size", "first_minute", "host"))
+    # Ranks move in lockstep: a job on four hosts says no more about its version than a job on one.
+    first_host: dict[str, str] = {}
+    for _, _, job, size, _, host in rows:
+        if size > 1 and job:
+            first_host[job] = min(host, first_host.get(job, host))
+    return {
+        id: _Who(name, f"job {job}", first, first_host[job]) if size > 1 and job else _Who(name, name, first, host)
+        for id, name, job, size, first, host in rows
+    }

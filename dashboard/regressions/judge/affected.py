@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from .estimate import Unit
 from .minutes import CellKey, CellRows, InstanceMinute, Stratum
 from .reading import Reading
+from .sequential import DAY
 from .settings import Affected, Settings
 
 
@@ -56,6 +57,8 @@ class AffectedSeries:
         self.baseline: Windows = {}
         self.candidate: Windows = {}
         self.matched_minutes = 0
+        self.baseline_seen: dict[Stratum, int] = {}
+        """The last minute with calls of the baseline: where it has ended, its last minutes are what the candidate stands beside."""
         self.judged: Instances = []
         self.affected: Instances = []
         self.baseline_judged: Instances = []
@@ -67,12 +70,12 @@ class AffectedSeries:
         """Takes a minute; answers 1 when instances of both arms could be judged, else 0."""
         called = False
         for (stratum, _), cell in rows.items():
-            take(self.baseline, stratum, minute, cell.baseline, self.metric)
+            self._take_baseline(stratum, minute, cell)
             take(self.candidate, stratum, minute, cell.candidate, self.metric)
             called = called or bool(cell.candidate)
         if not called:
             return 0
-        self.baseline_judged, self.baseline_affected = survey(self.baseline, minute, self.metric)
+        self.baseline_judged, self.baseline_affected = survey(self.baseline, minute, self.metric, self.baseline_seen)
         strata = {stratum for stratum, _ in self.baseline_judged}
         judged, affected = survey(self.candidate, minute, self.metric)
         self.judged = [key for key in judged if key[0] in strata]
@@ -82,6 +85,19 @@ class AffectedSeries:
         self.matched_minutes += 1
         self._calm_minutes = 0 if self.affected else self._calm_minutes + 1
         return 1
+
+    def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
+        """Takes a minute of the baseline before the deployment."""
+        for (stratum, _), cell in rows.items():
+            self._take_baseline(stratum, minute, cell)
+            for unit in {row.unit for row in cell.baseline}:
+                if unit in self.baseline.get(stratum, ()):
+                    self.baseline[stratum][unit].forget(minute - self.metric.window_minutes)
+
+    def _take_baseline(self, stratum: Stratum, minute: int, cell: CellRows) -> None:
+        take(self.baseline, stratum, minute, cell.baseline, self.metric)
+        if cell.baseline:
+            self.baseline_seen[stratum] = minute
 
     def share(self, windows: Windows) -> float | None:
         """The share of calls that show it over the last minutes; None without a call."""
@@ -144,11 +160,16 @@ def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMin
                 window.causes[cause] = window.causes.get(cause, 0) + count
 
 
-def survey(windows: Windows, minute: int, metric: Affected) -> tuple[Instances, Instances]:
-    """The instances with enough calls over the last minutes, and those of them that are affected."""
+def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratum, int] | None = None) -> tuple[Instances, Instances]:
+    """The instances with enough calls over the last minutes, and those of them that are affected.
+
+    In a stratum that was `seen` last some time ago, within a day, the minutes before that moment count.
+    """
     judged, affected = [], []
-    until, least, threshold = minute - metric.window_minutes, metric.least, metric.threshold
+    least, threshold = metric.least, metric.threshold
     for stratum, units in windows.items():
+        last = seen.get(stratum, minute) if seen else minute
+        until = (last if minute - last <= DAY else minute) - metric.window_minutes
         for unit, window in units.items():
             window.forget(until)
             if window.calls >= least:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 
 from .minutes import Arm, InstanceMinute
 from .policy import Judged, Policy
-from .region import Region
+from .region import Calls, Region
 from .settings import PRODUCTION, Settings
 
 
@@ -32,13 +33,37 @@ class Life:
             self.last_steady = minute
 
 
+class Adoption:
+    """How the calls of the last hour divide between the arms."""
+
+    def __init__(self) -> None:
+        self._minutes: deque[tuple[int, int, int]] = deque()
+
+    def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
+        """Counts a minute, warm-up included, and forgets what is older than an hour."""
+        calls = {"baseline": 0, "candidate": 0}
+        for row in rows:
+            calls[row.arm] += row.calls if row.outermost else 0
+        self._minutes.append((minute, calls["baseline"], calls["candidate"]))
+        while self._minutes[0][0] <= minute - 60:
+            self._minutes.popleft()
+
+    @property
+    def share(self) -> float | None:
+        """The candidate's part."""
+        baseline, candidate = (sum(entry[number] for entry in self._minutes) for number in (1, 2))
+        return candidate / (baseline + candidate) if baseline + candidate else None
+
+
 class Comparison:
     """Everything that is known about a deployment beside its baseline; minutes must come in order.
 
-    A minute that arrives late means: start a new comparison and replay. The result depends on the rows alone.
+    A minute that arrives late means: start a new comparison and replay. The result depends on the rows alone. The day
+    before the deployment is needed once the baseline has ended in a stratum: a comparison `with_past` takes and keeps it,
+    one without `wants_past` then.
     """
 
-    def __init__(self, deployed_minute: int, settings: Settings = PRODUCTION) -> None:
+    def __init__(self, deployed_minute: int, settings: Settings = PRODUCTION, *, with_past: bool = False) -> None:
         self.settings = settings
         self.deployed_minute = deployed_minute
         self.minute: int | None = None
@@ -46,6 +71,9 @@ class Comparison:
         self.lives: dict[Arm, Life] = {"baseline": Life(), "candidate": Life()}
         self.policy = Policy(deployed_minute, settings)
         self.side_by_side_minutes = 0
+        self.same_host_minutes = 0
+        self.adoption = Adoption()
+        self.with_past = with_past
 
     def add_minute(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
         """Takes all rows of one closed minute, in any order."""
@@ -53,15 +81,22 @@ class Comparison:
             raise ValueError(f"minute {minute} comes after minute {self.minute}: replay the comparison to add late data")
         self.minute = minute
         if minute < self.deployed_minute:
+            if self.with_past:
+                for region in self._collect(minute, (row for row in rows if row.arm == "baseline")):
+                    region.remember(minute)
             return
+        rows = list(rows)
+        self.adoption.add(minute, rows)
         regions = self._collect(minute, rows)
         if not regions:
             return
         runs = self.lives["baseline"].last_steady == minute
         self.side_by_side_minutes += runs and self.lives["candidate"].last_steady == minute
         comparisons = self.comparisons
+        before = self._past_calls()
         for region in regions:
-            region.close(minute, runs, comparisons)
+            region.close(minute, runs, comparisons, self.with_past)
+        self.same_host_minutes += self._past_calls() > before
         if self.lives["candidate"].last_steady == minute:
             self.policy.step(minute, self.judged(), self._comparable_for_policy())
 
@@ -101,16 +136,35 @@ class Comparison:
         least = self.settings.minor_region_share
         return [item for name, region in self.regions.items() for item in region.judged(minor=calls[name] < least * total)]
 
+    @property
+    def wants_past(self) -> bool:
+        """Whether the day before the deployment would let more be compared."""
+        if self.with_past or self.lives["candidate"].first_steady is None:
+            return False
+        return self.lives["baseline"].last_steady is None or any(region.wants_past for region in self.regions.values())
+
+    def calls(self) -> Calls:
+        """The candidate's steady calls in all regions, and those that were compared with nothing."""
+        return Calls(*(sum(counts) for counts in zip(*(region.calls() for region in self.regions.values()), strict=True)))
+
     def comparable(self) -> float | None:
-        """The share of the candidate's calls that had a baseline in their cell, while the baseline ran; None without a call."""
-        total = alone = after = 0
-        for region in self.regions.values():
-            counts = region.calls()
-            total, alone, after = total + counts[0], alone + counts[1], after + counts[2]
-        return 1.0 - alone / (total - after) if total > after else None
+        """The share of the candidate's calls that had something to stand beside; None without a call.
+
+        Calls after the baseline's end are left out where nothing could be there; those on other hosts than the baseline's
+        are held against it only where the versions did not run side by side before.
+        """
+        if not self.regions:
+            return None
+        total, alone, after, away = self.calls()
+        if self.side_by_side_minutes >= self.settings.matched_minutes:
+            after, away = after + away, 0
+        return 1.0 - (alone + away) / (total - after) if total > after else None
+
+    def _past_calls(self) -> int:
+        return sum(region.past_calls for region in self.regions.values())
 
     def _comparable_for_policy(self) -> float | None:
-        if self.side_by_side_minutes < self.settings.watch_minutes:
+        if self.side_by_side_minutes + self.same_host_minutes < self.settings.watch_minutes:
             return None
         # With nothing comparable at all there is nothing to watch either: that is not enough data.
         return self.comparable() or None

@@ -20,10 +20,22 @@ def t_quantile(df: int, tail: float) -> float:
     return float(stdtrit(df, 1.0 - tail))
 
 
+class Total:
+    """What one instance, or one host, has added up in one cell."""
+
+    __slots__ = ("difference", "level", "minutes")
+
+    def __init__(self) -> None:
+        self.difference = 0.0
+        self.minutes = 0
+        self.level = 0.0
+
+
 class Group(NamedTuple):
     """One stratum: the mean matched log ratio of every instance that counts, the arms' means and their difference.
 
-    `k` is what one unit of variance between instances becomes in the difference.
+    `k` is what one unit of variance between instances becomes in the difference. In a group of `same_hosts` each host
+    is compared with itself: the baseline is 0 by definition, and what one day has unlike another is in all hosts.
     """
 
     stratum: Stratum
@@ -32,6 +44,12 @@ class Group(NamedTuple):
     baseline_mean: float
     candidate_mean: float
     k: float
+    same_hosts: bool = False
+
+    @property
+    def df(self) -> int:
+        """How many of its instances are free to differ."""
+        return len(self.candidate) - 1 if self.same_hosts else len(self.baseline) + len(self.candidate) - 2
 
     @property
     def delta(self) -> float:
@@ -66,18 +84,28 @@ def group(stratum: Stratum, baseline: Mapping[Unit, float], candidate: Mapping[U
     )
 
 
+def same_hosts(stratum: Stratum, hosts: Mapping[Unit, float]) -> Group:
+    """One stratum in which every host is compared with its own past."""
+    return Group(stratum, dict.fromkeys(hosts, 0.0), hosts, 0.0, math.fsum(hosts.values()) / len(hosts), 1.0 / len(hosts), same_hosts=True)
+
+
 def pooled(groups: Sequence[Group]) -> float:
     """The change over all strata, each weighted by how much its instances can tell."""
     weight = math.fsum([1.0 / part.k for part in groups])
     return math.fsum([part.delta / part.k for part in groups]) / weight
 
 
-def combine(groups: Sequence[Group], prior_variance: float, prior_df: int) -> Estimate:
-    """Pools the strata; the variance between instances is shrunk to what healthy instances show."""
-    df = prior_df + sum(len(part.baseline) + len(part.candidate) - 2 for part in groups)
+def combine(groups: Sequence[Group], prior_variance: float, prior_df: int, day_variance: float = 0.0) -> Estimate:
+    """Pools the strata; the variance between instances is shrunk to what healthy instances show.
+
+    `day_variance` is how much one day differs from another for all hosts alike: more hosts do not take it away.
+    """
+    df = prior_df + sum(part.df for part in groups)
     variance = (prior_df * prior_variance + math.fsum(part.squares() for part in groups)) / df
     weight = math.fsum(1.0 / part.k for part in groups)
-    return Estimate(pooled(groups), math.sqrt(variance / weight), variance, df, tuple(groups))
+    of_days = math.fsum(1.0 / part.k for part in groups if part.same_hosts) / weight
+    error = math.sqrt(variance / weight + day_variance * of_days * of_days)
+    return Estimate(pooled(groups), error, variance, df, tuple(groups))
 
 
 def prior_at(table: Sequence[tuple[int, float]], minutes: float) -> float:

@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 
 from .affected import AffectedSeries, Windows
-from .estimate import Estimate
-from .minutes import stratum_name
+from .estimate import Estimate, Group
+from .minutes import Stratum, stratum_name
 from .outcome import Dot, Evidence, Label, Reason, StratumChange
 from .policy import Track, Verdict
-from .ratio import RatioSeries
+from .ratio import Cell, RatioSeries
 from .region import Region, Series
 from .settings import Settings
 
@@ -72,6 +72,7 @@ def ratio_row(
         matched_minutes=series.matched_minutes,
         strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
         strata=strata,
+        layouts=series.layouts,
         causes={},
         dots=ratio_dots(series),
     )
@@ -81,9 +82,19 @@ def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
     """The change within every stratum that was compared."""
     changes = [
         StratumChange(stratum_name(group.stratum), math.expm1(group.delta), len(group.baseline), len(group.candidate))
-        for group in (estimate.groups if estimate else ())
+        for group in (telling(estimate) if estimate else ())
     ]
     return tuple(sorted(changes, key=lambda change: change.stratum))
+
+
+def telling(estimate: Estimate) -> list[Group]:
+    """Per stratum the layout that tells most: an instance that was compared in both is counted once."""
+    found: dict[Stratum, Group] = {}
+    for group in estimate.groups:
+        known = found.get(group.stratum)
+        if known is None or group.k < known.k:
+            found[group.stratum] = group
+    return list(found.values())
 
 
 def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
@@ -104,7 +115,7 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
 
 def ratio_affected(estimate: Estimate, effect: float) -> int:
     """How many of the candidate's instances lie at least the smallest effect above their stratum's baseline."""
-    return sum(value - group.baseline_mean >= effect for group in estimate.groups for value in group.candidate.values())
+    return sum(value - group.baseline_mean >= effect for group in telling(estimate) for value in group.candidate.values())
 
 
 def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
@@ -112,23 +123,30 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
     terms, weights = [], []
     for group in estimate.groups:
         cells = [cell for (stratum, _), cell in series.cells.items() if stratum == group.stratum]
-        for cell in cells:
-            levels = [total.level / total.minutes for total in cell.baseline.values()]
-            if levels:
-                traffic = cell.traffic.baseline / sum(other.traffic.baseline for other in cells if other.baseline)
-                weights.append(traffic / group.k)
-                terms.append(weights[-1] * math.fsum(levels) / len(levels))
+        found = [(cell.traffic.baseline, levels) for cell in cells if (levels := baseline_levels(series, cell, group.same_hosts))]
+        for calls, levels in found:
+            weights.append(calls / sum(each for each, _ in found) / group.k)
+            terms.append(weights[-1] * math.fsum(levels) / len(levels))
     return math.fsum(terms) / math.fsum(weights)
 
 
+def baseline_levels(series: RatioSeries, cell: Cell, same_hosts: bool) -> list[float]:
+    """The baseline's mean log level per instance of a cell; per host, what its past leads to expect."""
+    if same_hosts:
+        return [(total.level - total.difference) / total.minutes for total in series.past_of(cell).values()]
+    return [total.level / total.minutes for total in cell.baseline.values()]
+
+
 def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
-    """Every instance in every cell it was matched in."""
+    """Every instance in every cell it was matched in, and every host that was compared with its past."""
     dots = []
     for (stratum, bucket), cell in series.cells.items():
-        for arm, totals in (("baseline", cell.baseline), ("candidate", cell.candidate)):
-            for unit, total in totals.items():
-                value = math.exp(series.metric.worse * total.level / total.minutes)
-                dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, value, total.minutes))
+        found = [("baseline", unit, total.level, total.minutes) for unit, total in cell.baseline.items()]
+        found += [("candidate", unit, total.level, total.minutes) for unit, total in cell.candidate.items()]
+        for unit, total in series.past_of(cell).items():
+            found += [("baseline", unit, total.level - total.difference, total.minutes), ("candidate", unit, total.level, total.minutes)]
+        for arm, unit, level, minutes in found:
+            dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, math.exp(series.metric.worse * level / minutes), minutes))
     return ordered(dots)
 
 
@@ -161,6 +179,7 @@ def affected_row(region: Region, series: AffectedSeries, track: Track, judged: b
         matched_minutes=series.matched_minutes,
         strata_agreeing=len({stratum for stratum, _ in series.affected}),
         strata=(),
+        layouts=(),
         causes=series.causes(),
         dots=affected_dots(series.baseline, "baseline") + affected_dots(series.candidate, "candidate"),
     )

@@ -8,13 +8,15 @@ from collections.abc import Iterable
 from .comparison import Comparison
 from .evidence import evidence_rows
 from .minutes import InstanceMinute
-from .missing import judged_levels, mix_shift, next_step, not_compared, reason_for
-from .outcome import Confidence, Outcome
+from .missing import judged_levels, layouts_of, mix_shift, next_step, not_compared, reason_for
+from .outcome import Confidence, Outcome, Reason
+from .policy import Verdict
+from .sequential import DAY
 from .settings import PRODUCTION, Settings
 
 
 def judge(minutes: Iterable[InstanceMinute], *, now_minute: int, deployed_minute: int, settings: Settings = PRODUCTION) -> Outcome:
-    """Walks the closed minutes in order, as they would have been judged live.
+    """Walks the closed minutes in order, as they would have been judged live, the day before the deployment first.
 
     `now_minute` is the first minute that is not closed yet; rows from it on are counted and left out.
     """
@@ -23,9 +25,9 @@ def judge(minutes: Iterable[InstanceMinute], *, now_minute: int, deployed_minute
     for row in minutes:
         if row.minute >= now_minute:
             ignored += 1
-        elif row.minute >= deployed_minute:
+        elif row.minute >= deployed_minute - DAY:
             by_minute.setdefault(row.minute, []).append(row)
-    comparison = Comparison(deployed_minute, settings)
+    comparison = Comparison(deployed_minute, settings, with_past=True)
     for minute in sorted(by_minute):
         comparison.add_minute(minute, by_minute[minute])
     return outcome_of(comparison, now_minute=now_minute, rows_ignored=ignored)
@@ -35,11 +37,8 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
     """What a running comparison says at `now_minute`."""
     settings, policy = comparison.settings, comparison.policy
     reason = reason_for(comparison, now_minute)
-    verdict, since, transitions = policy.verdict, policy.since, list(policy.transitions)
     last = comparison.lives["candidate"].last
-    if reason == "silent" and last is not None and verdict in ("healthy", "watch"):
-        verdict, since = "not_enough_data", last + settings.silent_minutes
-        transitions.append((since, verdict))
+    verdict, since, transitions = said_now(comparison, reason)
     rows = [
         row
         for name in sorted(comparison.regions)
@@ -57,6 +56,9 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         last_candidate_minute=last,
         last_baseline_minute=comparison.lives["baseline"].last,
         compared_minutes=max((series.matched_minutes for _, series in judged_levels(comparison)), default=0),
+        layouts=layouts_of(comparison),
+        adoption=comparison.adoption.share,
+        low_adoption=0.0 < (comparison.adoption.share or 0.0) < settings.low_adoption,
         comparable_share=comparison.comparable(),
         bound=math.expm1(healthy.bound) if healthy is not None else None,
         look=healthy.look if healthy is not None else None,
@@ -70,6 +72,16 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         transitions=tuple(transitions),
         rows_ignored=rows_ignored,
     )
+
+
+def said_now(comparison: Comparison, reason: Reason) -> tuple[Verdict, int, list[tuple[int, Verdict]]]:
+    """The verdict, since when, and every change of it: what was well or doubtful is not known any more once a version is silent."""
+    policy, last = comparison.policy, comparison.lives["candidate"].last
+    verdict, since, transitions = policy.verdict, policy.since, list(policy.transitions)
+    if reason == "silent" and last is not None and verdict in ("healthy", "watch"):
+        verdict, since = "not_enough_data", last + comparison.settings.silent_minutes
+        transitions.append((since, verdict))
+    return verdict, since, transitions
 
 
 def next_look(comparison: Comparison) -> int | None:

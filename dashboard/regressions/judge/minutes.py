@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Arm = Literal["baseline", "candidate"]
+Layout = Literal["side_by_side", "day_before", "past_by_load"]
+"""In the same minutes; on the same hosts, a day before; on the same hosts, their past adjusted for load."""
 Stratum = str | tuple[str, ...]
 CellKey = tuple[Stratum, str]
 """Stratum and shape bucket: only calls of the same cell are compared with each other."""
@@ -19,7 +21,8 @@ class InstanceMinute:
     `first_minute` is the first minute of the instance's life, `unit` what varies independently: the job when the world
     size is above 1 (its ranks move in lockstep), else the instance. `eager` sums `eager_by`; calls that are neither
     compiled, partial nor eager are unknown: an agent looks at a part of the calls only, and shares are of those it
-    knows. `gpu_count` is how many calls the GPU time was sampled on.
+    knows. `gpu_count` is how many calls the GPU time was sampled on. `host` is where it runs (one host for all of a job
+    with several ranks), empty where nobody says.
     """
 
     instance: str | int
@@ -41,6 +44,7 @@ class InstanceMinute:
     gpu_p50: float | None = None
     gpu_count: int = 0
     outermost: bool = True
+    host: str = ""
 
 
 @dataclass(slots=True)
@@ -50,16 +54,22 @@ class CellRows:
     traffic: Traffic
     baseline: list[InstanceMinute] = field(default_factory=list)
     candidate: list[InstanceMinute] = field(default_factory=list)
+    gone: bool = False
+    """The baseline has ended in this stratum: the candidate is compared with the past of its hosts."""
+    loads: Mapping[tuple[Arm, str], float] = field(default_factory=dict)
+    """The log of calls per minute and instance by arm and host; empty where no past is kept."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Steady calls of one cell since the deployment, and how many of the candidate's had nothing to stand beside."""
+    """Steady calls of one cell of a comparison, and how many of the candidate's had nothing to stand beside."""
 
     baseline: int = 0
     candidate: int = 0
     alone: int = 0
     after: int = 0
+    away: int = 0
+    """The candidate's calls, once the baseline had ended, on hosts without a past to compare them with."""
     baseline_seen: int | None = None
     """Last minute with calls of the baseline in this cell."""
 

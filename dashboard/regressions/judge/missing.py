@@ -6,8 +6,8 @@ import math
 
 from .comparison import Comparison
 from .estimate import t_quantile
-from .evidence import series_of
-from .minutes import CellKey, Stratum, Traffic, stratum_name
+from .evidence import baseline_levels, series_of
+from .minutes import CellKey, Layout, Stratum, Traffic, stratum_name
 from .outcome import BucketShare, MixShift, NextStep, NotCompared, Reason, WhyNot
 from .ratio import RatioSeries
 from .region import Region
@@ -27,13 +27,19 @@ def judged_levels(comparison: Comparison) -> list[tuple[Region, RatioSeries]]:
 
 def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
     """The candidate's calls with nothing beside them, largest share first."""
-    total = sum(region.calls()[0] for region in comparison.regions.values())
+    total = comparison.calls().total if comparison.regions else 0
     if not total:
         return ()
     found: list[NotCompared] = []
-    after = sum(region.calls()[2] for region in comparison.regions.values())
+    after = comparison.calls().after
     if after:
         found.append(NotCompared("all strata", "after_the_baseline_ended", after / total))
+    for region in comparison.regions.values():
+        for (stratum, host, reason), calls in region.away.items():
+            if reason:
+                place = host or ("unknown host" if reason == "no_baseline_on_host" else "")
+                what = " · ".join(part for part in (region.name, stratum_name(stratum), place) if part)
+                found.append(NotCompared(what, reason, calls / total))
     levels = {region.name: series for region, series in judged_levels(comparison)}
     for region in comparison.regions.values():
         known = region.strata_with_baseline()
@@ -51,10 +57,10 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
 
 def unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> bool:
     """Both arms called, but no bin had enough calls."""
-    if not traffic.candidate or not traffic.baseline or series is None:
+    if not traffic.candidate or not traffic.baseline or series is None or traffic.away:
         return False
     cell = series.cells.get(key)
-    return cell is None or not cell.candidate
+    return cell is None or not (cell.candidate or series.past_of(cell))
 
 
 def mix_shift(comparison: Comparison) -> tuple[MixShift, ...]:
@@ -71,7 +77,7 @@ def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
     """Strata count by the candidate's calls in them; buckets that the baseline never called are left out."""
     by_stratum: dict[Stratum, list[tuple[str, Traffic, float]]] = {}
     for (stratum, bucket), cell in series.cells.items():
-        levels = [total.level / total.minutes for total in cell.baseline.values()]
+        levels = baseline_levels(series, cell, False) + baseline_levels(series, cell, True)
         if levels:
             by_stratum.setdefault(stratum, []).append((bucket, cell.traffic, math.fsum(levels) / len(levels)))
     shares: list[BucketShare] = []
@@ -102,8 +108,8 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
         return "warming_up"
     if baseline.last is None:
         return "no_baseline"
-    if not comparison.side_by_side_minutes:
-        return "one_after_the_other" if baseline.last < candidate.first_steady else "warming_up"
+    if not comparison.side_by_side_minutes and not comparison.same_host_minutes:
+        return apart(comparison, baseline.last, candidate.first_steady, now_minute)
     if not comparison.comparable():
         return "no_common_stratum"
     levels = [series for _, series in judged_levels(comparison)]
@@ -116,10 +122,26 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
     return "not_within_bound" if comparison.policy.looks_taken else "before_look"
 
 
+def apart(comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int) -> Reason:
+    """Why nothing was compared of two versions that both ran."""
+    if baseline_last >= candidate_first:
+        return "warming_up"
+    if any(why in ("no_baseline_on_host", "past_too_short") for region in comparison.regions.values() for _, _, why in region.away):
+        return "no_common_host"
+    if comparison.with_past and now_minute - baseline_last <= comparison.settings.gone_minutes:
+        return "too_short"
+    return "one_after_the_other"
+
+
+def layouts_of(comparison: Comparison) -> tuple[Layout, ...]:
+    """How the judged levels were compared, the way that tells most first."""
+    return tuple(dict.fromkeys(how for _, series in judged_levels(comparison) for how in series.layouts))
+
+
 def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
     """What to do next, None when nothing but time is missing or the verdict is clear."""
     settings = comparison.settings
-    if reason in ("no_baseline", "one_after_the_other", "no_common_stratum"):
+    if reason in ("no_baseline", "one_after_the_other", "no_common_host", "no_common_stratum"):
         strata = sorted({stratum_name(key[0]) for r in comparison.regions.values() for key, t in r.traffic.items() if t.candidate})
         return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
     if reason == "too_few_calls":
@@ -146,6 +168,8 @@ def more_instances(series: RatioSeries, comparisons: int, settings: Settings, co
     weight = sum(1.0 / group.k for group in estimate.groups)
     steps = []
     for group in estimate.groups:
+        if group.same_hosts:
+            continue
         for arm, grown, other in (("candidate", group.candidate, group.baseline), ("baseline", group.baseline, group.candidate)):
             k = 1.0 / (len(grown) + count) + 1.0 / len(other)
             error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from .minutes import Layout
 from .policy import Verdict
 
 Label = Literal["REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"]
@@ -15,6 +16,7 @@ Reason = Literal[
     "warming_up",
     "no_baseline",
     "one_after_the_other",
+    "no_common_host",
     "no_common_stratum",
     "too_few_calls",
     "one_sided",
@@ -26,7 +28,15 @@ Reason = Literal[
     "muted",
 ]
 
-WhyNot = Literal["no_baseline_in_stratum", "no_baseline_in_bucket", "too_few_calls", "one_sided", "after_the_baseline_ended"]
+WhyNot = Literal[
+    "no_baseline_in_stratum",
+    "no_baseline_in_bucket",
+    "too_few_calls",
+    "one_sided",
+    "after_the_baseline_ended",
+    "no_baseline_on_host",
+    "past_too_short",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,7 @@ class Evidence:
     matched_minutes: int
     strata_agreeing: int
     strata: tuple[StratumChange, ...]
+    layouts: tuple[Layout, ...]
     causes: dict[str, int]
     dots: tuple[Dot, ...]
     muted: bool = False
@@ -158,6 +169,11 @@ class Outcome:
     last_candidate_minute: int | None
     last_baseline_minute: int | None
     compared_minutes: int
+    layouts: tuple[Layout, ...]
+    """How the versions were compared, the way that tells most first; empty while they were not."""
+    adoption: float | None
+    """The candidate's share of the calls of both versions over the last hour; None without a call."""
+    low_adoption: bool
     comparable_share: float | None
     bound: float | None
     look: int | None

@@ -1,4 +1,4 @@
-"""The running state of a compared level: every instance against the baseline of the same minute, stratum and bucket."""
+"""The running state of a compared level: instances against the baseline of their stratum and bucket."""
 
 from __future__ import annotations
 
@@ -6,22 +6,11 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from .estimate import Estimate, Group, Unit, combine, group, pooled, prior_at
-from .minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
+from .estimate import Estimate, Group, Total, Unit, combine, group, pooled, prior_at, same_hosts
+from .minutes import CellKey, CellRows, InstanceMinute, Layout, Stratum, Traffic
 from .reading import CALM, Reading
+from .sequential import Places, match, remember, slope_of, totals_of
 from .settings import Ratio, Settings
-
-
-class Total:
-    """What one instance has added up in one cell."""
-
-    __slots__ = ("difference", "level", "minutes")
-
-    def __init__(self) -> None:
-        self.difference = 0.0
-        self.minutes = 0
-        self.level = 0.0
-
 
 Pending = dict[Unit, tuple[list[float], list[int]]]
 
@@ -29,13 +18,14 @@ Pending = dict[Unit, tuple[list[float], list[int]]]
 class Cell:
     """Sums per instance of one stratum and bucket, and the bin that is being filled."""
 
-    __slots__ = ("_base", "_cand", "_opened", "_span", "_step", "baseline", "candidate", "one_sided", "traffic")
+    __slots__ = ("_base", "_cand", "_opened", "_span", "_step", "baseline", "candidate", "one_sided", "places", "traffic")
 
     def __init__(self, traffic: Traffic) -> None:
         self.traffic = traffic
         self.one_sided = False
         self.baseline: dict[Unit, Total] = {}
         self.candidate: dict[Unit, Total] = {}
+        self.places: Places = {}
         self._base: Pending = {}
         self._cand: Pending = {}
         self._opened = self._span = self._step = 0
@@ -150,6 +140,7 @@ class RatioSeries:
         self._ages: list[int] = []
         self._estimate: Estimate | None = None
         self._covered = -1
+        self._slope = 0.0
         self._recent_minutes = 0
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
@@ -157,12 +148,16 @@ class RatioSeries:
         longest = 0
         weights: list[float] = []
         changes: list[float] = []
+        if any(cell_rows.gone for cell_rows in rows.values()):
+            self._slope = slope_of(place for cell in self.cells.values() for place in cell.places.values())
         for key, cell_rows in rows.items():
-            cell = self.cells.get(key)
-            if cell is None:
-                cell = self.cells[key] = Cell(cell_rows.traffic)
-                self._strata.setdefault(key[0], []).append(cell)
-            closed = cell.add(minute, cell_rows, self.metric, self._settings)
+            cell = self._cell(key, cell_rows)
+            if cell_rows.gone:
+                closed = match(cell.places, minute, cell_rows, self.metric, self._slope, self._settings)
+            else:
+                closed = cell.add(minute, cell_rows, self.metric, self._settings)
+                if cell_rows.loads:
+                    remember(cell.places, minute, cell_rows, self.metric)
             if closed is not None:
                 span, change = closed
                 longest = max(longest, span)
@@ -174,6 +169,18 @@ class RatioSeries:
             self._remember(longest, math.fsum(changes) / math.fsum(weights))
             self._group()
         return longest
+
+    def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
+        """Takes a minute of the baseline before the deployment."""
+        for key, cell_rows in rows.items():
+            remember(self._cell(key, cell_rows).places, minute, cell_rows, self.metric)
+
+    def _cell(self, key: CellKey, rows: CellRows) -> Cell:
+        cell = self.cells.get(key)
+        if cell is None:
+            cell = self.cells[key] = Cell(rows.traffic)
+            self._strata.setdefault(key[0], []).append(cell)
+        return cell
 
     @property
     def one_sided(self) -> bool:
@@ -196,14 +203,32 @@ class RatioSeries:
             base = means([(cell.traffic.baseline, cell.baseline) for cell in cells], least, None) if cand else None
             if base and cand:
                 groups.append(group(stratum, base, cand))
+            past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
+            hosts = means(past, least, ages) if past else None
+            if hosts:
+                groups.append(same_hosts(stratum, hosts))
         self._groups, self._ages, self._estimate = groups, ages, None
+
+    def past_of(self, cell: Cell) -> dict[Unit, Total]:
+        """What was compared with the past of the same hosts in a cell."""
+        return totals_of(cell.places, self._slope)
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """How the change was found, the way that tells most first."""
+        weights: dict[Layout, float] = {}
+        for part in self._groups:
+            aligned = any(place.aligned for cell in self._strata[part.stratum] for place in cell.places.values() if place.minutes)
+            how: Layout = "side_by_side" if not part.same_hosts else "day_before" if aligned else "past_by_load"
+            weights[how] = weights.get(how, 0.0) + 1.0 / part.k
+        return tuple(sorted(weights, key=lambda how: (-weights[how], how)))
 
     @property
     def estimate(self) -> Estimate | None:
         """The change with its error; worked out when somebody asks, for most minutes show no change at all."""
         if self._estimate is None and self._groups:
             prior = prior_at(self.metric.prior_variance, sum(self._ages) / len(self._ages))
-            self._estimate = combine(self._groups, prior, self._settings.prior_df)
+            self._estimate = combine(self._groups, prior, self._settings.prior_df, self.metric.day_variance)
         return self._estimate
 
     def recent_change(self) -> float | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .affected import AffectedSeries
 from .minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
 from .policy import Judged, Track
 from .ratio import RatioSeries
+from .sequential import Hosts, Usable, loads_of
 from .settings import AnyMetric, Ratio, Settings
 
 Series = RatioSeries | AffectedSeries
@@ -14,6 +17,15 @@ Series = RatioSeries | AffectedSeries
 def series_for(metric: AnyMetric, settings: Settings) -> Series:
     """The state that a metric needs."""
     return RatioSeries(metric, settings) if isinstance(metric, Ratio) else AffectedSeries(metric, settings)
+
+
+class Calls(NamedTuple):
+    """The candidate's steady calls: all, those without a baseline in their cell, after its end, and then on hosts without a past."""
+
+    total: int
+    alone: int
+    after: int
+    away: int
 
 
 class Region:
@@ -26,6 +38,10 @@ class Region:
         self.gpu_sampled = 0
         self.gpu_longer = 0
         self.rows: dict[CellKey, CellRows] = {}
+        self.hosts = Hosts(settings)
+        self.away: dict[tuple[Stratum, str, Usable], int] = {}
+        self.past_calls = 0
+        self.wants_past = False
         self._fresh = False
         self._settings = settings
 
@@ -49,14 +65,16 @@ class Region:
             self.gpu_sampled += 1
             self.gpu_longer += row.p50 is None or row.gpu_p50 > row.p50
 
-    def close(self, minute: int, baseline_runs: bool, comparisons: int) -> None:
+    def remember(self, minute: int) -> None:
+        """Ends a minute before the deployment: it is the past of the hosts it ran on."""
+        rows = self._take(minute, with_past=True)
+        for series, _ in self.entries:
+            series.remember(minute, rows)
+
+    def close(self, minute: int, baseline_runs: bool, comparisons: int, with_past: bool = False) -> None:
         """Ends the current minute: every series takes it and is read."""
-        rows = self.rows
-        if self._fresh:
-            # The order of rows within a minute must not decide in which order sums are taken.
-            rows = dict(sorted(rows.items(), key=repr_of_key))
-            self._fresh = False
-        self._count_unmatched(minute, rows, baseline_runs)
+        rows = self._take(minute, with_past)
+        self._count_unmatched(minute, rows, baseline_runs, with_past)
         for series, track in self.entries:
             if not self.gpu_sampled and isinstance(series.metric, Ratio) and series.metric.instead_of:
                 continue
@@ -64,23 +82,51 @@ class Region:
             if minutes:
                 reading = series.read(comparisons, closely=track.driving or track.released)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
-        self.rows = {}
 
-    def _count_unmatched(self, minute: int, rows: dict[CellKey, CellRows], baseline_runs: bool) -> None:
+    def _take(self, minute: int, with_past: bool) -> dict[CellKey, CellRows]:
+        rows, self.rows = self.rows, {}
+        if self._fresh:
+            # The order of rows within a minute must not decide in which order sums are taken.
+            rows = dict(sorted(rows.items(), key=repr_of_key))
+            self._fresh = False
+        self.hosts.seen(minute, rows)
+        loads = loads_of(rows) if with_past else {}
+        for (stratum, _), cell in rows.items():
+            cell.loads = loads
+            if not cell.baseline and self.hosts.gone(stratum, minute):
+                self.wants_past = True
+                cell.gone = with_past
+        return rows
+
+    def _count_unmatched(self, minute: int, rows: dict[CellKey, CellRows], baseline_runs: bool, with_past: bool) -> None:
         reach = self._settings.bin_minutes[-1]
-        for cell in rows.values():
+        for (stratum, _), cell in rows.items():
             traffic = cell.traffic
             if cell.baseline:
                 traffic.baseline_seen = minute
+            elif cell.gone or (with_past and not baseline_runs):
+                self._count_past(stratum, minute, cell)
             elif not baseline_runs:
                 traffic.after += sum(row.calls for row in cell.candidate)
             elif traffic.baseline_seen is None or minute - traffic.baseline_seen >= reach:
                 traffic.alone += sum(row.calls for row in cell.candidate)
 
-    def calls(self) -> tuple[int, int, int]:
-        """The candidate's steady calls: all of them, those without a baseline in their cell, those after the baseline ended."""
+    def _count_past(self, stratum: Stratum, minute: int, cell: CellRows) -> None:
+        for row in cell.candidate:
+            why = self.hosts.usable(stratum, row.host, minute)
+            if why == "after_the_baseline_ended" or (not cell.gone and why != "no_baseline_in_stratum"):
+                cell.traffic.after += row.calls
+            elif not why:
+                self.past_calls += row.calls
+            else:
+                cell.traffic.away += row.calls
+                key = (stratum, row.host if why != "no_baseline_in_stratum" else "", why)
+                self.away[key] = self.away.get(key, 0) + row.calls
+
+    def calls(self) -> Calls:
+        """The candidate's steady calls, and those of them that were compared with nothing."""
         cells = self.traffic.values()
-        return sum(c.candidate for c in cells), sum(c.alone for c in cells), sum(c.after for c in cells)
+        return Calls(sum(c.candidate for c in cells), sum(c.alone for c in cells), sum(c.after for c in cells), sum(c.away for c in cells))
 
     def strata_with_baseline(self) -> set[Stratum]:
         """Strata in which the baseline made steady calls."""

@@ -36,6 +36,8 @@ class Ratio(Metric):
     worse: int = 1
     doublings: int = 8
     instead_of: str | None = None
+    day_variance: float = 0.02**2
+    """How much one day differs from another for all hosts alike; it counts where a version is compared with the day before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +123,12 @@ class Settings:
     comparable_share: float = 0.5
     looks: tuple[int, ...] = (60, 360, 1440)
     silent_minutes: int = 30
+    low_adoption: float = 0.10
+    """A version with a smaller share of the calls is named so."""
+    gone_minutes: int = 10
+    """Minutes without a call of the baseline in a stratum after which it counts as ended there."""
+    past_minutes: int = 180
+    """The least time that the baseline ran on a host whose past is compared with."""
     minor_region_share: float = 0.10
     """A region with a smaller share of the candidate's calls does not hold back HEALTHY."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .minutes import Layout
 from .outcome import Evidence, NextStep, NotCompared, Outcome
 
 SPACE = "\u00a0"
@@ -29,7 +30,21 @@ WHY_NOT_COMPARED = {
     "too_few_calls": "fewer than 20 calls of an instance within an hour",
     "one_sided": "the metric is not reported by both versions",
     "after_the_baseline_ended": "the baseline no longer ran",
+    "no_baseline_on_host": "the baseline did not run on this host",
+    "past_too_short": f"the baseline ran under 3{SPACE}h on this host",
 }
+
+
+PLACES: dict[Layout, str] = {
+    "side_by_side": "",
+    "day_before": f" on the same hosts 24{SPACE}h earlier",
+    "past_by_load": " on the same hosts before, adjusted for load,",
+}
+
+
+def found_against(baseline: str, layouts: tuple[Layout, ...]) -> str:
+    """The baseline, and where and when it was measured if that was not beside the candidate."""
+    return baseline + PLACES[layouts[0] if layouts else "side_by_side"]
 
 
 def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None = None) -> str:
@@ -40,7 +55,9 @@ def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_min
         return capitalised(watch_sentence(outcome, candidate, baseline, say_minute, cause))
     if outcome.verdict == "healthy":
         bound = percent(max(outcome.bound or 0.0, 0.0))
-        return f"Nothing worse than {bound} in {duration(outcome.look or 0)} beside {baseline}."
+        side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
+        against = found_against(baseline, outcome.layouts).rstrip(",")
+        return f"Nothing worse than {bound} in {duration(outcome.look or 0)} {side} {against}." + adoption(outcome, candidate)
     return not_enough_sentence(outcome, candidate, baseline, say_minute)
 
 
@@ -66,7 +83,8 @@ def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str],
     change = row.change or 0.0
     of = f" of `{row.region}`" if several else ""
     size = f"{percent(abs(change))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
-    return f"{name}{of} is {size} than {baseline} on {instances(row)}{since(row, say_minute)}"
+    than = found_against(baseline, row.layouts)
+    return f"{name}{of} is {size} than {than} on {instances(row)}{since(row, say_minute)}"
 
 
 def count_phrase(row: Evidence) -> str:
@@ -87,9 +105,10 @@ def since(row: Evidence, say_minute: Callable[[int], str]) -> str:
 def instances(row: Evidence) -> str:
     """How many of the candidate's instances show it."""
     count, total = row.affected_instances, row.candidate_instances
+    unit = "instance" if row.layouts[:1] in ((), ("side_by_side",)) else "host"
     if count == total:
-        return "its only instance" if total == 1 else f"all {total} instances"
-    return f"{count} of {total} instances" if count else f"average over {total} instances"
+        return f"its only {unit}" if total == 1 else f"all {total} {unit}s"
+    return f"{count} of {total} {unit}s" if count else f"average over {total} {unit}s"
 
 
 def cause_of(row: Evidence) -> str | None:
@@ -121,8 +140,9 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         "no_candidate": f"{candidate} has not reported a call yet.",
         "silent": f"{candidate} has been silent since {say_minute(outcome.last_candidate_minute or outcome.minute)}.",
         "warming_up": f"The instances of {candidate} are in their first 5{SPACE}min, which are left out.",
-        "no_baseline": f"{baseline} did not run beside {candidate}: versions are compared side by side.",
-        "one_after_the_other": f"{candidate} started after {baseline} had ended: versions are compared side by side.",
+        "no_baseline": f"{baseline} did not run beside {candidate}, nor in the day before it.",
+        "one_after_the_other": f"{candidate} started after {baseline} had ended, and no call of {baseline} a day before can be compared.",
+        "no_common_host": f"{candidate} started after {baseline} had ended, on no host where {baseline} ran for 3{SPACE}h.",
         "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
         "too_few_calls": f"No instance of {candidate} and {baseline} made 20 calls of one shape within an hour.",
         "one_sided": f"{candidate} and {baseline} do not both report how long their calls take.",
@@ -134,9 +154,15 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
             f"A change under {percent(outcome.smallest_visible)} cannot be seen yet" if outcome.smallest_visible else "No clear answer yet"
         )
         look = f"; next look at {say_minute(outcome.next_look)}" if outcome.next_look is not None else ""
-        missing = f"{sees} beside {baseline}{look}."
+        side = "beside" if outcome.layouts[:1] in ((), ("side_by_side",)) else "against"
+        missing = f"{sees} {side} {found_against(baseline, outcome.layouts).rstrip(',')}{look}."
     step = next_step_phrase(outcome.next_step) if outcome.next_step else ""
-    return f"{missing} {step}".rstrip()
+    return f"{missing} {step}".rstrip() + adoption(outcome, candidate)
+
+
+def adoption(outcome: Outcome, candidate: str) -> str:
+    """Named where a version has so little of the traffic that few would notice it."""
+    return f" {candidate} has a low adoption: {percent(outcome.adoption)} of calls." if outcome.low_adoption else ""
 
 
 def next_step_phrase(step: NextStep) -> str:

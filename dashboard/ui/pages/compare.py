@@ -23,6 +23,13 @@ WHY = {
     "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
     "too_few_calls": "too few calls to compare",
     "after_the_baseline_ended": "came after the baseline had ended",
+    "no_baseline_on_host": "the baseline had not run on this host",
+    "past_too_short": "the baseline had run under 3 h on this host",
+}
+HOW = {
+    "side_by_side": "same minutes, strata and shapes",
+    "day_before": "same hosts 24 h earlier, same shapes",
+    "past_by_load": "same hosts before, adjusted for load, same shapes",
 }
 
 
@@ -49,6 +56,8 @@ class ComparePage:
     columns: list[Column]
     configured: Configured
     not_compared: list[NotCompared]
+    how: str
+    """How the judged rows were compared."""
     notes: list[str]
     about: list[str]
 
@@ -101,6 +110,7 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
         columns=findings_columns(facts.findings, judged=(b.pk, b.name), baseline=(a.pk, a.name)),
         configured=configuration_compared(facts.configurations, a.pk, b.pk),
         not_compared=_not_compared(evidence, rows, facts),
+        how=_how(evidence),
         notes=_notes(evidence),
         about=_about(evidence, rows),
     )
@@ -163,6 +173,12 @@ def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareFacts) -
     return found
 
 
+def _how(evidence: Raw) -> str:
+    """The ways of comparing that are in the verdict; rows from before there was more than one were compared side by side."""
+    layouts = [str(one) for one in evidence.get("layouts") or ["side_by_side"]]
+    return "; in part ".join(HOW.get(one, one.replace("_", " ")) for one in layouts)
+
+
 def _notes(evidence: Raw) -> list[str]:
     """A shifted mix apart from the change within it."""
     notes = []
@@ -183,4 +199,7 @@ def _about(evidence: Raw, rows: list[EvidenceRow]) -> list[str]:
         said.append(f"{words.number(minutes)} matched minutes")
     if share is not None:
         said.append(f"{words.percent(share)} of calls compared")
+    adoption = number(evidence, "adoption")
+    if evidence.get("low_adoption") and adoption is not None:
+        said.append(f"low adoption: {words.percent(adoption)} of calls")
     return said

@@ -6,10 +6,11 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, judge, outcome_of
+from dashboard.regressions.judge import Comparison, InstanceMinute, Settings, judge, outcome_of
 from tests.bench.fleet_sim import Fleet, instance_minutes
 
 DURATIONS = st.none() | st.floats(min_value=0.0, max_value=1e6) | st.just(float("inf"))
+HASTY = Settings(past_minutes=2, gone_minutes=1, instance_minutes=1)
 NAMES = st.sampled_from(["a", "b", "c"])
 
 
@@ -24,7 +25,7 @@ def instance_minute(draw: st.DrawFn) -> InstanceMinute:
         stratum=draw(st.sampled_from(["H100", ("A100", "default"), ("A100", "max-autotune")])),
         region=draw(st.sampled_from(["forward", "encode"])),
         bucket=draw(st.sampled_from(["", "2^12"])),
-        minute=draw(st.integers(0, 90)),
+        minute=draw(st.integers(-60, 90)),
         first_minute=draw(st.integers(-100, 100)),
         calls=calls,
         eager=eager,
@@ -33,25 +34,28 @@ def instance_minute(draw: st.DrawFn) -> InstanceMinute:
         gpu_p50=draw(DURATIONS),
         gpu_count=draw(st.integers(0, 50)),
         outermost=draw(st.booleans()),
+        host=draw(st.sampled_from(["", "x", "y"])),
     )
 
 
 @settings(max_examples=150, deadline=None)
 @given(rows=st.lists(instance_minute(), max_size=80), seed=st.integers(0, 1000))
 def test_any_rows_have_an_answer_that_their_order_does_not_change(rows: list[InstanceMinute], seed: int):
-    outcome = judge(rows, now_minute=91, deployed_minute=0).as_dict()
+    outcome = judge(rows, now_minute=91, deployed_minute=0, settings=HASTY).as_dict()
     json.dumps(outcome, allow_nan=False)
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
-    assert judge(shuffled, now_minute=91, deployed_minute=0).as_dict() == outcome
+    assert judge(shuffled, now_minute=91, deployed_minute=0, settings=HASTY).as_dict() == outcome
     if not any(row.arm == "baseline" for row in rows):
         assert outcome["verdict"] == "not_enough_data"
 
 
-@settings(max_examples=5, deadline=None)
-@given(seed=st.integers(0, 10_000))
-def test_a_whole_fleet_gives_the_same_bits_in_any_order(seed: int):
-    rows = [row for minute in instance_minutes(Fleet(seed=seed, minutes=90, candidates=2, fault="eager", size=0.4)) for row in minute]
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 10_000), sequential=st.booleans())
+def test_a_whole_fleet_gives_the_same_bits_in_any_order(seed: int, sequential: bool):
+    history = 200 if sequential else 0
+    fleet = Fleet(seed=seed, minutes=90, candidates=2, fault="eager", size=0.4, sequential=sequential, history=history, stagger=5)
+    rows = [row for minute in instance_minutes(fleet, -history) for row in minute]
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
     assert judge(rows, now_minute=90, deployed_minute=0) == judge(shuffled, now_minute=90, deployed_minute=0)

@@ -1,6 +1,7 @@
 """Bad and absent input: a stated result with its reason, never a crash, and never HEALTHY from silence."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -51,11 +52,16 @@ def test_the_first_minutes_of_an_instance_are_left_out():
     assert outcome_of_rows(instance("b1"), instance("c1", first_minute=0), minutes=25).compared_minutes == 20
 
 
-def test_versions_that_ran_one_after_the_other_are_not_compared():
-    rows = [*every_minute([PAIR[0]], 60), *every_minute([PAIR[1]], 60, start=60)]
-    outcome = judge(rows, now_minute=120, deployed_minute=0)
-    assert (outcome.verdict, outcome.reason) == ("not_enough_data", "one_after_the_other")
-    assert outcome.not_compared[0].why == "after_the_baseline_ended"
+@pytest.mark.parametrize(
+    ("pause", "reason", "why"), [(30, "no_common_host", "no_baseline_on_host"), (1600, "no_baseline", "no_baseline_in_stratum")]
+)
+def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(pause: int, reason: str, why: str):
+    hosts = [instance("b1", host="a"), instance("c1", host="b")]
+    deployed = 300 + pause
+    rows = [*every_minute([hosts[0]], 300), *every_minute([replace(hosts[1], first_minute=deployed - 60)], 60, start=deployed)]
+    outcome = judge(rows, now_minute=deployed + 60, deployed_minute=deployed)
+    assert (outcome.verdict, outcome.reason) == ("not_enough_data", reason)
+    assert [item.why for item in outcome.not_compared] == [why]
     assert outcome.next_step is not None
     assert outcome.next_step.kind == "run_side_by_side"
 
@@ -107,7 +113,7 @@ def test_a_full_rollout_after_the_canary_is_not_held_against_the_version():
     rows = [*every_minute(fleet, 70), *every_minute([row for row in fleet if row.arm == "candidate"], 200, start=70)]
     outcome = judge(rows, now_minute=270, deployed_minute=0)
     assert (outcome.verdict, outcome.comparable_share) == ("healthy", 1.0)
-    assert outcome.not_compared[0].why == "after_the_baseline_ended"
+    assert {item.why for item in outcome.not_compared} == {"after_the_baseline_ended", "no_baseline_on_host"}
 
 
 def test_an_instance_that_changes_its_gpu_or_its_version_counts_apart():

@@ -76,7 +76,7 @@ def test_healthy_says_nothing_worse_than():
     [
         (
             [instance("c1")],
-            "2026.11.2 did not run beside 2026.11.3: versions are compared side by side. "
+            "2026.11.2 did not run beside 2026.11.3, nor in the day before it. "
             "Keep a baseline instance running on H100 beside it for an hour.",
         ),
         ([instance("b1")], "2026.11.3 has not reported a call yet."),
