@@ -63,7 +63,7 @@ class BaselineChoice(models.Model):
     chosen_at = models.DateTimeField()
     chosen_by_name = models.CharField(max_length=150)
     ended_at = models.DateTimeField(null=True)
-    ended_by_name = models.CharField(max_length=150, default="")
+    ended_by_name = models.CharField(max_length=150, default="", db_default="")
 
     class Meta:
         db_table = "baseline_choice"

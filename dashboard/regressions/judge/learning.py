@@ -161,7 +161,7 @@ def _variance(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> tuple[
 
 def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> float | None:
     sums = [lesson["days"] for lesson in lessons if "days" in lesson]
-    assumed = getattr(metric, "day_variance", None)
+    assumed: float | None = getattr(metric, "day_variance", None)
     if len(sums) < LEAST_PAIRS or assumed is None:
         return None
     squares, explained, hours = (math.fsum(entry[place] for entry in sums) for place in range(3))
@@ -170,7 +170,7 @@ def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> fl
 
 def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> float | None:
     sums = [lesson["counts"] for lesson in lessons if "counts" in lesson]
-    assumed = getattr(metric, "dispersion", None)
+    assumed: float | None = getattr(metric, "dispersion", None)
     if len(sums) < LEAST_PAIRS or assumed is None:
         return None
     beyond, scale = (math.fsum(entry[place] for entry in sums) for place in range(2))

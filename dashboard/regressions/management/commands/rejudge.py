@@ -1,0 +1,98 @@
+"""`manage.py rejudge`: what would have been said of past deployments, with the settings in force or with others."""
+
+import re
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from dashboard.common import clock
+from dashboard.projects.models import Project
+from dashboard.regressions.judge.overrides import OverrideError, Value, known, layered, overrides_checked, settable
+from dashboard.regressions.judging import rejudge_soon
+from dashboard.regressions.models import VerdictKind
+from dashboard.regressions.rejudge import Line, Rejudged, deployments_rejudge
+from dashboard.regressions.settings_book import SettingsBook
+
+UNITS = {"h": 60, "d": 1440}
+
+
+class Command(BaseCommand):
+    """`manage.py rejudge --project ranking --since 30d --dry-run --set p50.smallest_effect=8`"""
+
+    help = (
+        "Judges past deployments again from their kept minutes and prints what was said then and what is said now. Without --dry-run, "
+        "what still runs is judged anew as well; nothing that was said earlier is rewritten."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which project, how far back, and with which settings."""
+        parser.add_argument("--project", metavar="SLUG", required=True, help="the project's short name, as it stands in its address")
+        parser.add_argument("--since", default="8d", metavar="TIME", help="how far back, such as 12h or 30d (default 8d)")
+        parser.add_argument("--dry-run", action="store_true", help="print, and leave even current verdicts as they are")
+        parser.add_argument("--set", nargs="+", metavar="NAME=VALUE", default=[], help="try other settings; sizes in their unit, 8 is 8 %%")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """A deployment a line, the newest first."""
+        project = Project.objects.filter(slug=options["project"]).first()
+        if project is None:
+            raise CommandError(f"There is no project {options['project']!r}.")
+        if options["set"] and not options["dry_run"]:
+            raise CommandError("--set needs --dry-run: settings that are to hold are saved on the page Settings > Judging.")
+        book = SettingsBook(project_id=project.pk)
+        tried = _tried(options["set"], known(book.overrides(project_id=project.pk)))
+
+        def settings_of(model_id: int) -> Any:
+            if not tried:
+                return book.of(project_id=project.pk, model_id=model_id)
+            own = book.overrides(project_id=project.pk, model_id=model_id)
+            return book.tried(project_id=project.pk, overrides=layered(book.overrides(project_id=project.pk), own, tried))
+
+        since = clock.minute_of(clock.unix()) - _minutes(options["since"])
+        self._say(deployments_rejudge(project=project, since_minute=since, settings_of=settings_of))
+        if options["dry_run"]:
+            self.stdout.write("Nothing is changed.")
+        else:
+            rejudge_soon(project_id=project.pk)
+            self.stdout.write("What still runs is judged anew by the worker within seconds; what was said earlier stays as it was.")
+
+    def _say(self, found: Rejudged) -> None:
+        for line in found.lines:
+            self.stdout.write(_head(line))
+            self.stdout.write(f"  then {VerdictKind(line.then).label:<15}  now {VerdictKind(line.now).label:<15}{_mark(line)}".rstrip())
+            self.stdout.write(f"  {line.sentence}")
+        self.stdout.write(f"{len(found.lines)} deployments judged again, {found.differing} would have been told something else.")
+        for reason, count in sorted(found.left_out.items()):
+            self.stdout.write(f"{count} left out: they {reason}.")
+
+
+def _head(line: Line) -> str:
+    deployment = line.deployment
+    where = f" in {deployment.environment}" if deployment.environment else ""
+    at = f"{clock.at_minute(deployment.started_minute):%Y-%m-%d %H:%M} UTC"
+    return f"{deployment.model.name} {deployment.version.name}{where}, deployed {at}, against {line.baseline.version.name}"
+
+
+def _mark(line: Line) -> str:
+    return "  differs" if line.differs else ""
+
+
+def _minutes(text: str) -> int:
+    found = re.fullmatch(r"([1-9][0-9]{0,4})([hd])", text)
+    if found is None:
+        raise CommandError(f"--since is {text!r}, expected a number of hours or days such as 12h or 30d.")
+    return int(found[1]) * UNITS[found[2]]
+
+
+def _tried(words: list[str], below: Mapping[str, Value]) -> dict[str, Value]:
+    names, tried = settable(), {}
+    try:
+        for word in words:
+            name, _, text = word.partition("=")
+            if name not in names:
+                raise CommandError(f"{name!r} is no setting, expected one of {', '.join(names)}.")
+            tried[name] = names[name].read(text)
+        return overrides_checked(tried, below)
+    except OverrideError as error:
+        raise CommandError(str(error)) from error
