@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One process more than there are cores: many tests wait for processes, networks and clocks.
 AT_ONCE = $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-sqlite test-postgresql faults check format bench fuzz gpu gpu-ranks clean
+.PHONY: help demo up test test-sqlite test-postgresql faults check format bench calibrate fuzz gpu gpu-ranks clean
 
 help:  ## this list
 	@echo "compilewatch"
@@ -61,6 +61,9 @@ format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
 
 bench: $(VENV)/.tests  ## speed and memory, each beside a peer; one table at the end, one benchmark by `python -m tests.bench NAME`
 	$(BIN)/python -m tests.bench
+
+calibrate: $(VENV)/.tests  ## how often the judge is wrong and what it finds, on simulated fleets beside peers (hours; goes on where it was)
+	$(BIN)/python -m tests.bench.calibrate
 
 fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million spoiled reports for each stack (about an hour)
 	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200

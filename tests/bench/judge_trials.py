@@ -1,0 +1,100 @@
+"""What the judge is calibrated on: healthy, confounded, worse and faulty fleets, each with seeds of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dashboard.regressions.judge import Comparison, Settings
+from tests.bench.fleet_sim import CONFOUNDERS, WORSE, Fleet, instance_minutes, simulate
+from tests.bench.judge_peers import Alarms, alarms
+
+FIRST_SEED = 1_000_000
+"""No constant was chosen on a seed from here on."""
+SEEDS_A_TRIAL = 10_000
+PHASE = 173
+"""Minutes by which the time of day of a deployment differs from that of the one before."""
+
+CANARY, TWO = "1 v 3+3", "2 v 3+3"
+SEQUENTIAL = "4 hosts, one after the other"
+FOUR_HOSTS = Fleet(sequential=True, gpus=("H100",), baseline_per_gpu=4, history=1440)
+LAYOUTS = {CANARY: Fleet(candidates=1), TWO: Fleet(candidates=2), SEQUENTIAL: FOUR_HOSTS}
+FAULTS: dict[str, dict[str, object]] = {
+    "p50 +5 %": {"fault": "slow", "size": 0.05},
+    "p50 +10 %": {"fault": "slow", "size": 0.10},
+    "p50 +20 %": {"fault": "slow", "size": 0.20},
+    "p50 +50 %": {"fault": "slow", "size": 0.50},
+    "p99 alone +30 %": {"fault": "tail", "size": 0.30},
+    "half the calls eager on 30 % of instances": {"fault": "eager", "size": 0.5, "affected": 0.3},
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One row of the table: fleets that differ in their seeds alone. `part` is which part of N deployments it gets."""
+
+    group: str
+    name: str
+    fleet: Fleet
+    part: float
+    number: int = 0
+
+    def fleets(self, deployments: int, minutes: int) -> list[Fleet]:
+        """As many deployments, at times of the day that differ."""
+        first = FIRST_SEED + SEEDS_A_TRIAL * self.number
+        return [replace(self.fleet, minutes=minutes, seed=first + i, phase=PHASE * i % 1440) for i in range(self.count(deployments))]
+
+    def count(self, deployments: int) -> int:
+        """How many deployments it has when N are asked for."""
+        return max(4, round(deployments * self.part))
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was said about one deployment: the first minute of each verdict, whether HEALTHY stood after each look, and the peers."""
+
+    roll_back: int | None
+    watch: int | None
+    healthy: tuple[bool, ...]
+    peers: Alarms
+
+
+def trials() -> list[Trial]:
+    """Every row, in order; the order decides the seeds, so that new ones go to the end of their group's list or after it."""
+    found = [
+        Trial("healthy", f"same version, {CANARY}", LAYOUTS[CANARY], 1 / 7),
+        Trial("healthy", f"same version, {TWO}", LAYOUTS[TWO], 1 / 7),
+    ]
+    confounded = {name: changes for name, changes in CONFOUNDERS.items() if name != "same"}
+    found += [Trial("confounded", f"{name}, {TWO}", replace(LAYOUTS[TWO], **changes), 1 / 7) for name, changes in confounded.items()]
+    for hours in (24, 12, 6):
+        for way, stagger in (("host by host", 20), ("all at once", 0)):
+            fleet = replace(FOUR_HOSTS, history=60 * hours, stagger=stagger)
+            found.append(Trial("sequential, healthy", f"{hours} h of history, {way}", fleet, 1 / 6))
+    sides = {n: Fleet(gpus=("H100",), baseline_per_gpu=n, candidates=n, stagger=2) for n in (2, 3, 6)}
+    found += [Trial("healthy, by size", f"{n} v {n}", fleet, 1 / 10) for n, fleet in sides.items()]
+    for size in (0.10, 0.20):
+        slow = {n: replace(fleet, fault="slow", size=size) for n, fleet in sides.items()}
+        found += [Trial("called HEALTHY wrongly?", f"p50 +{size * 100:.0f} %, {n} v {n}", fleet, 1 / 10) for n, fleet in slow.items()]
+    for name, changes in FAULTS.items():
+        found += [Trial("fault", f"{name}, {layout}", replace(fleet, **changes), 1 / 10) for layout, fleet in LAYOUTS.items()]
+    for name, changes in WORSE.items():
+        for layout in (TWO, SEQUENTIAL):
+            found.append(Trial("worse world, healthy", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 10))
+    return [replace(trial, number=number) for number, trial in enumerate(found)]
+
+
+def watch(job: tuple[Fleet, Settings]) -> Watched:
+    """Judges a simulated fleet minute by minute, as a live one."""
+    fleet, settings = job
+    comparison = Comparison(0, settings, with_past=fleet.sequential)
+    for index, rows in enumerate(instance_minutes(fleet, -fleet.history)):
+        comparison.add_minute(index - fleet.history, rows)
+    first: dict[str, int] = {}
+    healthy = [False] * len(settings.looks)
+    for minute, verdict in comparison.policy.transitions:
+        first.setdefault(verdict, minute)
+        for number, look in enumerate(settings.looks):
+            if minute <= look:
+                healthy[number] = verdict == "healthy"
+    stood = tuple(said for said, look in zip(healthy, settings.looks, strict=True) if look <= fleet.minutes)
+    return Watched(first.get("roll_back"), first.get("watch"), stood, alarms(fleet, simulate(fleet)))
