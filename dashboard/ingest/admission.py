@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from threading import Lock
 
 from dashboard.ingest.body import Refused
+from dashboard.projects.rate import rate_of
 
 MAX_UNDER_WAY = 64
 MAX_WHILE_STALLED = 8
 """Requests that may wait for a database that commits nothing; the server's other threads stay free for those who only read."""
 
 STALLED_AFTER = 1.0
-REPORTS_PER_SECOND = 5000.0
-RATE_SETTING = "reports_per_second"
 BURST_SECONDS = 2.0
 
 
@@ -78,8 +77,7 @@ _buckets: dict[int, Bucket] = {}
 
 def bucket_of(project_id: int, settings: Mapping[str, object]) -> Bucket:
     """The project's bucket in this process, with the rate its settings give."""
-    wanted = settings.get(RATE_SETTING)
-    rate = float(wanted) if isinstance(wanted, (int, float)) and wanted > 0 else REPORTS_PER_SECOND
+    rate = rate_of(settings)
     bucket = _buckets.get(project_id)
     if bucket is None or bucket.rate != rate:
         bucket = _buckets[project_id] = Bucket(rate)

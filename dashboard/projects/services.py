@@ -13,6 +13,7 @@ from dashboard.common.locks import write_transaction
 from dashboard.projects.keys import key_digest, key_text_make
 from dashboard.projects.limits import Limits, limits_checked, limits_of
 from dashboard.projects.models import Key, Member, Project, Role
+from dashboard.projects.rate import RATE_SETTING, rate_checked, rate_of
 from dashboard.projects.retention import Retention, retention_checked, retention_of
 
 EXPOSURE_NOTED_EVERY = timedelta(minutes=1)
@@ -56,6 +57,19 @@ def limits_set(*, project: Project, changes: Mapping[str, int], actor: User | No
         _audit(project, "limits.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict())
     project.settings = stored.settings
     return after
+
+
+def rate_set(*, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "") -> int:
+    """Lets the project send another number of reports a second; raises RateError for what cannot be."""
+    rate = rate_checked(changes)
+    with write_transaction():
+        stored = Project.objects.select_for_update().get(pk=project.pk)
+        before = rate_of(stored.settings)
+        stored.settings = {**stored.settings, RATE_SETTING: rate}
+        stored.save(update_fields=["settings"])
+        _audit(project, "rate.set", project.slug, actor, actor_name, {RATE_SETTING: before}, {RATE_SETTING: rate})
+    project.settings = stored.settings
+    return rate
 
 
 def member_add(*, project: Project, user: User, role: Role, actor: User | None = None, actor_name: str = "") -> Member:

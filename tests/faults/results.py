@@ -46,6 +46,13 @@ def entries_read() -> list[Entry]:
     return list(found.values())
 
 
+def entry_add(entry: Entry) -> None:
+    """Writes down how one test went."""
+    FOUND.parent.mkdir(parents=True, exist_ok=True)
+    with FOUND.open("a") as file:
+        file.write(f"\n{json.dumps(entry._asdict())}\n")  # a run that was killed may have left half a line
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what an earlier run has passed; once that is everything, the list begins anew."""
@@ -76,9 +83,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             told = [*told, error.figures]
         problem = "" if report.passed else str(report.longrepr).strip().splitlines()[-1][:200]
         entry = Entry(item.nodeid, seed_of(item.nodeid), report.passed, round(report.duration, 1), told, problem)
-        FOUND.parent.mkdir(parents=True, exist_ok=True)
-        with FOUND.open("a") as file:
-            file.write(f"\n{json.dumps(entry._asdict())}\n")  # a run that was killed may have left half a line
+        entry_add(entry)
     return report
 
 

@@ -124,7 +124,7 @@ def test_under_load(how: signal.Signals, rolling: Rolling, seed: int, tmp_path: 
     said = [answer for agents in fleet for answer in agents.prober.answers]
     assert all(answer.status in (0, 200) or answer.busy for answer in said), {answer.status for answer in said}
     broken, busy = sum(not answer.status for answer in said), sum(answer.busy for answer in said)
-    tell("36", ended_by=how.name, answers=len(said), broken_off=broken, answers_503=busy, deploy_s=round(took, 1))
+    tell("36", ended_by=how.name, answers=len(said), broken_off=broken, answers_503=busy, longest_deploy_s=round(took, 1))
     for agents in fleet:
         agents.prober.check()
         found = holdings.check(agents.jobs.version, agents.jobs.ours(), agents.jobs.recorded())

@@ -125,4 +125,10 @@ def test_the_failover(stack: Stack, primary: Cluster, standby: Cluster, tmp_path
     found = holdings.check(jobs.version, jobs.ours(), jobs.recorded())
     instances_check(stack, holdings, jobs.ours())
     assert found["lost that were on disk"] == found["shown missing"] == 0
-    tell("26", **found, lost_by_the_standby=sum(map(len, lost.values())), answers_needed=max(needed), restored_s=round(took, 1))
+    tell(
+        "26",
+        **found,
+        lost_by_the_standby=sum(map(len, lost.values())),
+        most_answers_needed=max(needed),
+        longest_restored_s=round(took, 1),
+    )

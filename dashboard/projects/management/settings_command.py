@@ -1,0 +1,63 @@
+"""What the commands that show and change a project's numbers have in common: `--project`, `--set NAME=NUMBER`, and what they say."""
+
+from argparse import ArgumentParser
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from dashboard.projects.models import Project
+
+MOST_DIGITS = 9
+
+
+class SettingsCommand(BaseCommand):
+    """A command names its numbers, changes some of them, and says in lines what they are."""
+
+    names: Collection[str]
+    example: str
+    """Such as version=400."""
+
+    metavar = "NAME=NUMBER"
+    number = "a whole number"
+
+    def change(self, project: Project, changes: dict[str, int]) -> None:
+        """Sets them; raises ValueError with a sentence for what cannot be."""
+        raise NotImplementedError
+
+    def lines(self, project: Project) -> Iterator[str]:
+        """What they are now."""
+        raise NotImplementedError
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Without --project every project is shown."""
+        parser.add_argument("--project", metavar="SLUG", help="the project's short name, as it stands in its address")
+        parser.add_argument("--set", nargs="+", metavar=self.metavar, default=[], help=f"of {', '.join(self.names)}")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Says what the numbers are, after the change if there is one."""
+        projects = Project.objects.order_by("slug")
+        if options["project"]:
+            projects = projects.filter(slug=options["project"])
+            if not projects:
+                raise CommandError(f"There is no project {options['project']!r}.")
+        if options["set"]:
+            if not options["project"]:
+                raise CommandError("--set needs --project: which project is it for?")
+            try:
+                self.change(projects[0], self._changes(options["set"]))
+            except ValueError as error:
+                raise CommandError(str(error)) from error
+        for project in projects.all():
+            self.stdout.write(project.slug)
+            for line in self.lines(project):
+                self.stdout.write(f"  {line}")
+
+    def _changes(self, words: list[str]) -> dict[str, int]:
+        changes = {}
+        for word in words:
+            name, _, number = word.partition("=")
+            if not number.isascii() or not number.isdecimal() or len(number) > MOST_DIGITS:
+                raise ValueError(f"{word} is not understood, expected a name and {self.number} such as {self.example}.")
+            changes[name] = int(number)
+        return changes

@@ -1,0 +1,50 @@
+"""The rate of a project is shown, changed by a command, bounded, and in the audit record."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.projects.models import Project
+from dashboard.projects.rate import REPORTS_PER_SECOND, rate_of
+
+pytestmark = pytest.mark.django_db
+
+
+def said(*words: str) -> str:
+    out = StringIO()
+    call_command("rate", *words, stdout=out)
+    return out.getvalue()
+
+
+def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
+    assert rate_of(project.settings) == REPORTS_PER_SECOND and "reports_per_second    5,000\n" in said()
+    text = said("--project", project.slug, "--set", "reports_per_second=200")
+    assert "reports_per_second      200  (usually 5,000)" in text and other_project.slug not in text
+    project.refresh_from_db()
+    assert rate_of(project.settings) == 200
+    entry = AuditEntry.objects.get(action="rate.set")
+    assert (entry.before, entry.after) == ({"reports_per_second": 5000}, {"reports_per_second": 200})
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("reports_per_second=0", "reports_per_second is 0, expected a whole number from 1 to 1,000,000."),
+        ("bytes=5", "bytes is not a rate, expected reports_per_second."),
+        ("reports_per_second=0.5", "expected a name and a whole number such as reports_per_second=200."),
+    ],
+)
+def test_what_cannot_be_a_rate_is_refused_with_a_sentence(project: Project, word: str, sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        said("--project", project.slug, "--set", word)
+
+
+def test_a_change_names_its_project(project: Project) -> None:
+    with pytest.raises(CommandError, match="--set needs --project"):
+        said("--set", "reports_per_second=5")
+    with pytest.raises(CommandError, match="There is no project 'elsewhere'"):
+        said("--project", "elsewhere")
