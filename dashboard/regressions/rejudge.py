@@ -59,6 +59,11 @@ class Rejudged:
         """How many would have been told something else."""
         return sum(line.differs for line in self.lines)
 
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why others were left out, and how many."""
+        return sorted(self.left_out.items())
+
 
 def deployments_rejudge(
     *,

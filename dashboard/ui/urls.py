@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/alerts/<int:number>/<slug:action>/", alerts.alert_act, name="alert_act"),
     path("p/<slug:slug>/settings/judging/", judging.judging, name="judging"),
     path("p/<slug:slug>/settings/judging/save/", judging.judging_save, name="judging_save"),
+    path("p/<slug:slug>/settings/judging/try/", judging.judging_try, name="judging_try"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),
     path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
     path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),

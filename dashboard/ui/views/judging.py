@@ -14,6 +14,7 @@ from dashboard.regressions.judging import judging_set
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import uncached
 from dashboard.ui.pages.judging import Given, JudgingPage, given_read, judging_page
+from dashboard.ui.pages.trial import Trial, trial_run
 from dashboard.ui.selectors.judging import judging_facts
 from dashboard.ui.views.model import model_or_404, whole_number
 
@@ -42,13 +43,24 @@ def judging_save(request: ProjectRequest) -> HttpResponse:
     return redirect(reverse("judging", args=[request.project.slug]) + (f"?model={model.pk}" if model else ""))
 
 
+@require_POST
+@project_page(Role.ADMIN)
+def judging_try(request: ProjectRequest) -> HttpResponse:
+    """What the values in the fields would have said in the last days; saves nothing, so the page keeps them in the fields."""
+    facts = judging_facts(project=request.project, model=_model(request, request.POST.get("model")))
+    given = given_read(request.POST, facts)
+    if given.errors:
+        return _refused(request, judging_page(facts, given), given)
+    return _render(request, judging_page(facts, given), trial=trial_run(facts=facts, values=given.values))
+
+
 def _refused(request: ProjectRequest, page: JudgingPage, given: Given) -> HttpResponse:
     messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
     return _render(request, page, status=400)
 
 
-def _render(request: ProjectRequest, page: JudgingPage, *, status: int = 200) -> HttpResponse:
-    context = {"project": request.project, "page": page, "facts": page.facts, "model": page.facts.model}
+def _render(request: ProjectRequest, page: JudgingPage, *, trial: Trial | None = None, status: int = 200) -> HttpResponse:
+    context = {"project": request.project, "page": page, "facts": page.facts, "model": page.facts.model, "trial": trial}
     return uncached(render(request, "ui/judging/page.html", context, status=status))
 
 

@@ -11,7 +11,7 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Key, Project, Role
 from tests.dashboard.ui import stories
 
-ADMIN_ONLY = ("setup/keys/add/", "setup/channels/add/", "settings/judging/save/")
+ADMIN_ONLY = ("setup/keys/add/", "setup/channels/add/", "settings/judging/save/", "settings/judging/try/")
 
 
 def pages(alert: Alert) -> list[str]:

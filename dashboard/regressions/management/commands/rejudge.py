@@ -63,7 +63,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  then {VerdictKind(line.then).label:<15}  now {VerdictKind(line.now).label:<15}{_mark(line)}".rstrip())
             self.stdout.write(f"  {line.sentence}")
         self.stdout.write(f"{len(found.lines)} deployments judged again, {found.differing} would have been told something else.")
-        for reason, count in sorted(found.left_out.items()):
+        for reason, count in found.reasons:
             self.stdout.write(f"{count} left out: they {reason}.")
 
 

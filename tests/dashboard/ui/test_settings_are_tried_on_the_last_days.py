@@ -1,0 +1,73 @@
+"""A button of the Judging page shows what the values in its fields would have said in the last days, and saves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.demo.fleet import fleet, instances
+from dashboard.demo.sender import past
+from dashboard.fleet.services import fold_all
+from dashboard.projects.models import Project
+from dashboard.regressions.models import JudgingChoice, Verdict
+from dashboard.regressions.running import comparisons_forget
+from dashboard.regressions.services import deployments_judge
+from dashboard.ui.pages import trial
+from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock, time_is
+
+__all__ = ["time_is"]
+
+TRY = "/p/ranking/settings/judging/try/"
+
+
+@pytest.fixture
+def judged(time_is: Clock, project: Project, store_reports: Callable[..., Any]) -> None:
+    """Two versions of `ranker` side by side, of which the newer one was told to roll back."""
+    from compilewatch.wire.report import VERSION, Request
+
+    comparisons_forget()
+    for one in instances(fleet(judged_minutes=40)[:1], start_minute=NOW_MINUTE):
+        one.first_minute = max(one.first_minute, NOW_MINUTE - 70)
+        store_reports(Request(VERSION, time_is.unix(), one.identity, list(past(one, start_minute=NOW_MINUTE))))
+    fold_all()
+    deployments_judge()
+
+
+def test_the_values_in_the_fields_are_tried_and_not_saved(judged: None, signed_in: Client) -> None:
+    before = list(Verdict.objects.order_by("pk").values())
+    page = signed_in.post(TRY, {"p50.muted": "yes", "eager.muted": "yes", "watch_alpha": "10"}).content.decode()
+    assert "What these settings would have said" in page
+    assert "1 judged again, " in page
+    assert "1 left out: they had nothing to be compared with." in page
+    assert "2026.11.3" in page
+    assert 'value="10"' in page
+    assert not JudgingChoice.objects.exists()
+    assert list(Verdict.objects.order_by("pk").values()) == before
+
+
+def test_what_was_said_then_stands_beside_what_would_be_said(judged: None, signed_in: Client) -> None:
+    page = signed_in.post(TRY, {}).content.decode()
+    assert page.count("ROLL BACK</span>") == 2
+    assert "0 would have been told something else" in page
+
+
+def test_values_that_cannot_be_are_not_tried(judged: None, signed_in: Client) -> None:
+    answer = signed_in.post(TRY, {"p50.tolerated": "much"})
+    assert answer.status_code == 400
+    assert "What these settings would have said" not in answer.content.decode()
+
+
+def test_a_trial_ends_in_time_and_says_what_it_left_out(judged: None, signed_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "SECONDS", 0.0)
+    page = signed_in.post(TRY, {}).content.decode()
+    assert "No deployment of these days can be judged again." in page
+    assert "2 left out: they would have taken too long here." in page
+
+
+def test_one_trial_at_a_time(judged: None, signed_in: Client) -> None:
+    with trial._one_at_a_time:
+        assert "Another trial is running" in signed_in.post(TRY, {}).content.decode()
+    assert "Another trial is running" not in signed_in.post(TRY, {}).content.decode()
