@@ -117,8 +117,8 @@ TITLES = {
     "smallest_effect": "Smallest effect",
     "tolerated": "Tolerated change",
     "threshold": "Threshold",
-    "times": "Times the baseline",
-    "points": "Points above the baseline",
+    "times": "Rise over the baseline",
+    "points": "Rise of the share",
     "hold_minutes": "Minutes before ROLL BACK",
     "muted": "Muted",
 }

@@ -62,7 +62,7 @@ class Group:
     @property
     def changed(self) -> list[str]:
         """What is set differently on this layer, in words."""
-        return [f"{row.label.lower()} {row.given}{unit_of(row.setting)}" for row in self.rows if row.changed]
+        return [f"{row.label.lower()} {row.given}{unit_of(row.setting)}" for row in self.rows if row.changed and row.given != "yes"]
 
     @property
     def told(self) -> str:
