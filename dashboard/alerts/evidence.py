@@ -23,6 +23,7 @@ NAMES = {
     "leak": "Memory growth",
     "compile_time": "Compile time",
     "recompiles": "Recompiles",
+    "cache": "Cache misses",
     "cold_start": "Cold start",
 }
 
@@ -121,7 +122,11 @@ def _change(line: EvidenceLine) -> str:
         return change_words(change) + interval
     if line["unit"] == "share" and line["candidate"] is not None:
         before = f" (before: {share_words(line['baseline'])})" if line["baseline"] is not None else ""
-        return f"{share_words(line['candidate'])} of calls{before}"
+        of = "compile seconds" if line["metric"] == "cache" else "calls"
+        return f"{share_words(line['candidate'])} of {of}{before}"
+    if line["unit"] == "per hour" and line["candidate"] is not None:
+        before = f" (before: {line['baseline']:.3g})" if line["baseline"] is not None else ""
+        return f"{line['candidate']:.3g} an hour{before}"
     return ""
 
 

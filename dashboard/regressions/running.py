@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import cast
 
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judging import instance_minutes
+from dashboard.fleet.selectors.judging_states import Starts, instance_states
 from dashboard.fleet.selectors.ways import Changed, changed_ways
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.minutes import InstanceMinute
 from dashboard.regressions.judge.sequential import DAY
 from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.states import InstanceState
 
 KEPT = 200
 
@@ -27,6 +28,8 @@ class Running:
     next_minute: int
     late_folds: tuple[int, int]
     changed: Changed
+    starts: Starts = field(default_factory=dict)
+    """What is known of how instances started; read once each."""
 
 
 _running: OrderedDict[tuple[int, int], Running] = OrderedDict()
@@ -63,16 +66,20 @@ def comparisons_forget() -> None:
 
 
 def _continue(running: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> None:
-    for minute, rows in _by_minute(deployment, baseline, running.next_minute, now_minute, running.changed):
-        running.comparison.add_minute(minute, rows)
+    for minute, (rows, states) in _by_minute(running, deployment, baseline, now_minute):
+        running.comparison.add_minute(minute, rows, states)
     running.next_minute = now_minute
 
 
-def _by_minute(
-    deployment: Deployment, baseline: Deployment, start: int, end: int, changed: Changed
-) -> Iterable[tuple[int, list[InstanceMinute]]]:
-    minutes: dict[int, list[InstanceMinute]] = {}
-    for row in instance_minutes(deployment=deployment, baseline=baseline, from_minute=start, to_minute=end, changed=changed):
-        # A row of the fleet has every field that the judge reads; a copy of each would cost more than judging it.
-        minutes.setdefault(row.minute, []).append(cast(InstanceMinute, row))
-    return sorted(minutes.items())
+Minute = tuple[list[InstanceMinute], list[InstanceState]]
+
+
+def _by_minute(running: Running, deployment: Deployment, baseline: Deployment, end: int) -> list[tuple[int, Minute]]:
+    minutes: dict[int, Minute] = {}
+    span = {"from_minute": running.next_minute, "to_minute": end}
+    # A row of the fleet has every field that the judge reads; a copy of each would cost more than judging it.
+    for row in instance_minutes(deployment=deployment, baseline=baseline, changed=running.changed, **span):
+        minutes.setdefault(row.minute, ([], []))[0].append(cast(InstanceMinute, row))
+    for state in instance_states(deployment=deployment, baseline=baseline, starts=running.starts, **span):
+        minutes.setdefault(state.minute, ([], []))[1].append(cast(InstanceState, state))
+    return sorted(minutes.items(), key=lambda item: item[0])

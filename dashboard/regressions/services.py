@@ -22,6 +22,7 @@ from dashboard.regressions.judge.outcome import Outcome
 from dashboard.regressions.judge.sequential import DAY
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.known import known_of
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.regressions.running import comparison_at
 from dashboard.regressions.settings_book import SettingsBook
@@ -155,7 +156,8 @@ def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) 
 
 def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
     comparison = comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
-    outcome = outcome_of(comparison, now_minute=now_minute)
+    known = known_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+    outcome = outcome_of(comparison, now_minute=now_minute, known=known)
     eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
     cause = way_cause(outcome) or (latched_cause(deployment=deployment, baseline=baseline) if eager else "")
     sentence = verdict_sentence(

@@ -19,13 +19,17 @@ NAMES = {
     "throughput": "Throughput",
     "gpu_peak": "Peak GPU memory",
     "memory": "Peak GPU memory",
+    "gpu_memory": "Peak GPU memory",
     "host_memory": "Host memory",
     "leak": "Memory growth",
     "compile_seconds": "Compile time",
+    "compile_time": "Compile time",
     "recompiles": "Recompiles",
     "cache_misses": "Cache misses",
+    "cache": "Cache misses",
     "cold_start": "Cold start",
 }
+RATES = ("per hour", "share per hour")
 _WHY = {
     "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and world size; they are not compared",
     "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
@@ -89,7 +93,8 @@ def _row(entry: Mapping[str, Any], kind: str) -> EvidenceRow:
     drives = bool(entry.get("drives")) and kind != "watch"
     baseline, candidate = entry.get("baseline"), entry.get("candidate")
     raw = _number(entry.get("change"))
-    if raw is None and share and _number(baseline) is not None and _number(candidate) is not None:
+    rate = entry.get("unit") == "per hour"
+    if raw is None and (share or rate) and _number(baseline) is not None and _number(candidate) is not None:
         raw = float(candidate) - float(baseline)  # type: ignore[arg-type]
     return EvidenceRow(
         metric=metric,
@@ -100,7 +105,7 @@ def _row(entry: Mapping[str, Any], kind: str) -> EvidenceRow:
         caution=label == "REGRESSED" and not drives,
         baseline=_value(baseline, entry.get("unit")),
         candidate=_value(candidate, entry.get("unit")),
-        change="not known" if raw is None else words.points(raw) if share else words.change(raw),
+        change="not known" if raw is None else words.points(raw) if share else _more(raw) if rate else words.change(raw),
         interval=_interval(entry),
         instances=_instances(entry, affected=share),
         raw_change=raw,
@@ -115,15 +120,21 @@ def _value(value: Any, unit: Any) -> str:
     found = _number(value)
     if found is None:
         return "no report"
+    if unit in RATES:
+        return f"{words.number(found) if unit == 'per hour' else words.percent(found)}/h"
     say = {"s": words.duration, "share": words.percent, "B": words.size, "bytes": words.size}.get(str(unit), words.number)
     return say(found)
+
+
+def _more(difference: float) -> str:
+    return f"{'+' if difference > 0 else ''}{words.number(difference)}/h"
 
 
 def _interval(entry: Mapping[str, Any]) -> str:
     low, high = _number(entry.get("low")), _number(entry.get("high"))
     if low is None or high is None:
         affected, total = entry.get("affected_instances"), entry.get("candidate_instances")
-        return f"{affected} of {total}" if entry.get("unit") == "share" and isinstance(total, int) and total else "none yet"
+        return f"{affected} of {total}" if entry.get("unit") in ("share", "per hour") and isinstance(total, int) and total else "none yet"
     return f"{words.change(low).removesuffix(words.SPACE + '%').lstrip('+')} to {words.change(high).lstrip('+')}"
 
 

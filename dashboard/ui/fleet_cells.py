@@ -76,7 +76,7 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[EvidenceRo
     """Peak memory, and by how much it moved."""
     if value is None:
         return Cell("")
-    row = metric_row(evidence, "gpu_peak", "memory", "host_memory")
+    row = metric_row(evidence, "gpu_memory", "gpu_peak", "memory", "host_memory")
     css = _css(row) if row and row.label == "REGRESSED" else ""
     if not base:
         return Cell(words.size(value))

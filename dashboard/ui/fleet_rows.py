@@ -148,7 +148,7 @@ def _row(
         p50=figure_cell(newest, 0.5, evidence, older),
         p99=figure_cell(newest, 0.99, evidence, older),
         compiled=share_cell(newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)),
-        cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache_misses",)),
+        cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache", "cache_misses")),
         cold=cold_cell(newest.cold_start, older.cold_start if older else None, model.cold_start_budget),
         peak=peak_cell(newest.peak, older.peak if older else None, evidence),
         instances=_states(instances, now),

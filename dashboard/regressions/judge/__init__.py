@@ -3,7 +3,22 @@
 from .comparison import Comparison
 from .judge import judge, outcome_of
 from .minutes import InstanceMinute
-from .outcome import Evidence, Outcome
+from .outcome import Evidence, Known, Outcome
 from .settings import PRODUCTION, Affected, Ratio, Settings
+from .states import InstanceStart, InstanceState
 
-__all__ = ["PRODUCTION", "Affected", "Comparison", "Evidence", "InstanceMinute", "Outcome", "Ratio", "Settings", "judge", "outcome_of"]
+__all__ = [
+    "PRODUCTION",
+    "Affected",
+    "Comparison",
+    "Evidence",
+    "InstanceMinute",
+    "InstanceStart",
+    "InstanceState",
+    "Known",
+    "Outcome",
+    "Ratio",
+    "Settings",
+    "judge",
+    "outcome_of",
+]

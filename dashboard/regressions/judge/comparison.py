@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from .environment import Difference
 from .minutes import Arm, InstanceMinute
 from .policy import Judged, Policy
+from .process import Process
 from .region import Calls, Region
 from .settings import PRODUCTION, Settings
+from .states import InstanceState
 
 
 class Life:
@@ -68,6 +71,9 @@ class Comparison:
         self.deployed_minute = deployed_minute
         self.minute: int | None = None
         self.regions: dict[str, Region] = {}
+        self.process = Process(settings)
+        self.environment: tuple[tuple[int, int], tuple[Difference, ...]] | None = None
+        """How the versions' environments differ, by how many instances of each it was read off."""
         self.lives: dict[Arm, Life] = {"baseline": Life(), "candidate": Life()}
         self.policy = Policy(deployed_minute, settings)
         self.side_by_side_minutes = 0
@@ -75,8 +81,8 @@ class Comparison:
         self.adoption = Adoption()
         self.with_past = with_past
 
-    def add_minute(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
-        """Takes all rows of one closed minute, in any order."""
+    def add_minute(self, minute: int, rows: Iterable[InstanceMinute], states: Iterable[InstanceState] = ()) -> None:
+        """Takes all rows of one closed minute, in any order: calls by region, and the states of processes."""
         if self.minute is not None and minute <= self.minute:
             raise ValueError(f"minute {minute} comes after minute {self.minute}: replay the comparison to add late data")
         self.minute = minute
@@ -84,10 +90,12 @@ class Comparison:
             if self.with_past:
                 for region in self._collect(minute, (row for row in rows if row.arm == "baseline")):
                     region.remember(minute)
+                self.process.remember(minute, (state for state in states if state.arm == "baseline"))
             return
         rows = list(rows)
         self.adoption.add(minute, rows)
         regions = self._collect(minute, rows)
+        self.process.add(minute, states, self.comparisons)
         if not regions:
             return
         runs = self.lives["baseline"].last_steady == minute
@@ -128,13 +136,15 @@ class Comparison:
         return self.settings.judged_metrics * max(1, len(self.regions))
 
     def judged(self) -> list[Judged]:
-        """The tracks of all regions that count for the verdict."""
+        """The tracks of all regions and of the processes that count for the verdict."""
+        processes = self.process.judged()
         if len(self.regions) == 1:
-            return [item for region in self.regions.values() for item in region.judged(minor=False)]
+            return [item for region in self.regions.values() for item in region.judged(minor=False)] + processes
         calls = {name: region.calls()[0] for name, region in self.regions.items()}
         total = sum(calls.values())
         least = self.settings.minor_region_share
-        return [item for name, region in self.regions.items() for item in region.judged(minor=calls[name] < least * total)]
+        regions = [item for name, region in self.regions.items() for item in region.judged(minor=calls[name] < least * total)]
+        return regions + processes
 
     @property
     def wants_past(self) -> bool:

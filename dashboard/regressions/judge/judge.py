@@ -3,57 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .comparison import Comparison
 from .evidence import evidence_rows
+from .facts import Certain, Fact, certain_facts
 from .minutes import InstanceMinute
 from .missing import judged_levels, layouts_of, mix_shift, next_step, not_compared, reason_for
-from .outcome import Confidence, Outcome, Reason
+from .outcome import NOTHING_KNOWN, Confidence, Evidence, Known, Outcome, Reason
 from .policy import Verdict
+from .process import Process
+from .process_evidence import process_not_compared, process_rows
 from .sequential import DAY
 from .settings import PRODUCTION, Settings
+from .states import InstanceState
 
 
-def judge(minutes: Iterable[InstanceMinute], *, now_minute: int, deployed_minute: int, settings: Settings = PRODUCTION) -> Outcome:
+def judge(
+    minutes: Iterable[InstanceMinute],
+    *,
+    now_minute: int,
+    deployed_minute: int,
+    settings: Settings = PRODUCTION,
+    states: Iterable[InstanceState] = (),
+    known: Known = NOTHING_KNOWN,
+) -> Outcome:
     """Walks the closed minutes in order, as they would have been judged live, the day before the deployment first.
 
     `now_minute` is the first minute that is not closed yet; rows from it on are counted and left out.
     """
-    by_minute: dict[int, list[InstanceMinute]] = {}
+    by_minute: dict[int, tuple[list[InstanceMinute], list[InstanceState]]] = {}
     ignored = 0
     for row in minutes:
         if row.minute >= now_minute:
             ignored += 1
         elif row.minute >= deployed_minute - DAY:
-            by_minute.setdefault(row.minute, []).append(row)
+            by_minute.setdefault(row.minute, ([], []))[0].append(row)
+    for state in states:
+        if state.minute >= now_minute:
+            ignored += 1
+        elif state.minute >= deployed_minute - DAY:
+            by_minute.setdefault(state.minute, ([], []))[1].append(state)
     comparison = Comparison(deployed_minute, settings, with_past=True)
     for minute in sorted(by_minute):
-        comparison.add_minute(minute, by_minute[minute])
-    return outcome_of(comparison, now_minute=now_minute, rows_ignored=ignored)
+        comparison.add_minute(minute, *by_minute[minute])
+    return outcome_of(comparison, now_minute=now_minute, rows_ignored=ignored, known=known)
 
 
-def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0) -> Outcome:
-    """What a running comparison says at `now_minute`."""
+def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0, known: Known = NOTHING_KNOWN) -> Outcome:
+    """What a running comparison says at `now_minute`, with what is known beside the minutes."""
     settings, policy = comparison.settings, comparison.policy
     reason = reason_for(comparison, now_minute)
-    last = comparison.lives["candidate"].last
-    verdict, since, transitions = said_now(comparison, reason)
-    rows = [
-        row
-        for name in sorted(comparison.regions)
-        for row in evidence_rows(comparison.regions[name], settings, comparison.comparisons, verdict)
-    ]
-    visible = [row.smallest_visible for row in rows if row.judged and row.smallest_visible is not None]
+    facts = certain_facts((*known.facts, *out_of_memory(comparison.process)), now_minute=now_minute)
+    transitions = [*policy.transitions, *turned(comparison, reason, facts)]
+    verdict = transitions[-1][1]
+    rows = rows_of(comparison, verdict)
+    visible = [row.smallest_visible for row in rows if row.region and row.judged and row.smallest_visible is not None]
     healthy = policy.healthy if verdict == "healthy" else None
     undecided = verdict == "not_enough_data"
     return Outcome(
         verdict=verdict,
-        since=since,
+        since=transitions[-1][0],
         reason=reason if undecided else "",
         minute=now_minute,
         deployed_minute=comparison.deployed_minute,
-        last_candidate_minute=last,
+        last_candidate_minute=comparison.lives["candidate"].last,
         last_baseline_minute=comparison.lives["baseline"].last,
         compared_minutes=max((series.matched_minutes for _, series in judged_levels(comparison)), default=0),
         layouts=layouts_of(comparison),
@@ -66,25 +80,47 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         next_look=next_look(comparison),
         next_step=next_step(comparison, reason) if undecided or verdict == "watch" else None,
         evidence=tuple(rows),
-        not_compared=not_compared(comparison),
+        not_compared=not_compared(comparison) + process_not_compared(comparison.process),
         mix_shift=mix_shift(comparison),
         confidence=Confidence(settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons),
         transitions=tuple(transitions),
         rows_ignored=rows_ignored,
+        facts=facts,
+        environment=known.environment,
     )
 
 
-def said_now(comparison: Comparison, reason: Reason) -> tuple[Verdict, int, list[tuple[int, Verdict]]]:
-    """The verdict, since when, and every change of it: what was well or doubtful is not known any more once a version is silent."""
+def rows_of(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
+    """The rows of regions by name, then those of processes."""
+    settings, budget = comparison.settings, comparison.comparisons
+    regions = [comparison.regions[name] for name in sorted(comparison.regions)]
+    rows = [row for region in regions for row in evidence_rows(region, settings, budget, verdict)]
+    return rows + process_rows(comparison.process, settings, budget, verdict)
+
+
+def turned(comparison: Comparison, reason: Reason, facts: Sequence[Certain]) -> list[tuple[int, Verdict]]:
+    """What silence or certain facts make of the policy's verdict, with the minute of it."""
     policy, last = comparison.policy, comparison.lives["candidate"].last
-    verdict, since, transitions = policy.verdict, policy.since, list(policy.transitions)
-    if reason == "silent" and last is not None and verdict in ("healthy", "watch"):
-        verdict, since = "not_enough_data", last + comparison.settings.silent_minutes
-        transitions.append((since, verdict))
-    return verdict, since, transitions
+    if reason == "silent" and last is not None and policy.verdict in ("healthy", "watch"):
+        return [(last + comparison.settings.silent_minutes, "not_enough_data")]
+    # Whoever muted eager calls has heard of frames that latched.
+    muted = {"latched_eager"} if any(metric.name == "eager" and metric.muted for metric in comparison.settings.metrics) else set()
+    news = [fact.since for fact in facts if fact.severity == "watch" and fact.kind not in muted]
+    if news and reason not in ("no_candidate", "silent") and policy.verdict in ("healthy", "not_enough_data"):
+        return [(max(policy.since, min(news)), "watch")]
+    return []
 
 
 def next_look(comparison: Comparison) -> int | None:
     """The minute of the next fixed look, None after the last."""
     looks, taken = comparison.settings.looks, comparison.policy.looks_taken
     return comparison.deployed_minute + looks[taken] if taken < len(looks) else None
+
+
+def out_of_memory(process: Process) -> list[Fact]:
+    """An instance that ran out of GPU memory, with the minutes of the first and the last time."""
+    return [
+        Fact("out_of_memory", arm, instance, found.first, until=found.last, count=found.count)
+        for arm, instances in process.ooms.items()
+        for instance, found in instances.items()
+    ]

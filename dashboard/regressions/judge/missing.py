@@ -52,7 +52,7 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
             elif unmatched(series, key, traffic):
                 one_sided = series is not None and key in series.cells and series.cells[key].one_sided
                 found.append(NotCompared(what, "one_sided" if one_sided else "too_few_calls", traffic.candidate / total))
-    return tuple(sorted(found, key=lambda item: (-item.share, item.what)))
+    return tuple(sorted(found, key=lambda item: (-(item.share or 0.0), item.what)))
 
 
 def unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from .environment import Difference
+from .facts import Certain, Fact
 from .minutes import Layout
 from .policy import Verdict
 
@@ -108,11 +110,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """Calls of the candidate that had nothing to stand beside, as a share of all its calls after warm-up."""
+    """Calls of the candidate that had nothing to stand beside, as a share of all its calls after warm-up.
+
+    The share is None where it is not about calls: `what` is then a metric of processes.
+    """
 
     what: str
     why: WhyNot
-    share: float
+    share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,17 @@ class Confidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the instances beside their minutes: certain facts, and how the versions' environments differ."""
+
+    facts: tuple[Fact, ...] = ()
+    environment: tuple[Difference, ...] = ()
+
+
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """A verdict at a minute. While HEALTHY, nothing got worse than `bound` by the fixed look, `look` minutes after the start."""
 
@@ -187,6 +203,8 @@ class Outcome:
     transitions: tuple[tuple[int, Verdict], ...]
     rows_ignored: int = 0
     """Rows of minutes that are not closed yet, by the server's clock."""
+    facts: tuple[Certain, ...] = ()
+    environment: tuple[Difference, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON can hold it."""

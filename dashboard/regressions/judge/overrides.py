@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from .settings import PRODUCTION, AnyMetric, Ratio, Settings
+from .metric import Metric
+from .settings import PRODUCTION, Ratio, Settings
 
 Value = float | bool
+M = TypeVar("M", bound=Metric)
 Unit = Literal["%", "min", "times", "an hour", "yes or no"]
 
 ENOUGH_PAIRS = 30
@@ -130,13 +132,13 @@ def settable(base: Settings = PRODUCTION) -> dict[str, Setting]:
         Setting(name, "", name, title, unit, getattr(base, name), least, most, effect)  # type: ignore[arg-type]
         for name, (unit, least, most, title, effect) in GENERAL.items()
     ]
-    for metric in base.metrics:
+    for metric in (*base.metrics, *base.process_metrics):
         if not (isinstance(metric, Ratio) and metric.instead_of):
             found += [_of_metric(metric, key) for key in EFFECTS if getattr(metric, key, None) is not None]
     return {setting.name: setting for setting in found}
 
 
-def _of_metric(metric: AnyMetric, key: str) -> Setting:
+def _of_metric(metric: Metric, key: str) -> Setting:
     default = getattr(metric, key)
     name, title = f"{metric.name}.{key}", f"{TITLES[key]} of {metric.name}"
     if key == "muted":
@@ -195,11 +197,13 @@ def settings_for(overrides: Mapping[str, Any], learned: Mapping[str, Learned] | 
     """The settings that hold where these choices were made and so much was learned; the same input gives an equal result."""
     chosen = known(overrides, base)
     general = {name: chosen[name] for name in GENERAL if name in chosen}
-    metrics = tuple(_metric_for(metric, chosen, (learned or {}).get(metric.name)) for metric in base.metrics)
-    return replace(base, metrics=metrics, **general)  # type: ignore[arg-type]
+    taught = learned or {}
+    metrics = tuple(_metric_for(metric, chosen, taught.get(metric.name)) for metric in base.metrics)
+    process_metrics = tuple(_metric_for(metric, chosen, taught.get(metric.name)) for metric in base.process_metrics)
+    return replace(base, metrics=metrics, process_metrics=process_metrics, **general)  # type: ignore[arg-type]
 
 
-def _metric_for(metric: AnyMetric, chosen: Mapping[str, Value], learned: Learned | None) -> AnyMetric:
+def _metric_for(metric: M, chosen: Mapping[str, Value], learned: Learned | None) -> M:
     follows = (isinstance(metric, Ratio) and metric.instead_of) or metric.name
     changes: dict[str, Any] = {key: chosen[name] for key in EFFECTS if (name := f"{follows}.{key}") in chosen}
     if learned is not None and learned.pairs >= ENOUGH_PAIRS:
@@ -219,7 +223,7 @@ def rounded(variance: float) -> float:
 
 def muted(settings: Settings) -> list[str]:
     """The metrics that are shown and not judged."""
-    return [metric.name for metric in settings.metrics if metric.muted]
+    return [metric.name for metric in (*settings.metrics, *settings.process_metrics) if metric.muted]
 
 
 def layered(*layers: Mapping[str, Value]) -> dict[str, Value]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from .metric import Metric
 from .reading import CALM, Bounded, Reading
-from .settings import AnyMetric, Settings
+from .settings import Settings
 
 Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
 
@@ -16,7 +17,7 @@ Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
 class Track:
     """How long one series has said what it says, in minutes of data."""
 
-    metric: AnyMetric
+    metric: Metric
     reading: Reading = CALM
     regressed: int = 0
     leaning: int = 0

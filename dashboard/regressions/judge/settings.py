@@ -6,18 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
+from .metric import Metric
 from .minutes import InstanceMinute
-
-
-@dataclass(frozen=True, kw_only=True)
-class Metric:
-    """What every judged metric has; a hard one can ask for a roll back by itself, a muted one is only shown."""
-
-    name: str
-    unit: str
-    hard: bool = True
-    hold_minutes: int = 10
-    muted: bool = False
+from .process_metrics import PROCESS_METRICS, ProcessMetric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +96,7 @@ class Settings:
     """Constants of the procedure; the defaults are the ones in production."""
 
     metrics: tuple[AnyMetric, ...] = METRICS
+    process_metrics: tuple[ProcessMetric, ...] = PROCESS_METRICS
     judged_metrics: int = 9
     """Metrics per region that share the error budget: as calibrated, whatever part of them is in the table."""
     roll_back_alpha: float = 0.05

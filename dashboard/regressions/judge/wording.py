@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .facts import Certain, fact_words
 from .minutes import Layout
 from .outcome import Evidence, NextStep, NotCompared, Outcome
 
@@ -15,8 +16,15 @@ CONFIDENCE_NOTE = (
     "not provably valid at every moment."
 )
 
-LEVELS = {"p50": ("p50", "slower", "faster"), "gpu_p50": ("GPU time p50", "slower", "faster")}
-COUNTS = {"eager": "run eager"}
+LEVELS = {
+    "p50": ("p50", "slower", "faster"),
+    "gpu_p50": ("GPU time p50", "slower", "faster"),
+    "gpu_memory": ("peak GPU memory", "higher", "lower"),
+    "host_memory": ("host memory", "higher", "lower"),
+    "compile_time": ("compile time", "longer", "shorter"),
+    "cold_start": ("cold start", "longer", "shorter"),
+}
+COUNTS = {"eager": "of calls run eager", "cache": "of compile seconds were not in a cache"}
 EAGER_CAUSES = {
     "limit": "{region} reached its recompile limit",
     "stance": "{region} runs under an eager stance",
@@ -64,9 +72,9 @@ def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_min
 def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
     """The level that changed most, and the calls that explain it."""
     rows = [row for row in outcome.evidence if row.drives]
-    levels = sorted((row for row in rows if row.change is not None), key=lambda row: -(row.change or 0.0))
+    levels = sorted((row for row in rows if row.change is not None), key=lambda row: (not row.hard, -(row.change or 0.0)))
     counts = [row for row in rows if row.change is None]
-    several = len({row.region for row in outcome.evidence}) > 1
+    several = len({row.region for row in outcome.evidence if row.region}) > 1
     parts = []
     if levels:
         parts.append(level_phrase(levels[0], baseline, say_minute, several))
@@ -81,19 +89,26 @@ def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str],
     """A level against the baseline, with its interval and how many instances show it."""
     name, worse, better = LEVELS.get(row.metric, (row.metric, "worse", "better"))
     change = row.change or 0.0
-    of = f" of `{row.region}`" if several else ""
+    if row.metric == "leak":
+        grown = f"GPU memory grows by {percent(row.candidate)} an hour"
+        return f"{grown}, {percent(change)} ({interval(row, True)}) more than on {baseline}, on {instances(row)}{since(row, say_minute)}"
+    of = f" of `{row.region}`" if several and row.region else ""
     size = f"{percent(abs(change))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
     than = found_against(baseline, row.layouts)
     return f"{name}{of} is {size} than {than} on {instances(row)}{since(row, say_minute)}"
 
 
 def count_phrase(row: Evidence) -> str:
-    """The share of calls that show a count."""
-    return f"{percent(row.candidate or 0.0)} of calls {COUNTS.get(row.metric, row.metric)}"
+    """The share of calls that show a count, or how many there are an hour."""
+    if row.unit == "per hour":
+        return f"{row.candidate or 0.0:.3g} {row.metric} an hour and instance"
+    return f"{percent(row.candidate or 0.0)} {COUNTS.get(row.metric, f'of calls: {row.metric}')}"
 
 
 def against(row: Evidence, baseline: str) -> str:
-    """The baseline's share of the same count."""
+    """The baseline's share or rate of the same count."""
+    if row.unit == "per hour":
+        return f"{row.baseline:.3g} on {baseline}" if row.baseline else f"none on {baseline}"
     return f"{percent(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
 
 
@@ -121,12 +136,22 @@ def cause_of(row: Evidence) -> str | None:
 
 def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
     """What changed, short of what a roll back asks for; or how little can be compared."""
-    if any(row.drives for row in outcome.evidence):
-        return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; not yet sure enough to roll back."
+    driving = [row for row in outcome.evidence if row.drives]
+    if driving:
+        so = "not yet sure enough to roll back" if any(row.hard for row in driving) else "by itself no reason to roll back"
+        return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
+    news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
+    if news:
+        return f"{fact_words(news)}, on {plural_instances(news)} of {candidate} since {say_minute(news.since)} and none of {baseline}."
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
     return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
+
+
+def plural_instances(fact: Certain) -> str:
+    """On how many instances a certain fact was seen."""
+    return "an instance" if len(fact.instances) == 1 else f"{len(fact.instances)} instances"
 
 
 def not_compared_phrase(item: NotCompared) -> str:

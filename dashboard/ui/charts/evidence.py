@@ -22,12 +22,13 @@ TITLES = {
     "eager": ("Eager calls", "share of calls"),
     "errors": ("Errors", "share of calls"),
     "recompiles": ("Recompiles", "per hour and instance"),
+    "leak": ("GPU memory growth", "per hour, median slope"),
     "throughput": ("Throughput", "items/s of call time"),
     "compile_time": ("Compile time", "per instance start"),
     "cold_start": ("Cold start", "to first steady call"),
     "gpu_memory": ("Peak GPU memory", "per instance"),
     "host_memory": ("Host memory", "per instance"),
-    "cache": ("Cache hit", "share of compile seconds"),
+    "cache": ("Cache misses", "share of compile seconds"),
 }
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
@@ -82,7 +83,7 @@ class EvidenceRow:
 def evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
     """Every row of the evidence: those that drive the verdict first, the judge's order otherwise."""
     raw = [row for row in evidence.get("evidence") or [] if isinstance(row, Mapping) and row.get("metric")]
-    several = len({row.get("region", "") for row in raw}) > 1
+    several = len({row["region"] for row in raw if row.get("region")}) > 1
     rows = [_row(row, several, verdict) for row in raw]
     return sorted(rows, key=lambda row: (not row.judged, not row.drives))
 
@@ -90,7 +91,7 @@ def evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
 def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
     key = str(raw["metric"])
     title, detail = TITLES.get(key, (key.replace("_", " "), str(raw.get("unit") or "")))
-    if several_regions:
+    if several_regions and raw.get("region"):
         detail = f"{detail}, {raw.get('region', '')}"
     unit = str(raw.get("unit") or "")
     label = str(raw.get("label") or "NOT ENOUGH DATA").replace("_", " ")
@@ -142,6 +143,10 @@ def level(value: float | None, unit: str) -> str:
         return words.percent(value)
     if unit in ("B", "bytes"):
         return words.size(value)
+    if unit == "per hour":
+        return f"{words.number(value)}{words.SPACE}/h"
+    if unit == "share per hour":
+        return f"{words.percent(value)}/h"
     return f"{words.number(value)}{words.SPACE}{unit}".rstrip()
 
 
@@ -163,6 +168,8 @@ def _change(raw: Raw, unit: str, baseline: float | None, candidate: float | None
         return words.change(_shown(ratio, raw))
     if unit == "share" and baseline is not None and candidate is not None:
         return words.points(candidate - baseline)
+    if unit == "per hour" and baseline is not None and candidate is not None:
+        return f"{'+' if candidate > baseline else ''}{level(candidate - baseline, unit)}"
     return "–"
 
 
@@ -194,7 +201,10 @@ def _effect(raw: Raw, unit: str) -> str:
     if effect is None:
         return ""
     if number(raw, "change") is None and unit == "share":
-        return f"counts from {words.percent(effect)} of an instance’s calls"
+        of = "compile seconds" if raw.get("metric") == "cache" else "an instance’s calls"
+        return f"counts from {words.percent(effect)} of {of}"
+    if unit == "per hour":
+        return f"counts from {words.number(effect)} an hour on an instance"
     return f"matters from {words.percent(effect)}"
 
 

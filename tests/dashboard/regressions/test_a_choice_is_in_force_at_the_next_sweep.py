@@ -66,7 +66,11 @@ def test_a_change_is_judged_with_at_once_and_back(
     current = Verdict.objects.filter(current=True, deployment__version__name="2026.11.3")
     assert current.get().kind == "roll_back"
     model = WatchedModel.objects.get()
-    muted = {f"{metric.name}.muted": True for metric in PRODUCTION.metrics if not getattr(metric, "instead_of", None)}
+    muted = {
+        f"{metric.name}.muted": True
+        for metric in (*PRODUCTION.metrics, *PRODUCTION.process_metrics)
+        if not getattr(metric, "instead_of", None)
+    }
     judging_set(project=project, model=model, values=muted)
     deployments_judge()
     assert current.get().kind == "not_enough_data"

@@ -1,0 +1,56 @@
+"""What else differs between two versions: the machines, libraries and configuration of their instances, as two multisets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+SHIFTED = 0.10
+"""Where both sides have the same values, a share of instances that differs by so much is a difference too."""
+FIRST = ("gpu", "gpu_count", "world_size", "driver", "cuda", "torch", "triton", "python", "agent")
+"""What is told first; the rest follows by name."""
+MOST = 40
+MOST_VALUES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One key with the instances that have each value, most frequent first; an empty value is not set."""
+
+    key: str
+    baseline: tuple[tuple[str, int], ...]
+    candidate: tuple[tuple[str, int], ...]
+
+
+def environment_diff(baseline: Sequence[Mapping[str, str]], candidate: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
+    """Every key whose values are not the same, or not in the same shares; nothing where one side has no instance."""
+    if not baseline or not candidate:
+        return ()
+    keys = {key for instance in (*baseline, *candidate) for key in instance}
+    found = []
+    for key in sorted(keys, key=lambda key: (FIRST.index(key) if key in FIRST else len(FIRST), key)):
+        before, after = (Counter(instance.get(key, "") for instance in side) for side in (baseline, candidate))
+        if set(before) != set(after) or shifted(before, after):
+            found.append(Difference(key, counted(before), counted(after)))
+    return tuple(found)
+
+
+def shifted(before: Counter[str], after: Counter[str]) -> bool:
+    """Whether a value has another share of the instances, by as much as is told."""
+    first, second = before.total(), after.total()
+    return any(abs(before[value] / first - after[value] / second) >= SHIFTED for value in before)
+
+
+def counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """Most frequent first; equal ones by name, so that their order says nothing."""
+    return tuple(sorted(values.items(), key=lambda item: (-item[1], item[0])))
+
+
+def said(values: Iterable[tuple[str, int]]) -> str:
+    """The values in words; how many instances have each, where there are several."""
+    told = [(value or "unset", count) for value, count in values]
+    if len(told) == 1:
+        return told[0][0]
+    more = f" and {len(told) - MOST_VALUES} more" if len(told) > MOST_VALUES else ""
+    return ", ".join(f"{value} × {count}" for value, count in told[:MOST_VALUES]) + more

@@ -1,0 +1,84 @@
+"""Certain facts: what needs no statistics to be a finding, and is news where the baseline does not show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .minutes import Arm
+
+FactKind = Literal["latched_eager", "stuck_compiling", "out_of_memory"]
+Severity = Literal["watch", "known"]
+
+FRESH_MINUTES = 60
+"""A fact that is over counts for so long after it was last seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for instance.
+
+    `until` is when it was last seen, None while it lasts; `why` is the agent's own text."""
+
+    kind: FactKind
+    arm: Arm
+    instance: str
+    since: int
+    about: str = ""
+    why: str = ""
+    until: int | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Certain:
+    """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more."""
+
+    kind: FactKind
+    severity: Severity
+    about: str
+    why: str
+    since: int
+    instances: tuple[str, ...]
+    count: int
+    on_baseline: int
+
+
+def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, ...]:
+    """The candidate's facts, news first; what was over before the last hour is left out."""
+    groups: dict[tuple[FactKind, str], list[Fact]] = {}
+    baseline: dict[tuple[FactKind, str], set[str]] = {}
+    for fact in facts:
+        key = (fact.kind, fact.about)
+        if fact.arm == "baseline":
+            baseline.setdefault(key, set()).add(fact.instance)
+        elif fact.until is None or now_minute - fact.until <= FRESH_MINUTES:
+            groups.setdefault(key, []).append(fact)
+    found = [
+        Certain(
+            kind=kind,
+            severity="known" if baseline.get((kind, about)) else "watch",
+            about=about,
+            why=max(fact.why for fact in group),
+            since=min(fact.since for fact in group),
+            instances=tuple(sorted({fact.instance for fact in group})),
+            count=sum(fact.count for fact in group),
+            on_baseline=len(baseline.get((kind, about), ())),
+        )
+        for (kind, about), group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (one.severity == "known", one.since, one.kind, one.about)))
+
+
+def fact_words(fact: Mapping[str, object] | Certain) -> str:
+    """What is the matter, without on how many instances; takes a stored fact as well."""
+    told = fact if isinstance(fact, Mapping) else {"kind": fact.kind, "about": fact.about, "why": fact.why, "count": fact.count}
+    kind, about, why, count = (told.get(key) for key in ("kind", "about", "why", "count"))
+    named = f"`{about}`" if about else "a frame"
+    if kind == "latched_eager":
+        return f"{named} runs eager until its process restarts" + (f": {why}" if why else "")
+    if kind == "stuck_compiling":
+        return f"{named} is stuck in its compilation" + (f": {why}" if why else "")
+    times = "once" if count == 1 else f"{count} times"
+    return f"the GPU ran out of memory {times}" if kind == "out_of_memory" else str(kind).replace("_", " ")

@@ -1,0 +1,92 @@
+"""What is known of the processes of a candidate and its baseline: one series per metric, beside the regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .minutes import Arm, Stratum
+from .policy import Judged, Track
+from .process_compared import Arms
+from .process_counts import MissSeries, StormSeries
+from .process_growth import GrowthSeries
+from .process_levels import LevelSeries, OnceSeries
+from .process_metrics import Growth, Level, Once, ProcessMetric, Storm
+from .settings import Settings
+from .states import InstanceState
+
+ProcessSeries = LevelSeries | GrowthSeries | OnceSeries | StormSeries | MissSeries
+
+
+def process_series(metric: ProcessMetric, settings: Settings) -> ProcessSeries:
+    """The state that a metric needs."""
+    if isinstance(metric, Level):
+        return LevelSeries(metric, settings)
+    if isinstance(metric, Growth):
+        return GrowthSeries(metric, settings)
+    if isinstance(metric, Once):
+        return OnceSeries(metric, settings)
+    return StormSeries(metric, settings) if isinstance(metric, Storm) else MissSeries(metric, settings)
+
+
+class Ooms:
+    """How often an instance ran out of memory, and when."""
+
+    __slots__ = ("count", "first", "last")
+
+    def __init__(self, minute: int) -> None:
+        self.first = self.last = minute
+        self.count = 0
+
+
+class Process:
+    """The series and tracks of all metrics of processes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.entries = [(process_series(metric, settings), Track(metric)) for metric in settings.process_metrics]
+        self.ooms: dict[Arm, dict[str, Ooms]] = {"baseline": {}, "candidate": {}}
+        self.instances: dict[Arm, set[str]] = {"baseline": set(), "candidate": set()}
+        self._settings = settings
+
+    def remember(self, minute: int, states: Iterable[InstanceState]) -> None:
+        """Takes a minute of the baseline from before the deployment: what an instance's start took says the same at any time."""
+        strata = self._strata(states)
+        for series, _ in self.entries:
+            if isinstance(series, OnceSeries | MissSeries):
+                series.add(minute, strata)
+
+    def add(self, minute: int, states: Iterable[InstanceState], comparisons: int) -> None:
+        """Takes all rows of one closed minute, in any order; the first minutes of an instance are left out."""
+        strata = self._strata(states)
+        if not strata:
+            return
+        for series, track in self.entries:
+            minutes = series.add(minute, strata)
+            if minutes:
+                reading = series.read(comparisons, closely=track.driving or track.released)
+                track.step(minute, minutes, reading, series.matched_minutes, self._settings)
+
+    def _strata(self, states: Iterable[InstanceState]) -> dict[Stratum, Arms]:
+        strata: dict[Stratum, Arms] = {}
+        warm_up = self._settings.warm_up_minutes
+        for row in states:
+            self.instances[row.arm].add(str(row.instance))
+            if row.ooms:
+                self._out_of_memory(row)
+            if row.minute - row.first_minute < warm_up:
+                continue
+            arms = strata.get(row.stratum)
+            if arms is None:
+                arms = strata[row.stratum] = Arms({}, {})
+            units = arms.candidate if row.arm == "candidate" else arms.baseline
+            units.setdefault(row.unit, []).append(row)
+        return strata
+
+    def _out_of_memory(self, row: InstanceState) -> None:
+        known = self.ooms[row.arm]
+        found = known.setdefault(str(row.instance), Ooms(row.minute))
+        found.count += row.ooms
+        found.last = row.minute
+
+    def judged(self) -> list[Judged]:
+        """The tracks that count for the verdict."""
+        return [Judged(track, series, False) for series, track in self.entries if not track.metric.muted]

@@ -1,0 +1,120 @@
+"""The running state of a level of processes: compared in every minute, or once an instance."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from .estimate import Total, Unit
+from .minutes import Arm, Stratum
+from .process_compared import Compared, Numbers, Strata, highest
+from .process_metrics import Level, Once
+from .settings import Settings
+
+
+class LevelSeries(Compared):
+    """Every instance against the baseline of the same minute and stratum, since the deployment."""
+
+    def __init__(self, metric: Level, settings: Settings) -> None:
+        super().__init__(metric, settings)
+        self.metric = metric
+        self.totals: dict[Arm, dict[Stratum, dict[Unit, Total]]] = {"baseline": {}, "candidate": {}}
+        self._recent: deque[float] = deque(maxlen=settings.recent_minutes)
+
+    def add(self, minute: int, strata: Strata) -> int:
+        """Takes a minute; answers 1 when it brought a comparison, else 0."""
+        changes: list[float] = []
+        for stratum, arms in strata.items():
+            base, cand = highest(arms.baseline, self.metric.value), highest(arms.candidate, self.metric.value)
+            if self.note(arms, base, cand):
+                middle = math.fsum(base.values()) / len(base)
+                self._sum("baseline", stratum, base, middle)
+                self._sum("candidate", stratum, cand, middle)
+                changes += [level - middle for level in cand.values()]
+        if not changes:
+            return 0
+        self.matched_minutes += 1
+        self._recent.append(math.fsum(changes) / len(changes))
+        self.changed()
+        return 1
+
+    def _sum(self, arm: Arm, stratum: Stratum, levels: Numbers, middle: float) -> None:
+        totals = self.totals[arm].setdefault(stratum, {})
+        for unit, level in levels.items():
+            total = totals.get(unit)
+            if total is None:
+                total = totals[unit] = Total()
+            total.difference += level - middle
+            total.level += level
+            total.minutes += 1
+
+    def numbers(self, arm: Arm, stratum: Stratum) -> Numbers:
+        """The mean matched difference of every instance with enough minutes."""
+        least = self._settings.instance_minutes
+        totals = self.totals[arm].get(stratum, {})
+        return {unit: total.difference / total.minutes for unit, total in totals.items() if total.minutes >= least}
+
+    def strata(self) -> list[Stratum]:
+        """Where the candidate was matched."""
+        return list(self.totals["candidate"])
+
+    def minutes(self) -> float:
+        """The mean matched minutes of the candidate's instances that count."""
+        counts = [
+            total.minutes
+            for totals in self.totals["candidate"].values()
+            for total in totals.values()
+            if total.minutes >= self._settings.instance_minutes
+        ]
+        return sum(counts) / len(counts)
+
+    def recent_change(self) -> float | None:
+        """The mean change over the last half hour of data; None before there is as much."""
+        return math.fsum(self._recent) / len(self._recent) if len(self._recent) == self._recent.maxlen else None
+
+    def bound(self) -> float | None:
+        """The worst change that the data leaves possible, on the log scale."""
+        estimate = self.estimate
+        return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
+
+    def tolerable(self) -> bool:
+        """Whether that bound lies below the tolerated change; what no version reports holds nothing back."""
+        bound = self.bound()
+        return not self.reports or (bound is not None and bound < math.log1p(self.metric.tolerated))
+
+
+class OnceSeries(Compared):
+    """One number an instance, taken when it is first known."""
+
+    def __init__(self, metric: Once, settings: Settings) -> None:
+        super().__init__(metric, settings)
+        self.metric = metric
+        self.values: dict[Arm, dict[Stratum, Numbers]] = {"baseline": {}, "candidate": {}}
+
+    def add(self, minute: int, strata: Strata) -> int:
+        """Takes a minute; answers 1 when instances of both arms ran and their numbers can be compared, else 0."""
+        for stratum, arms in strata.items():
+            base, cand = highest(arms.baseline, self.metric.value), highest(arms.candidate, self.metric.value)
+            self.note(arms, base, cand)
+            self._take("baseline", stratum, base)
+            self._take("candidate", stratum, cand)
+        runs = any(arms.candidate for arms in strata.values())
+        if not runs or not self.groups:
+            return 0
+        self.matched_minutes += 1
+        return 1
+
+    def _take(self, arm: Arm, stratum: Stratum, found: Numbers) -> None:
+        known = self.values[arm].setdefault(stratum, {})
+        for unit, number in found.items():
+            if number > known.get(unit, -math.inf):
+                known[unit] = number
+                self.changed()
+
+    def numbers(self, arm: Arm, stratum: Stratum) -> Numbers:
+        """What is known of every instance so far."""
+        return self.values[arm].get(stratum, {})
+
+    def strata(self) -> list[Stratum]:
+        """Where the candidate has a number."""
+        return [stratum for stratum, known in self.values["candidate"].items() if known]

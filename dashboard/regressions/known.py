@@ -1,0 +1,29 @@
+"""What the judge is told beside minutes: certain facts of instances, and what else differs between two versions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.certain import certain_rows, environments
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.environment import environment_diff
+from dashboard.regressions.judge.facts import Fact, FactKind
+from dashboard.regressions.judge.minutes import Arm
+from dashboard.regressions.judge.outcome import Known
+
+
+def known_of(*, comparison: Comparison, deployment: Deployment, baseline: Deployment, now_minute: int) -> Known:
+    """The facts as of now; environments are read again only when an instance joined."""
+    sides: list[tuple[Arm, Deployment]] = [("candidate", deployment), ("baseline", baseline)]
+    facts = [
+        Fact(cast(FactKind, row.kind), arm, row.instance, row.since, row.about, row.why)
+        for arm, side in sides
+        for row in certain_rows(deployment=side, now_minute=now_minute)
+    ]
+    ran = comparison.process.instances
+    seen = len(ran["baseline"]), len(ran["candidate"])
+    if comparison.environment is None or comparison.environment[0] != seen:
+        before = environments(deployment=baseline, instances=ran["baseline"])
+        comparison.environment = seen, environment_diff(before, environments(deployment=deployment, instances=ran["candidate"]))
+    return Known(tuple(facts), comparison.environment[1])

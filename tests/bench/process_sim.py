@@ -1,0 +1,138 @@
+"""What the processes of a simulated fleet report: memory, recompiles, and what their starts took; numpy only.
+
+Draws of its own: the calls of a `Fleet` are the same with and without it. Besides the faults of `fleet_sim`, `Fleet.fault` may be
+memory, host_memory or leak (`size` a share, a share, a share an hour), compile (a factor), cache (the share of lookups that hit) or
+recompiles (an hour).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dashboard.regressions.judge import InstanceStart, InstanceState
+from dashboard.regressions.judge.states import START_MINUTES
+from tests.bench.fleet_sim import GPU_SPEED, Fleet, Floats, Generator, Ints, autoregressive, instances
+
+Bools = NDArray[np.bool_]
+GPU_BYTES, HOST_BYTES, GPU_SIZE = 30e9, 12e9, 80e9
+COMPILE_SECONDS, COMPILE_SD, STARTUP_SECONDS = 45.0, 0.18, 15.0
+MEMORY_SD, HOST_MEMORY_SD = 0.015, 0.03
+RECOMPILES_WARM, RECOMPILES_AN_HOUR = 12.0, 0.3
+HIT_SHARE, HIT_SD, LOOKUPS_AT_START = 0.95, 0.02, 200.0
+HIT_SECONDS, MISS_SECONDS = 0.5, 2.0
+OTHER_DRAWS = 7_000_003
+
+
+@dataclass
+class Processes:
+    """Arrays by instance, and minute where there is one a minute."""
+
+    candidate: Bools
+    gpu: list[str]
+    started: Ints
+    ended: Ints
+    gpu_peak: Floats
+    host_rss: Floats
+    recompiles: Ints
+    starts: list[InstanceStart]
+
+
+def simulate_processes(fleet: Fleet) -> Processes:
+    """Draws what belongs to processes; the seed decides everything."""
+    rng = np.random.default_rng((fleet.seed, OTHER_DRAWS))
+    placed = instances(fleet)
+    arms, gpu, started = placed.candidate, placed.gpu, placed.start
+    count, minutes = len(gpu), fleet.history + fleet.minutes
+    age = np.arange(minutes)[None] - started[:, None]
+    faulty = np.zeros(count, bool)
+    if fleet.fault != "none":
+        faulty[rng.permutation(np.flatnonzero(arms))[: max(1, round(fleet.affected * fleet.candidates))]] = True
+    active = faulty[:, None] & (age >= fleet.onset)
+    return Processes(
+        arms,
+        gpu,
+        started,
+        placed.end,
+        np.minimum(np.exp(draw_memory(rng, fleet, age, active, arms)), GPU_SIZE),
+        np.exp(draw_host_memory(rng, fleet, active)),
+        draw_recompiles(rng, fleet, age, active),
+        draw_starts(rng, fleet, gpu, faulty),
+    )
+
+
+def draw_memory(rng: Generator, fleet: Fleet, age: Ints, active: Bools, arms: Bools) -> Floats:
+    """The log of peak bytes: it settles over the first hour, wanders a little, and follows the mix of shapes."""
+    count, minutes = age.shape
+    level = np.log(GPU_BYTES) + rng.normal(0, MEMORY_SD, count)[:, None] + 0.01 * (1 - np.exp(-np.maximum(age, 0) / 30))
+    level = level + 0.004 * autoregressive(rng, count, minutes, 0.99, 1.0)
+    mix = fleet.mix_swing * np.sin(2 * np.pi * np.arange(minutes) / 1440 + 0.7)[None] + arms[:, None] * fleet.candidate_mix
+    level = level + 0.02 * mix
+    if fleet.fault == "memory":
+        level = level + active * np.log1p(fleet.size)
+    if fleet.fault == "leak":
+        level = level + active * fleet.size * np.maximum(age - fleet.onset, 0) / 60.0
+    return np.asarray(level)
+
+
+def draw_host_memory(rng: Generator, fleet: Fleet, active: Bools) -> Floats:
+    """The log of resident bytes."""
+    level = np.log(HOST_BYTES) + rng.normal(0, HOST_MEMORY_SD, len(active))[:, None] + autoregressive(rng, *active.shape, 0.97, 0.01)
+    return np.asarray(level + active * (np.log1p(fleet.size) if fleet.fault == "host_memory" else 0.0))
+
+
+def draw_recompiles(rng: Generator, fleet: Fleet, age: Ints, active: Bools) -> Ints:
+    """Many at the start, then few and in clumps."""
+    clumped = RECOMPILES_AN_HOUR / 60 * (rng.random(age.shape) < 0.2) * 5
+    rate = np.where(age < 15, RECOMPILES_WARM / 15, clumped) * (age >= 0)
+    if fleet.fault == "recompiles":
+        rate = rate + active * fleet.size / 60
+    return np.asarray(rng.poisson(rate * np.exp(rng.normal(0, 0.5, len(age)))[:, None]))
+
+
+def draw_starts(rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools) -> list[InstanceStart]:
+    """Compile time, cold start and cache answers of every instance."""
+    found = []
+    for i, kind in enumerate(gpu):
+        slower = fleet.size if fleet.fault == "compile" and faulty[i] else 1.0
+        compiling = COMPILE_SECONDS * slower * float(np.exp(0.5 * GPU_SPEED[kind] + rng.normal(0, COMPILE_SD)))
+        hit = fleet.size if fleet.fault == "cache" and faulty[i] else float(np.clip(HIT_SHARE + rng.normal(0, HIT_SD), 0.5, 0.999))
+        lookups = int(rng.poisson(LOOKUPS_AT_START))
+        hits = int(rng.binomial(lookups, hit))
+        spread = [float(np.sum(np.exp(rng.normal(0, 0.5, n)))) for n in (hits, lookups - hits)]
+        found.append(
+            InstanceStart(
+                compile_time=compiling,
+                cold_start=compiling + STARTUP_SECONDS * float(np.exp(rng.normal(0, 0.1))),
+                hits=hits,
+                misses=lookups - hits,
+                hit_seconds=HIT_SECONDS * spread[0],
+                miss_seconds=MISS_SECONDS * spread[1],
+            )
+        )
+    return found
+
+
+def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceState]]:
+    """The rows of every minute in order, beside those of calls; `first_minute` is the first minute with history."""
+    drawn = simulate_processes(fleet)
+    for minute in range(fleet.history + fleet.minutes):
+        yield [
+            InstanceState(
+                instance=i,
+                unit=i,
+                arm="candidate" if drawn.candidate[i] else "baseline",
+                stratum=(gpu,),
+                minute=first_minute + minute,
+                first_minute=first_minute + int(drawn.started[i]),
+                gpu_peak=int(drawn.gpu_peak[i, minute]),
+                host_rss=int(drawn.host_rss[i, minute]),
+                recompiles=int(drawn.recompiles[i, minute]),
+                start=drawn.starts[i] if minute - drawn.started[i] >= START_MINUTES else None,
+            )
+            for i, gpu in enumerate(drawn.gpu)
+            if drawn.started[i] <= minute < drawn.ended[i]
+        ]

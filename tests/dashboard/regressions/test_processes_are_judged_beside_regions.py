@@ -1,0 +1,189 @@
+"""What belongs to a process: memory and leaks can be rolled back, what only costs a start is WATCH at most, and silence is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from dashboard.regressions.judge import Comparison, Evidence, InstanceStart, InstanceState, Outcome, judge, outcome_of
+from dashboard.regressions.judge.wording import verdict_sentence
+from tests.bench.fleet_sim import Fleet
+from tests.bench.process_sim import instance_states
+from tests.dashboard.regressions.fleets import every_minute, instance
+
+GIB = 1 << 30
+NAMES = [f"b{i}" for i in range(6)] + [f"c{i}" for i in range(6)]
+START = InstanceStart(compile_time=40.0, cold_start=60.0, cold_start_minute=-59, hits=38, misses=2, hit_seconds=10.0, miss_seconds=1.0)
+
+
+def state(name: str, **changes: object) -> InstanceState:
+    arm = "candidate" if name.startswith("c") else "baseline"
+    plain = InstanceState(name, name, arm, ("H100",), 0, -60, 30 * GIB, 8 * GIB, start=START)  # type: ignore[arg-type]
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def states(minutes: int, *rows: InstanceState) -> list[InstanceState]:
+    return [replace(row, minute=minute) for minute in range(minutes) for row in rows]
+
+
+def judged(found: Iterable[InstanceState], minutes: int, names: list[str] = NAMES) -> Outcome:
+    calls = every_minute([instance(name) for name in names], minutes)
+    return judge(calls, now_minute=minutes, deployed_minute=0, states=found)
+
+
+def side_by_side(minutes: int = 90, **of_candidate: object) -> Outcome:
+    return judged(states(minutes, *(state(name, **(of_candidate if name.startswith("c") else {})) for name in NAMES)), minutes)
+
+
+def row(outcome: Outcome, metric: str) -> Evidence:
+    return next(row for row in outcome.evidence if row.metric == metric)
+
+
+def sentence(outcome: Outcome) -> str:
+    said = verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
+    return said.replace("\u00a0", " ")
+
+
+def simulated(fleet: Fleet) -> Outcome:
+    """A fleet whose calls are as ever, with simulated processes."""
+    comparison = Comparison(0)
+    calls = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(fleet.candidates)]
+    for minute, found in enumerate(instance_states(fleet)):
+        comparison.add_minute(minute, [replace(call, minute=minute) for call in calls], found)
+    return outcome_of(comparison, now_minute=fleet.minutes)
+
+
+def test_equal_processes_do_not_keep_a_version_from_being_healthy():
+    outcome = side_by_side()
+    assert outcome.verdict == "healthy"
+    found = [found for found in outcome.evidence if not found.region]
+    assert {found.metric for found in found} == {"gpu_memory", "host_memory", "compile_time", "cold_start", "recompiles", "cache"}
+    assert not [found for found in found if found.label in ("REGRESSED", "IMPROVED")]
+
+
+def test_memory_that_is_a_fifth_higher_on_all_instances_is_rolled_back():
+    outcome = simulated(Fleet(seed=610_001, candidates=2, minutes=90, fault="memory", size=0.2))
+    found = row(outcome, "gpu_memory")
+    assert (outcome.verdict, found.label, found.drives) == ("roll_back", "REGRESSED", True)
+    assert (found.affected_instances, found.candidate_instances) == (2, 2)
+    assert found.change == pytest.approx(0.2, abs=0.03)
+    assert sentence(outcome).startswith("Roll back new: peak GPU memory is 2")
+
+
+def test_host_memory_alone_is_watch():
+    outcome = side_by_side(host_rss=12 * GIB)
+    assert (outcome.verdict, row(outcome, "host_memory").label) == ("watch", "REGRESSED")
+    assert "ost memory is 50 % higher" in sentence(outcome)
+    assert sentence(outcome).endswith("by itself no reason to roll back.")
+
+
+def test_a_leak_of_two_percent_an_hour_is_found():
+    outcome = simulated(Fleet(seed=610_010, candidates=2, minutes=260, fault="leak", size=0.02))
+    found = row(outcome, "leak")
+    assert (outcome.verdict, found.label, found.drives) == ("roll_back", "REGRESSED", True)
+    assert found.change == pytest.approx(0.02, abs=0.006)
+    assert "GPU memory grows by" in sentence(outcome)
+
+
+def test_a_leak_is_not_judged_before_two_hours_of_it_were_seen():
+    outcome = simulated(Fleet(seed=610_010, candidates=2, minutes=200, fault="leak", size=0.02))
+    assert "leak" not in {found.metric for found in outcome.evidence}
+
+
+def test_twice_the_compile_time_alone_is_watch_and_never_roll_back():
+    slow = replace(START, compile_time=80.0)
+    outcome = side_by_side(minutes=400, start=slow)
+    assert outcome.verdict == "watch"
+    assert {verdict for _, verdict in outcome.transitions} == {"not_enough_data", "watch"}
+    found = row(outcome, "compile_time")
+    assert (found.label, found.hard, found.change) == ("REGRESSED", False, pytest.approx(1.0))
+    assert sentence(outcome).startswith("Compile time is 100 % longer")
+
+
+def test_a_slow_cold_start_is_judged_from_the_minute_it_ended_in():
+    slow = replace(START, cold_start=3000.0, cold_start_minute=30)
+    assert row(side_by_side(minutes=30, start=slow), "cold_start").label == "NOT ENOUGH DATA"
+    assert row(side_by_side(minutes=60, start=slow), "cold_start").label == "REGRESSED"
+
+
+def test_a_recompile_storm_names_its_instances_and_is_watch():
+    rows = [state(name) for name in NAMES]
+    stormy = [replace(one, recompiles=int(one.instance in ("c1", "c4"))) for one in rows]
+    outcome = judged([one for minute in range(60) for one in states(1, *(stormy if minute % 2 else rows))
+                      for one in [replace(one, minute=minute)]], 60)  # fmt: skip
+    found = row(outcome, "recompiles")
+    assert (outcome.verdict, found.label) == ("watch", "REGRESSED")
+    assert (found.affected_instances, found.candidate_instances) == (2, 6)
+    assert "recompiles an hour and instance on 2 of 6 instances" in sentence(outcome)
+
+
+def test_recompiles_of_the_first_twenty_minutes_are_no_storm():
+    fresh = [state(name, first_minute=0, recompiles=1, start=None) for name in NAMES]
+    assert "recompiles" not in {found.metric for found in judged(states(20, *fresh), 20).evidence}
+
+
+def test_a_cache_that_no_longer_serves_is_watch_and_told_by_seconds():
+    cold = replace(START, hits=16, misses=24, hit_seconds=4.0, miss_seconds=36.0)
+    outcome = side_by_side(start=cold)
+    found = row(outcome, "cache")
+    assert (outcome.verdict, found.label) == ("watch", "REGRESSED")
+    assert found.candidate == pytest.approx(0.9)
+    assert found.baseline == pytest.approx(1 / 11)
+    assert "90 % of compile seconds were not in a cache" in sentence(outcome)
+
+
+def test_four_misses_are_too_few_to_speak_of_a_cache():
+    few = replace(START, hits=0, misses=4, hit_seconds=0.0, miss_seconds=9.0)
+    rows = [state(name, **({"start": few} if name == "c0" else {})) for name in NAMES if name < "c1"]
+    assert row(judged(states(60, *rows), 60, NAMES[:7]), "cache").label == "NO CHANGE"
+
+
+def test_memory_that_only_the_baseline_reports_is_named_and_holds_healthy_back():
+    outcome = side_by_side(gpu_peak=None)
+    assert outcome.verdict == "not_enough_data"
+    found = row(outcome, "gpu_memory")
+    assert (found.label, found.reason, found.change) == ("NOT ENOUGH DATA", "one_sided", None)
+    assert [(item.what, item.why, item.share) for item in outcome.not_compared] == [("gpu_memory", "one_sided", None)]
+
+
+def test_memory_that_neither_version_reports_holds_nothing_back():
+    outcome = judged(states(90, *(state(name, gpu_peak=None) for name in NAMES)), 90)
+    assert outcome.verdict == "healthy"
+    assert not outcome.not_compared
+    assert "gpu_memory" not in {found.metric for found in outcome.evidence}
+
+
+def test_memory_alone_does_not_make_a_silent_version_healthy():
+    found = states(90, *(state(name) for name in NAMES))
+    outcome = judge([], now_minute=90, deployed_minute=0, states=found)
+    assert (outcome.verdict, outcome.reason) == ("not_enough_data", "no_candidate")
+
+
+def test_zero_bytes_are_not_a_level():
+    assert row(side_by_side(gpu_peak=0), "gpu_memory").reason == "one_sided"
+
+
+def test_ranks_of_a_job_are_one_unit_and_the_fullest_stands_for_it():
+    ranks = [replace(state(name, gpu_peak=(30 + 6 * (name == "c1")) * GIB), unit=f"job {name[0]}") for name in NAMES]
+    found = row(judged(states(60, *ranks), 60), "gpu_memory")
+    assert (found.baseline_instances, found.candidate_instances) == (1, 1)
+    assert found.change == pytest.approx(0.2)
+
+
+def test_one_instance_a_side_is_judged_with_what_it_can_see():
+    found = row(judged(states(60, state("b0"), state("c0")), 60, ["b0", "c0"]), "gpu_memory")
+    assert found.change == pytest.approx(0.0)
+    assert found.smallest_visible is not None
+    assert found.smallest_visible > 0.05
+
+
+def test_processes_on_another_gpu_type_are_not_compared():
+    outcome = side_by_side(stratum=("L40S",), gpu_peak=60 * GIB)
+    assert not [found for found in outcome.evidence if not found.region]
+
+
+def test_healthy_simulated_processes_are_left_alone():
+    outcome = simulated(Fleet(seed=610_100, candidates=2, minutes=300))
+    assert not [found.metric for found in outcome.evidence if found.label == "REGRESSED"]
