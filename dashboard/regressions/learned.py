@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from itertools import groupby
-from operator import attrgetter
-from typing import cast
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -16,14 +13,13 @@ from dashboard.common.locks import write_transaction
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.retention import instance_minutes_kept_from
-from dashboard.fleet.selectors.judging import closed_minute, instance_minutes
+from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.fleet.selectors.ways import changed_ways
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.learning import Lesson, Taught, learned_from
-from dashboard.regressions.judge.minutes import InstanceMinute
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.models import Comparison, HealthyPair, LearnedVariance, Verdict, VerdictKind
+from dashboard.regressions.running import minutes_replayed
 from dashboard.regressions.settings_book import ANY_LAYOUT, SettingsBook
 
 logger = logging.getLogger(__name__)
@@ -35,8 +31,6 @@ LEARNED_FROM = 2 * 1440
 SETTLED = 60
 """Minutes after its end before a deployment is learned from: late data has come, and a verdict is said."""
 DAYS_POOLED = 180
-CHUNK = 240
-"""Minutes that are read at once."""
 
 
 def variances_learn(*, seconds: float = SECONDS) -> int:
@@ -82,27 +76,20 @@ def pairs_ripe(*, project: Project, now_minute: int) -> Iterator[tuple[Deploymen
 
 def pair_taught(*, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Taught:
     """Replays the first two days of a pair."""
-    start, end = deployment.started_minute, min(deployment.started_minute + LEARNED_FROM, deployment.last_minute + 1, now_minute)
-    comparison, lesson = Running(start, settings), Lesson(settings)
-    changed = changed_ways(deployment=deployment, baseline=baseline)
-    if changed:
+    if changed_ways(deployment=deployment, baseline=baseline):
         return {}  # It runs in another way: what differs there is no noise.
-    for first in range(start, end, CHUNK):
-        last = min(first + CHUNK, end)
-        rows = instance_minutes(deployment=deployment, baseline=baseline, from_minute=first, to_minute=last, changed=changed)
-        for minute, group in groupby(rows, key=attrgetter("minute")):
-            each = cast(list[InstanceMinute], list(group))
-            comparison.add_minute(minute, each)
-            lesson.observe(comparison, each)
-    return lesson.taught(comparison)
+    until = min(deployment.started_minute + LEARNED_FROM, deployment.last_minute + 1, now_minute)
+    lesson = Lesson(settings)
+    for comparison, rows in minutes_replayed(deployment=deployment, baseline=baseline, until=until, settings=settings):
+        lesson.observe(comparison, rows)
+    return lesson.taught()
 
 
 def variances_pool(*, project: Project, now_minute: int) -> None:
     """Writes what all pairs of the last months taught together, instead of what was written before."""
     oldest = now_minute - DAYS_POOLED * 1440
     pairs = HealthyPair.objects.filter(project=project, started_minute__gte=oldest).exclude(taught={})
-    metrics = SettingsBook(project_id=project.pk).of(project_id=project.pk).metrics
-    learned, now = learned_from(list(pairs.values_list("taught", flat=True)), metrics), clock.now()
+    learned, now = learned_from(list(pairs.values_list("taught", flat=True))), clock.now()
     rows = [
         LearnedVariance(
             project=project,

@@ -14,12 +14,10 @@ from dashboard.fleet.retention import instance_minutes_kept_from
 from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.projects.models import Project
 from dashboard.regressions.baselines import baseline_of
-from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.wording import verdict_sentence
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
-from dashboard.regressions.running import comparison_at
-from dashboard.regressions.services import minute_sayer
+from dashboard.regressions.running import comparison_replayed
+from dashboard.regressions.services import judgement_of
 
 WORST = [VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY, VerdictKind.WATCH, VerdictKind.ROLL_BACK]
 """From the least to the most that was asked of people: of a deployment's verdicts the last one in this order counts."""
@@ -126,11 +124,7 @@ def _worst(kinds: Iterable[str]) -> str:
 
 
 def _line(deployment: Deployment, baseline: Deployment, then: str, settings: Settings, until: int) -> Line:
-    outcome = outcome_of(comparison_at(deployment=deployment, baseline=baseline, now_minute=until, settings=settings), now_minute=until)
-    sentence = verdict_sentence(
-        outcome,
-        candidate=deployment.version.name,
-        baseline=baseline.version.name,
-        say_minute=minute_sayer(deployment, now_minute=until),
-    )
-    return Line(deployment, baseline, then, _worst(kind for _, kind in outcome.transitions), sentence)
+    comparison = comparison_replayed(deployment=deployment, baseline=baseline, until=until, settings=settings)
+    judgement = judgement_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=until)
+    said = [str(kind) for _, kind in judgement.evidence["transitions"]]
+    return Line(deployment, baseline, then, _worst([judgement.kind, *said]), judgement.sentence)

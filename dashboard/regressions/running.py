@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import cast
@@ -18,6 +19,8 @@ from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.states import InstanceState
 
 KEPT = 200
+PART = 240
+"""Minutes that are read at once where a replay looks at each."""
 
 
 @dataclass
@@ -46,12 +49,7 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: i
     fits = found is not None and (found.late_folds, found.changed, found.comparison.settings) == (late, changed, settings)
     if found is None or not fits or found.next_minute > now_minute:
         found = Running(Comparison(deployment.started_minute, settings), deployment.started_minute, late, changed)
-    _continue(found, deployment, baseline, now_minute)
-    if found.comparison.wants_past:
-        # The baseline has ended somewhere: what it did on the same hosts a day before is read once, from the start.
-        past = Comparison(deployment.started_minute, settings, with_past=True)
-        found = Running(past, deployment.started_minute - DAY, late, changed)
-        _continue(found, deployment, baseline, now_minute)
+    found = _brought(found, deployment, baseline, now_minute)
     with _guard:
         _running[key] = found
         while len(_running) > KEPT:
@@ -59,10 +57,44 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: i
     return found.comparison
 
 
+def comparison_replayed(*, deployment: Deployment, baseline: Deployment, until: int, settings: Settings) -> Comparison:
+    """A comparison of its own with every minute before `until`, as a worker would have it; what runs is left alone."""
+    return _brought(_begun(deployment, baseline, settings), deployment, baseline, until).comparison
+
+
+def minutes_replayed(
+    *, deployment: Deployment, baseline: Deployment, until: int, settings: Settings
+) -> Iterator[tuple[Comparison, list[InstanceMinute]]]:
+    """A comparison of its own after each minute, with the calls of that minute; days are read in parts."""
+    running = _begun(deployment, baseline, settings)
+    while running.next_minute < until:
+        end = min(running.next_minute + PART, until)
+        for minute, (rows, states) in _by_minute(running, deployment, baseline, end):
+            running.comparison.add_minute(minute, rows, states)
+            yield running.comparison, rows
+        running.next_minute = end
+
+
 def comparisons_forget() -> None:
     """Drops everything that is kept, as a restart does."""
     with _guard:
         _running.clear()
+
+
+def _begun(deployment: Deployment, baseline: Deployment, settings: Settings) -> Running:
+    start, late = deployment.started_minute, (deployment.version.late_folds, baseline.version.late_folds)
+    return Running(Comparison(start, settings), start, late, changed_ways(deployment=deployment, baseline=baseline))
+
+
+def _brought(running: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Running:
+    _continue(running, deployment, baseline, now_minute)
+    if not running.comparison.wants_past:
+        return running
+    # The baseline has ended somewhere: what it did on the same hosts a day before is read once, from the start.
+    start = deployment.started_minute
+    with_past = Running(Comparison(start, running.comparison.settings, with_past=True), start - DAY, running.late_folds, running.changed)
+    _continue(with_past, deployment, baseline, now_minute)
+    return with_past
 
 
 def _continue(running: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> None:

@@ -17,6 +17,7 @@ from dashboard.fleet.retention import instance_minutes_kept_from
 from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
+from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.outcome import Outcome
 from dashboard.regressions.judge.sequential import DAY
@@ -156,6 +157,11 @@ def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) 
 
 def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
     comparison = comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
+    return judgement_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+
+
+def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Judgement:
+    """What a comparison says, in words and with its evidence."""
     known = known_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
     outcome = outcome_of(comparison, now_minute=now_minute, known=known)
     eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)

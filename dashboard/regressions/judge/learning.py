@@ -8,10 +8,13 @@ from typing import Any
 
 from .affected import AffectedSeries, Window
 from .comparison import Comparison
+from .estimate import prior_at
+from .metric import Metric
 from .minutes import InstanceMinute, Stratum
 from .overrides import Learned
+from .process_compared import Compared
 from .ratio import RatioSeries
-from .settings import AnyMetric, Ratio, Settings
+from .settings import PRODUCTION, Ratio, Settings
 
 POINTS = (10, 20, 30, 45, 60, 90, 120, 180, 240, 480, 1400)
 """Matched minutes after which the variance is noted."""
@@ -34,39 +37,45 @@ class Lesson:
         self._points: dict[str, dict[int, list[float]]] = {}
         self._seen: dict[tuple[str, str], int] = {}
         self._days = Days(settings)
+        self._comparison: Comparison | None = None
 
     def observe(self, comparison: Comparison, rows: Iterable[InstanceMinute]) -> None:
-        """Notes each point that a metric of a region has just reached; `rows` are those of the minute."""
+        """Notes each point that a metric has just reached, of a region or of the processes; `rows` are the calls of the minute."""
+        self._comparison = comparison
         self._days.add(comparison.minute or 0, rows)
         for name, region in comparison.regions.items():
             for series, _ in region.entries:
                 if isinstance(series, RatioSeries):
-                    self._note(name, series)
+                    self._note(name, series.metric.name, series, series.matched_minutes)
+        for of_process, _ in comparison.process.entries:
+            if isinstance(of_process, Compared) and of_process.groups:
+                # A number that is known once does not become surer with time.
+                minutes = int(of_process.minutes()) or POINTS[0]
+                self._note("", of_process.metric.name, of_process, minutes)
 
-    def _note(self, region: str, series: RatioSeries) -> None:
-        key = (region, series.metric.name)
-        reached = self._seen.get(key, 0)
-        if reached == len(POINTS) or series.matched_minutes < POINTS[reached] or series.estimate is None:
+    def _note(self, region: str, metric: str, series: RatioSeries | Compared, minutes: int) -> None:
+        reached = self._seen.get((region, metric), 0)
+        if reached == len(POINTS) or minutes < POINTS[reached] or series.estimate is None:
             return
-        while reached < len(POINTS) and series.matched_minutes >= POINTS[reached]:
+        while reached < len(POINTS) and minutes >= POINTS[reached]:
             reached += 1
-        self._seen[key] = reached
-        groups = [group for group in series.estimate.groups if not getattr(group, "same_hosts", False)]
-        squares = math.fsum(group.squares() for group in groups)
-        freedom = sum(len(group.baseline) + len(group.candidate) - 2 for group in groups)
+        self._seen[region, metric] = reached
+        # Hosts beside their own past differ by other things than instances beside each other.
+        groups = [group for group in series.estimate.groups if not group.same_hosts]
+        freedom = sum(group.df for group in groups)
         if freedom:
-            total = self._points.setdefault(series.metric.name, {}).setdefault(POINTS[reached - 1], [0.0, 0.0])
-            total[0] += squares
+            total = self._points.setdefault(metric, {}).setdefault(POINTS[reached - 1], [0.0, 0.0])
+            total[0] += math.fsum(group.squares() for group in groups)
             total[1] += freedom
 
-    def taught(self, comparison: Comparison) -> Taught:
+    def taught(self) -> Taught:
         """Everything, as JSON can hold it; empty when the pair had too little to teach."""
         found: Taught = {}
         for name, points in self._points.items():
             found.setdefault(name, {})["points"] = {str(minutes): total for minutes, total in points.items()}
         for name, sums in self._days.sums().items():
             found.setdefault(name, {})["days"] = sums
-        for region in comparison.regions.values():
+        for region in self._comparison.regions.values() if self._comparison else ():
             for series, _ in region.entries:
                 if isinstance(series, AffectedSeries) and hasattr(series.metric, "dispersion"):
                     counts = counts_sums([*series.baseline.values(), *series.candidate.values()])
@@ -134,10 +143,10 @@ def counts_sums(arms: Iterable[Mapping[str | int, Window]]) -> list[float]:
     return [beyond, scale]
 
 
-def learned_from(pairs: Sequence[Mapping[str, Mapping[str, Any]]], metrics: Iterable[AnyMetric]) -> dict[str, Learned]:
+def learned_from(pairs: Sequence[Mapping[str, Mapping[str, Any]]], base: Settings = PRODUCTION) -> dict[str, Learned]:
     """Pools what all pairs taught; a metric that none of them showed is absent."""
     found: dict[str, Learned] = {}
-    for metric in metrics:
+    for metric in (*base.metrics, *base.process_metrics):
         lessons = [pair[metric.name] for pair in pairs if metric.name in pair]
         if lessons:
             found[metric.name] = Learned(
@@ -146,7 +155,7 @@ def learned_from(pairs: Sequence[Mapping[str, Mapping[str, Any]]], metrics: Iter
     return found
 
 
-def _variance(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> tuple[tuple[int, float], ...]:
+def _variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> tuple[tuple[int, float], ...]:
     prior = getattr(metric, "prior_variance", None)
     if not prior:
         return ()
@@ -155,11 +164,11 @@ def _variance(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> tuple[
         totals = [lesson["points"][str(minutes)] for lesson in lessons if str(minutes) in lesson.get("points", {})]
         if len(totals) >= LEAST_PAIRS:
             variance = math.fsum(total[0] for total in totals) / math.fsum(total[1] for total in totals)
-            points.append((minutes, max(variance, SMALLEST * prior[0][1])))
+            points.append((minutes, max(variance, SMALLEST * prior_at(prior, minutes))))
     return tuple(points)
 
 
-def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> float | None:
+def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:
     sums = [lesson["days"] for lesson in lessons if "days" in lesson]
     assumed: float | None = getattr(metric, "day_variance", None)
     if len(sums) < LEAST_PAIRS or assumed is None:
@@ -168,7 +177,7 @@ def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> fl
     return max((squares - explained) / hours, SMALLEST * assumed)
 
 
-def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: AnyMetric) -> float | None:
+def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:
     sums = [lesson["counts"] for lesson in lessons if "counts" in lesson]
     assumed: float | None = getattr(metric, "dispersion", None)
     if len(sums) < LEAST_PAIRS or assumed is None:

@@ -119,8 +119,8 @@ TITLES = {
     "smallest_effect": "Smallest effect",
     "tolerated": "Tolerated change",
     "threshold": "Threshold",
-    "times": "Rise over the baseline",
-    "points": "Rise of the share",
+    "times": "Rise by a factor",
+    "points": "Rise by at least",
     "hold_minutes": "Minutes before ROLL BACK",
     "muted": "Muted",
 }
@@ -134,8 +134,13 @@ def settable(base: Settings = PRODUCTION) -> dict[str, Setting]:
     ]
     for metric in (*base.metrics, *base.process_metrics):
         if not (isinstance(metric, Ratio) and metric.instead_of):
-            found += [_of_metric(metric, key) for key in EFFECTS if getattr(metric, key, None) is not None]
+            found += [_of_metric(metric, key) for key in EFFECTS if getattr(metric, key, None) is not None and _decides(metric, key)]
     return {setting.name: setting for setting in found}
+
+
+def _decides(metric: Metric, key: str) -> bool:
+    """Whether a field makes a difference: what cannot ask for a roll back by itself waits for none, and holds no HEALTHY back."""
+    return metric.hard or key not in ("hold_minutes", "tolerated")
 
 
 def _of_metric(metric: Metric, key: str) -> Setting:
@@ -147,6 +152,8 @@ def _of_metric(metric: Metric, key: str) -> Setting:
         return Setting(name, metric.name, key, title, "min", default, 2, 240, EFFECTS[key])
     unit: Unit = "times" if key == "times" else "an hour" if key in ("threshold", "points") and metric.unit == "per hour" else "%"
     least, most = default / FURTHEST_DOWN, default * FURTHEST_UP
+    if unit == "%" and key in ("threshold", "points"):
+        most = min(most, 1.0)  # of all calls
     return Setting(name, metric.name, key, title, unit, default, 1.0 if unit == "times" else least, most, EFFECTS[key])
 
 

@@ -182,7 +182,7 @@ def unit_of(setting: Setting) -> str:
 
 def _learned(facts: JudgingFacts) -> list[LearnedRow]:
     found = []
-    for metric in PRODUCTION.metrics:
+    for metric in (*PRODUCTION.metrics, *PRODUCTION.process_metrics):
         learned, prior = facts.learned.get(metric.name), getattr(metric, "prior_variance", None)
         if learned is None:
             continue

@@ -46,6 +46,7 @@ def test_a_pair_teaches_once(over: Deployment, project: Project) -> None:
     squares, freedom = pair.taught["p50"]["points"]["20"]
     assert freedom >= 2
     assert 0 < squares / freedom < 0.2**2
+    assert pair.taught["gpu_memory"]["points"]
     assert variances_learn() == 0
 
 

@@ -13,7 +13,7 @@ from dashboard.demo.fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.judge import PRODUCTION
-from dashboard.regressions.judge.overrides import settings_for
+from dashboard.regressions.judge.overrides import settable, settings_for
 from dashboard.regressions.judging import judging_set
 from dashboard.regressions.models import Comparison, JudgingChoice, Verdict
 from dashboard.regressions.rejudge import ALONE, DROPPED, LATER, UNJUDGED, deployments_rejudge
@@ -21,7 +21,7 @@ from dashboard.regressions.services import deployments_judge
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db
-MUTED = {f"{metric.name}.muted": True for metric in PRODUCTION.metrics if not getattr(metric, "instead_of", None)}
+MUTED = {name: True for name in settable() if name.endswith(".muted")}
 
 
 @pytest.fixture

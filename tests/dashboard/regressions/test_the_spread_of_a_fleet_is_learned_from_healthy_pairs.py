@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dashboard.regressions.judge import PRODUCTION, Comparison, Settings
+from dashboard.regressions.judge import Comparison, Settings
 from dashboard.regressions.judge.affected import Window
 from dashboard.regressions.judge.learning import LEAST_PAIRS, SMALLEST, Days, Lesson, Taught, counts_sums, learned_from
 from dashboard.regressions.judge.settings import EAGER, P50
@@ -24,11 +24,11 @@ def pair(fleet: Fleet) -> Taught:
     for minute, rows in enumerate(instance_minutes(fleet)):
         comparison.add_minute(minute, rows)
         lesson.observe(comparison, rows)
-    return lesson.taught(comparison)
+    return lesson.taught()
 
 
 def spread(pairs: list[Taught]) -> dict[int, float]:
-    return {minutes: math.sqrt(variance) for minutes, variance in learned_from(pairs, ONLY.metrics)["p50"].variance}
+    return {minutes: math.sqrt(variance) for minutes, variance in learned_from(pairs, ONLY)["p50"].variance}
 
 
 def test_instances_that_differ_by_a_known_amount_teach_it() -> None:
@@ -55,14 +55,14 @@ def test_a_shift_of_the_whole_candidate_teaches_no_other_spread() -> None:
 
 def test_a_point_that_few_pairs_reached_is_left_out() -> None:
     long, short = {"p50": {"points": {"10": [0.02, 8], "20": [0.01, 8]}}}, {"p50": {"points": {"10": [0.02, 8]}}}
-    learned = learned_from([long] * (LEAST_PAIRS - 1) + [short], ONLY.metrics)["p50"]
+    learned = learned_from([long] * (LEAST_PAIRS - 1) + [short], ONLY)["p50"]
     assert learned.pairs == LEAST_PAIRS
     assert learned.variance == ((10, pytest.approx(0.0025)),)
 
 
 def test_instances_that_never_differ_teach_no_certainty() -> None:
     pairs: list[Taught] = [{"p50": {"points": {"10": [0.0, 8]}}}] * 40
-    assert learned_from(pairs, ONLY.metrics)["p50"].variance == ((10, SMALLEST * 0.05**2),)
+    assert learned_from(pairs, ONLY)["p50"].variance == ((10, SMALLEST * 0.05**2),)
 
 
 def test_pairs_without_a_common_minute_teach_nothing() -> None:
@@ -71,8 +71,8 @@ def test_pairs_without_a_common_minute_teach_nothing() -> None:
         rows = [instance("c1", minute=minute)]
         comparison.add_minute(minute, rows)
         lesson.observe(comparison, rows)
-    assert lesson.taught(comparison) == {}
-    assert learned_from([{}] * 40, PRODUCTION.metrics) == {}
+    assert lesson.taught() == {}
+    assert learned_from([{}] * 40) == {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> 
             window.add(0, 10_000, int(rng.poisson(rate * 10_000)))
         sums.append({"eager": {"counts": counts_sums([units])}})
     values = {**{name: getattr(EAGER, name) for name in EAGER.__dataclass_fields__}, "dispersion": 0.5}
-    learned = learned_from(sums, [Dispersed(**values)])["eager"].dispersion
+    learned = learned_from(sums, replace(ONLY, metrics=(Dispersed(**values),)))["eager"].dispersion
     assert learned == pytest.approx(variation, rel=0.2)
 
 
