@@ -4,10 +4,11 @@ from django.urls import path
 
 from dashboard.api.metrics import metrics
 from dashboard.api.readiness import readyz
-from dashboard.api.views import openapi
+from dashboard.api.views import gate, openapi
 
 urlpatterns = [
     path("metrics", metrics, name="metrics"),
     path("readyz", readyz, name="readyz"),
+    path("api/v1/gate", gate, name="gate"),
     path("api/v1/openapi.json", openapi, name="openapi"),
 ]

@@ -1,14 +1,38 @@
-"""What programs read: the description of the report endpoint, which holds nothing of any project and needs no key."""
+"""What programs read: the description of the report endpoint, which needs no key, and the deploy gate."""
+
+import hashlib
 
 import msgspec
 from django.http import HttpRequest, HttpResponse
+from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
-from dashboard.common.http import json_answer
+from dashboard.api.door import with_key
+from dashboard.api.gate import gate_of
+from dashboard.common.http import error_answer, json_answer
 from dashboard.ingest.schema import openapi_document
+from dashboard.projects.keycheck import KnownKey
+
+ASKED = ("model", "version", "environment")
+LONGEST = 200
 
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponse:
     """The OpenAPI document of what agents send."""
     return json_answer(msgspec.json.encode(openapi_document()))
+
+
+@require_safe
+@with_key("api")
+def gate(request: HttpRequest, key: KnownKey) -> HttpResponse:
+    """Whether a version may go on. An answer that did not change has the same ETag."""
+    asked = {"environment": "production", **{name: request.GET[name] for name in ASKED if name in request.GET}}
+    wrong = [name for name in ASKED if not 0 < len(asked.get(name, "")) <= LONGEST or "\0" in asked[name]]
+    if wrong or (more := sorted(set(request.GET) - set(ASKED))):
+        detail = f"{' and '.join(wrong)}: give 1 to {LONGEST} characters." if wrong else f"{more[0]}: there is no such parameter."
+        return error_answer(400, "bad_request", detail)
+    answer = json_answer(msgspec.json.encode(gate_of(project_id=key.project_id, **asked).as_dict(asked)))
+    answer["Cache-Control"] = "private, no-cache"
+    answer["ETag"] = f'"{hashlib.blake2b(answer.content, digest_size=16).hexdigest()}"'
+    return get_conditional_response(request, etag=answer["ETag"], response=answer) or answer

@@ -1,0 +1,35 @@
+"""The way into the addresses that programs use with a key: the right kind of key in the header, or an answer that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+from compilewatch.wire.errors import ERROR_CODES
+from django.http import HttpRequest, HttpResponse
+
+from dashboard.common.http import error_answer
+from dashboard.ingest.body import Refused
+from dashboard.ingest.head import key_require
+from dashboard.projects.keycheck import KnownKey
+
+View = Callable[[HttpRequest, KnownKey], HttpResponse]
+
+
+def with_key(kind: str) -> Callable[[View], Callable[[HttpRequest], HttpResponse]]:
+    """Turns a view of (request, key) into one of (request); the key says which project is asked about."""
+
+    def wrap(view: View) -> Callable[[HttpRequest], HttpResponse]:
+        @wraps(view)
+        def through(request: HttpRequest) -> HttpResponse:
+            try:
+                return view(request, key_require(request.META, kind))
+            except Refused as refused:
+                answer = error_answer(ERROR_CODES[refused.code][0], refused.code, refused.detail)
+                if answer.status_code == 401:
+                    answer["WWW-Authenticate"] = "Bearer"
+                return answer
+
+        return through
+
+    return wrap

@@ -1,0 +1,135 @@
+"""The deploy gate: whether a version may go on, as pass, fail or inconclusive. Only data or a person's word passes, silence never."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.links import alert_url, compare_url
+from dashboard.alerts.models import Alert, AlertOutcome, AlertState
+from dashboard.alerts.services.transition import rank
+from dashboard.common import clock
+from dashboard.common.clock import at_minute
+from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.regressions.models import Comparison, Verdict, VerdictKind
+
+SILENT_AFTER = 10
+"""Minutes without a report, or without a look of the judge, after which HEALTHY is not taken for an answer any more."""
+
+WAITING_IS_NO_USE = {"first_version", "no_baseline", "no_common_stratum", "no_common_host"}
+"""Why there is not enough data, where more of the same does not change it."""
+
+PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
+
+
+@dataclass
+class Gate:
+    """The answer before it is JSON. `wait`: whether asking again in a minute may bring another one."""
+
+    state: str
+    sentence: str
+    reasons: list[dict[str, str]]
+    wait: bool = False
+    known: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self, asked: dict[str, str]) -> dict[str, Any]:
+        """Everything a reader may rely on; keys are only ever added, and what is not known is null."""
+        unknown = dict.fromkeys(("verdict", "baseline", "since", "judged_at", "bound", "simulated", "evidence_url", "alert_url"))
+        answer = {"state": self.state, "wait": self.wait, "sentence": self.sentence, "reasons": self.reasons}
+        return {"cw": 1, **asked, **answer, **unknown, **self.known}
+
+
+def gate_of(*, project_id: int, model: str, version: str, environment: str) -> Gate:
+    """What is known of the newest deployment of this version there."""
+    rows = Deployment.objects.filter(project_id=project_id, model__name=model, version__name=version, environment=environment)
+    deployment = rows.select_related("model", "version", "project").order_by("-started_minute", "-pk").first()
+    if deployment is None:
+        return _unknown(project_id, model, version, environment)
+    verdict = Verdict.objects.filter(deployment=deployment, current=True).select_related("baseline__version").first()
+    alert = Alert.objects.filter(deployment=deployment).order_by("-number").first()
+    gate = _gate(deployment, verdict, alert)
+    gate.known = _known(deployment, verdict, alert)
+    return gate
+
+
+def _gate(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) -> Gate:
+    name, minute = deployment.version.name, clock.minute_of(clock.unix())
+    if verdict is None:
+        return _inconclusive("not_judged", f"{name} is not judged yet.", wait=deployment.ended_minute is None)
+    if rank(verdict.kind) and alert is not None and (word := _word(verdict, alert)):
+        return Gate(PASS, verdict.sentence, [word])
+    if verdict.kind == VerdictKind.ROLL_BACK:
+        return Gate(FAIL, verdict.sentence, _evidence(verdict))
+    if deployment.ended_minute is not None:
+        return _inconclusive("ended", f"{name} has taken no calls since {_said(deployment.last_minute)}.")
+    if deployment.last_minute < minute - SILENT_AFTER:
+        return _inconclusive("silent", f"No instance of {name} has reported since {_said(deployment.last_minute)}.", wait=True)
+    judged = Comparison.objects.filter(deployment=deployment).values_list("judged_minute", flat=True).first()
+    # Minute 0 stands for "judge it anew at the next sweep", seconds from now: what was said holds until then.
+    if judged is None or 0 < judged < minute - SILENT_AFTER:
+        return _inconclusive("judge_late", f"{name} was last judged at {_said(judged or verdict.minute)}: the judge is behind.", wait=True)
+    if verdict.kind == VerdictKind.HEALTHY:
+        return Gate(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
+    if verdict.kind == VerdictKind.WATCH:
+        return Gate(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
+    why = verdict.evidence.get("reason", "") if isinstance(verdict.evidence, dict) else ""
+    return _inconclusive(str(why or "not_enough_data"), verdict.sentence, wait=why not in WAITING_IS_NO_USE)
+
+
+def _word(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
+    """What a person said about just this; not any more once it got worse than they saw."""
+    if alert.state != AlertState.RESOLVED or rank(verdict.kind) > rank(alert.worst):
+        return None
+    if alert.outcome == AlertOutcome.ACCEPTED:
+        return _reason("accepted", f"An operator accepted it as the new normal (A-{alert.number}).")
+    if alert.outcome == AlertOutcome.DISMISSED:
+        return _reason("dismissed", f"An operator called A-{alert.number} a false alarm.")
+    return None
+
+
+def _unknown(project_id: int, model: str, version: str, environment: str) -> Gate:
+    """Nothing reported yet is no error: a gate is often asked before the first instance runs."""
+    if not WatchedModel.objects.filter(project_id=project_id, name=model).exists():
+        return _inconclusive("unknown_model", f"No instance of a model {model} has ever reported to this project.", wait=True)
+    if not ModelVersion.objects.filter(project_id=project_id, model__name=model, name=version).exists():
+        return _inconclusive("unknown_version", f"No instance of {model} {version} has ever reported.", wait=True)
+    return _inconclusive("not_deployed", f"No instance of {model} {version} has ever reported from {environment}.", wait=True)
+
+
+def _known(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) -> dict[str, Any]:
+    slug, baseline = deployment.project.slug, verdict.baseline if verdict else None
+    evidence = verdict.evidence if verdict and isinstance(verdict.evidence, dict) else {}
+    return {
+        "verdict": verdict.kind if verdict else None,
+        "baseline": baseline.version.name if baseline else None,
+        "since": at_minute(verdict.since_minute).isoformat() if verdict and verdict.since_minute is not None else None,
+        "judged_at": at_minute(verdict.minute).isoformat() if verdict else None,
+        "bound": evidence.get("bound"),
+        "simulated": deployment.model.simulated,
+        "evidence_url": compare_url(
+            project=slug,
+            model_id=deployment.model_id,
+            baseline_id=baseline.version_id if baseline else None,
+            candidate_id=deployment.version_id,
+        ),
+        "alert_url": alert_url(project=slug, number=alert.number) if alert else None,
+    }
+
+
+def _evidence(verdict: Verdict) -> list[dict[str, str]]:
+    """The strongest evidence in words, by metric; what the verdict says where there is none."""
+    lines = strongest_evidence(verdict.evidence)
+    return [_reason(line["metric"], f"{line['name']}: {line['text']}") for line in lines] or [_reason(verdict.kind, verdict.sentence)]
+
+
+def _inconclusive(code: str, sentence: str, *, wait: bool = False) -> Gate:
+    return Gate(INCONCLUSIVE, sentence, [_reason(code, sentence)], wait)
+
+
+def _reason(code: str, text: str) -> dict[str, str]:
+    return {"code": code, "text": text}
+
+
+def _said(minute: int) -> str:
+    return f"{at_minute(minute):%Y-%m-%d %H:%M} UTC"
