@@ -34,6 +34,7 @@ STAGES = (
     Stage("lives", "dashboard.fleet.tasks.lives", 30),
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
     Stage("retention", "dashboard.fleet.tasks.retention", 3600),
+    Stage("storage", "dashboard.fleet.tasks.storage", 600),
     Stage("learn", "dashboard.regressions.tasks.learn", 3600),
 )
 

@@ -1,4 +1,4 @@
-"""The tasks of the fleet: fold what waits, end deployments, say what became of findings, make partitions, drop what is old."""
+"""The tasks of the fleet: fold what waits, end deployments, say what became of findings, make partitions, drop what is old, measure."""
 
 from celery import shared_task
 
@@ -11,6 +11,7 @@ from dashboard.fleet.lives import lives_update
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.fleet.retention import retention_run
 from dashboard.fleet.services import deployments_update, fold_all
+from dashboard.fleet.storage_measures import storage_measure
 from dashboard.pipeline import every
 
 FOLDING_SECONDS = 5.0
@@ -52,3 +53,9 @@ def partitions(swept: bool = True) -> None:
 def retention(swept: bool = True) -> None:
     """Drops what is older than its project keeps it."""
     job_run(name="retention", interval=every("retention"), job=retention_run)
+
+
+@shared_task(name="dashboard.fleet.tasks.storage")
+def storage(swept: bool = True) -> None:
+    """Measures what a day of an instance and of a version takes, if that was not done of late."""
+    job_run(name="storage", interval=every("storage"), job=storage_measure)

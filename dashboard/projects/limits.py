@@ -17,6 +17,7 @@ class LimitError(ValueError):
 class Limits:
     """One number a kind of thing."""
 
+    environment: int = 20
     series: int = 5_000
     version: int = 200
     instance: int = 10_000
@@ -28,6 +29,7 @@ class Limits:
 
 
 COUNTED = {
+    "environment": "in 30 days",
     "series": "in 7 days",
     "version": "in 30 days",
     "instance": "in the last hour",

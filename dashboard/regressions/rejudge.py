@@ -79,7 +79,7 @@ def deployments_rejudge(
     now_minute = closed_minute(clock.unix()) + 1
     kept_from = instance_minutes_kept_from(project=project, now=now_minute * 60)
     found = Rejudged(since_minute)
-    rows = Deployment.objects.filter(project=project, last_minute__gte=since_minute).exclude(version__name=OTHER)
+    rows = Deployment.objects.filter(project=project, last_minute__gte=since_minute).exclude(version__name=OTHER).exclude(environment=OTHER)
     if model is not None:
         rows = rows.filter(model=model)
     for deployment in rows.select_related("version", "model", "project").order_by("-started_minute", "-pk"):

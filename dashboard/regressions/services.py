@@ -65,9 +65,9 @@ def deployments_judge() -> int:
 def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
     """Deployments to judge, each with the earlier ones of its model and environment, oldest first."""
     live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
-    groups = set(live.values_list("model_id", "environment"))
+    # What stands for versions or environments there was no room for is neither judged nor a baseline: it is many of them at once.
+    groups = set(live.exclude(environment=OTHER).values_list("model_id", "environment"))
     for model_id, environment in sorted(groups):
-        # What stands for versions there was no room for is neither judged nor a baseline: it is many versions at once.
         versions = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(version__name=OTHER)
         rows = versions.select_related("version", "model", "project")
         ordered = list(rows.order_by("started_minute", "pk"))

@@ -19,6 +19,13 @@ class VersionKey(NamedTuple):
     version: str
 
 
+class EnvironmentKey(NamedTuple):
+    """Where a project runs something, such as production."""
+
+    project: int
+    environment: str
+
+
 class Source(NamedTuple):
     """Who reports: one instance, with what decides where its numbers are added up."""
 

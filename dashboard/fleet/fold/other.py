@@ -11,6 +11,7 @@ from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Instance
 from dashboard.fleet.fold.keys import (
     OTHER,
     OTHER_INSTANCE,
+    EnvironmentKey,
     FindingKey,
     InstanceKey,
     Place,
@@ -29,27 +30,32 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Renamed:
-    """Versions by their new name, and instances that lose theirs."""
+    """Versions by their new name, and instances and environments that lose theirs."""
 
     versions: Mapping[VersionKey, VersionKey] = field(default_factory=dict)
     instances: Collection[InstanceKey] = ()
+    environments: Collection[EnvironmentKey] = ()
 
     def version(self, version: VersionKey) -> VersionKey:
         """The version under its new name, or as it was."""
         return self.versions.get(version, version)
 
+    def environment(self, project: int, environment: str) -> str:
+        """The environment under its new name, or as it was."""
+        return OTHER if EnvironmentKey(project, environment) in self.environments else environment
+
     def source(self, source: Source) -> Source:
         """The source under its new names. One `other` instance stands for all that share what minutes are grouped by."""
-        version = self.version(source.version)
+        version, environment = self.version(source.version), self.environment(source.version.project, source.environment)
         if instance_of(source) not in self.instances:
-            return source if version is source.version else source._replace(version=version)
-        group = (version.model, version.version, source.environment, source.gpu, str(source.world_size))
+            return source._replace(version=version, environment=environment)
+        group = (version.model, version.version, environment, source.gpu, str(source.world_size))
         digest = hashlib.blake2b("\0".join(group).encode(), digest_size=10).hexdigest()
-        return source._replace(version=version, instance=OTHER_INSTANCE + digest)
+        return source._replace(version=version, environment=environment, instance=OTHER_INSTANCE + digest)
 
 
 def sources_renamed(facts: Facts, renamed: Renamed) -> Facts:
-    """The facts with other versions and instances. What is a single process's own (its start, its identity, its losses) is not kept."""
+    """The facts with other versions, instances and environments; a single process's start, identity and losses are not kept."""
     found = Facts(
         minutes=_rekeyed(facts.minutes, lambda key: (renamed.source(key[0]), key[1], key[2])),
         hours=_rekeyed(facts.hours, lambda key: (renamed.source(key[0]), key[1], key[2])),
@@ -70,7 +76,8 @@ def sources_renamed(facts: Facts, renamed: Renamed) -> Facts:
         model = next(iter(seen.seen)).version.model
         value_add(found.findings, finding._replace(model=model), seen)
     for (version, environment), spans in facts.presence.items():
-        found.presence.setdefault((renamed.version(version), environment), set()).update(spans)
+        place = (renamed.version(version), renamed.environment(version.project, environment))
+        found.presence.setdefault(place, set()).update(spans)
     for version, (first, last) in facts.changed.items():
         found.note_changed(renamed.version(version), first, last)
     for version, (since, until) in facts.seen.items():

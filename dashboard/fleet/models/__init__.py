@@ -4,6 +4,7 @@ from dashboard.fleet.models.catalogue import Deployment, Instance, InstanceState
 from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingLife, FindingVersion
 from dashboard.fleet.models.limits import LimitReached
 from dashboard.fleet.models.minutes import ProcessMinute, RegionMinute, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.models.storage import StorageMeasure
 
 __all__ = [
     "ColdStart",
@@ -20,6 +21,7 @@ __all__ = [
     "ProcessMinute",
     "RegionMinute",
     "Series",
+    "StorageMeasure",
     "Stratum",
     "VersionHour",
     "VersionMinute",

@@ -1,6 +1,9 @@
-"""Which limits a project reached of late."""
+"""Which limits a project reached of late, and how often."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.models import LimitReached
@@ -8,8 +11,39 @@ from dashboard.fleet.models import LimitReached
 SHOWN_FOR = 86400.0
 """Seconds after the last name there was no room for."""
 
+DAYS = 7
+
+
+@dataclass(frozen=True)
+class OverLimit:
+    """How often folds met a name of a kind that there was no room for: today (UTC), and in seven days with today."""
+
+    kind: str
+    today: int
+    week: int
+    example: str
+    last_at: datetime
+
 
 def limits_reached(*, project_id: int, now: float) -> list[LimitReached]:
     """The newest row of each kind, within a day."""
     rows = LimitReached.objects.filter(project_id=project_id, last_at__gte=clock.at(now - SHOWN_FOR)).order_by("kind", "day")
     return list({row.kind: row for row in rows}.values())
+
+
+def over_limits(*, project_id: int, now: float) -> list[OverLimit]:
+    """By kind, for each that was over its limit within seven days."""
+    today = int(now // 86400)
+    found: dict[str, list[LimitReached]] = {}
+    for row in LimitReached.objects.filter(project_id=project_id, day__gt=today - DAYS).order_by("kind", "day"):
+        found.setdefault(row.kind, []).append(row)
+    return [
+        OverLimit(
+            kind=kind,
+            today=sum(row.count for row in rows if row.day == today),
+            week=sum(row.count for row in rows),
+            example=rows[-1].example,
+            last_at=rows[-1].last_at,
+        )
+        for kind, rows in found.items()
+    ]

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import F
 
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold.keys import OTHER, VersionKey, series_of
+from dashboard.fleet.fold.keys import OTHER, EnvironmentKey, VersionKey, series_of
 from dashboard.fleet.fold.other import Renamed, findings_renamed, series_renamed, sources_renamed
 from dashboard.fleet.models import LimitReached, WatchedModel
 from dashboard.fleet.stored import room
@@ -29,7 +29,7 @@ _LOCK_CLASS = 0x43574C00
 KNOWN_MOST, KNOWN_SECONDS = 200_000, 3600.0
 
 Key = Any
-"""A VersionKey, InstanceKey, SeriesKey or FindingKey: all name a project."""
+"""An EnvironmentKey, VersionKey, InstanceKey, SeriesKey or FindingKey: all name a project."""
 
 
 @dataclass
@@ -55,13 +55,16 @@ class Kind:
         return [key for key in missing if key not in self.known]
 
 
+ENVIRONMENT = Kind(
+    "environment", 4, room.environments_existing, room.environments_used, lambda key: key.environment, lambda key: key.project
+)
 VERSION = Kind("version", 0, room.versions_existing, room.versions_used, lambda key: key.version, lambda key: key.project)
 INSTANCE = Kind("instance", 1, room.instances_existing, room.instances_used, lambda key: key.instance, lambda key: key.project)
 SERIES = Kind(
     "series", 2, room.series_existing, room.series_used, lambda key: f"{key.region} {key.bucket}", lambda key: key.version.project
 )
 FINDING = Kind("finding", 3, room.findings_existing, room.findings_used, lambda key: key.kind, lambda key: key.project)
-KINDS = (VERSION, INSTANCE, SERIES, FINDING)
+KINDS = (ENVIRONMENT, VERSION, INSTANCE, SERIES, FINDING)
 
 
 def known_forget() -> None:
@@ -72,9 +75,10 @@ def known_forget() -> None:
 
 def facts_limited(facts: Facts, *, now: float) -> Facts:
     """The facts with what there is no room for under `other`."""
+    environments = _refused(ENVIRONMENT, {EnvironmentKey(version.project, name) for version, name in facts.presence if name != OTHER}, now)
     versions, instances = _refused(VERSION, facts.seen, now), _refused(INSTANCE, facts.instances, now)
-    if versions or instances:
-        facts = sources_renamed(facts, Renamed(_versions_moved(facts, versions), instances))
+    if environments or versions or instances:
+        facts = sources_renamed(facts, Renamed(_versions_moved(facts, versions), instances, environments))
     if series := _refused(SERIES, {series_of(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table}, now):
         facts = series_renamed(facts, series)
     if findings := _refused(FINDING, facts.findings, now):

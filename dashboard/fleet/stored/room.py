@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE, FindingKey, InstanceKey, SeriesKey, StratumKey, VersionKey
-from dashboard.fleet.models import Finding, Instance, ModelVersion, Series
+from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE, EnvironmentKey, FindingKey, InstanceKey, SeriesKey, StratumKey, VersionKey
+from dashboard.fleet.models import Deployment, Finding, Instance, ModelVersion, Series
 from dashboard.fleet.stored.dimensions import moment
 
-VERSION_DAYS, SERIES_DAYS, INSTANCE_MINUTES = 30, 7, 60
-"""A version, a series and an instance count for so long after their last report; a report can be 7 days late."""
+ENVIRONMENT_DAYS, VERSION_DAYS, SERIES_DAYS, INSTANCE_MINUTES = 30, 30, 7, 60
+"""An environment, a version, a series and an instance count for so long after their last report; a report can be 7 days late."""
+
+
+def environments_existing(keys: Collection[EnvironmentKey]) -> set[EnvironmentKey]:
+    """Those of the environments in which something was deployed."""
+    rows = Deployment.objects.filter(project_id__in={key.project for key in keys}, environment__in={key.environment for key in keys})
+    return {EnvironmentKey(*row) for row in rows.values_list("project_id", "environment").distinct()} & set(keys)
+
+
+def environments_used(project: int, now: float) -> int:
+    """Environments that something reported from in the last 30 days."""
+    rows = Deployment.objects.filter(project_id=project, last_minute__gte=int(now // 60) - ENVIRONMENT_DAYS * 1440)
+    return rows.exclude(environment=OTHER).values("environment").distinct().count()
 
 
 def versions_existing(keys: Collection[VersionKey]) -> set[VersionKey]:

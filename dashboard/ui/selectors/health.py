@@ -20,10 +20,13 @@ from dashboard.alerts.selectors import deliveries_by_state
 from dashboard.common import clock
 from dashboard.common.health import Check, database_check, heartbeats, migrations_check, worker_state, workers_check
 from dashboard.common.models import Heartbeat
-from dashboard.fleet.models import Instance
+from dashboard.fleet.models import Instance, StorageMeasure
+from dashboard.fleet.selectors.limits import OverLimit, over_limits
+from dashboard.fleet.storage import GOALS
 from dashboard.ingest.health import inbox_check
 from dashboard.ingest.models import PoisonReport, Sender
 from dashboard.ingest.selectors import inbox_size, intake_by_hour, poison_count, refusals_by_hour
+from dashboard.projects.limits import COUNTED, limits_of
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.ui import words
@@ -84,6 +87,8 @@ class HealthPage:
     oldest_delivery: datetime | None
     stands_on: list[tuple[str, str]]
     database_size: int | None
+    storage: list[tuple[StorageMeasure, int]]
+    over: list[tuple[OverLimit, int, str]]
 
     @property
     def wrong(self) -> list[Check]:
@@ -147,6 +152,8 @@ def health_page(*, project: Project) -> HealthPage:
         oldest_delivery=waiting.aggregate(oldest=Min("created_at"))["oldest"],
         stands_on=_stands_on(),
         database_size=_database_size(),
+        storage=[(one, GOALS[one.of]) for one in StorageMeasure.objects.order_by("of") if one.of in GOALS],
+        over=_over(project),
     )
 
 
@@ -204,6 +211,13 @@ def _stands_on() -> list[tuple[str, str]]:
         ("Python", platform.python_version()),
         ("Django", django.get_version()),
     ]
+
+
+def _over(project: Project) -> list[tuple[OverLimit, int, str]]:
+    """What was over a limit, with the limit and over which time it counts."""
+    limits = limits_of(project.settings).as_dict()
+    over = over_limits(project_id=project.pk, now=clock.unix())
+    return [(one, limits[one.kind], COUNTED[one.kind]) for one in over if one.kind in limits]
 
 
 def _database_size() -> int | None:

@@ -48,7 +48,7 @@ from tests.dashboard.requests import region_make
 
 MakeRequest = Callable[..., Request]
 Store = Callable[..., object]
-FEW = {"version": 3, "instance": 5, "series": 7, "finding": 4}
+FEW = {"environment": 2, "version": 3, "instance": 5, "series": 7, "finding": 4}
 ADDED = ("windows", "covered", "compiles", "recompiles", "compile_seconds", "cache_misses", "graph_breaks", "fallbacks")
 
 pytestmark = pytest.mark.django_db
@@ -69,9 +69,17 @@ def exploding(seed: int) -> Callable[[Report], None]:
 
 
 def fleet(make_request: MakeRequest, seed: int = 0) -> list[Request]:
-    """Six versions of three models on nine instances."""
+    """Six versions of three models on nine instances in four environments."""
     return [
-        make_request(model=f"m{n % 3}", version=f"v{n % 6}", instance=n, minutes=4, change=exploding(seed * 100 + n), gpu=f"gpu{n % 2}")
+        make_request(
+            model=f"m{n % 3}",
+            version=f"v{n % 6}",
+            instance=n,
+            minutes=4,
+            change=exploding(seed * 100 + n),
+            gpu=f"gpu{n % 2}",
+            environment=f"e{n % 4}",
+        )
         for n in range(9)
     ]
 
@@ -98,6 +106,7 @@ def totals() -> dict[str, Any]:
 
 
 def assert_within(limits: dict[str, int]) -> None:
+    assert Deployment.objects.exclude(environment=OTHER).values("environment").distinct().count() == limits["environment"]
     assert ModelVersion.objects.exclude(name=OTHER).count() == limits["version"]
     assert Instance.objects.exclude(instance_id__startswith=OTHER_INSTANCE).count() == limits["instance"]
     assert Series.objects.exclude(region=OTHER).count() == limits["series"]
@@ -186,6 +195,26 @@ def test_what_stands_for_many_is_never_judged(make_request: MakeRequest, project
     assert judged and not any(row.region == OTHER or row.instance.startswith(OTHER_INSTANCE) for row in judged)
 
 
+def test_an_environment_there_is_no_room_for_keeps_its_versions_apart(
+    make_request: MakeRequest, project: Project, store_reports: Store
+) -> None:
+    limits_set(project=project, changes={"environment": 1}, actor_name="test")
+    store_reports(make_request(environment="production"))
+    fold_all()
+    store_reports(
+        *[make_request(version=f"{n % 2}", instance=1 + n, environment=f"pod-{n}", minutes=3) for n in range(4)],
+        make_request(environment="production", instance=9, minutes=3),
+    )
+    fold_all()
+    assert set(Deployment.objects.values_list("environment", "version__name")) == {("production", "1"), (OTHER, "0"), (OTHER, "1")}
+    assert set(Instance.objects.exclude(environment="production").values_list("environment", flat=True)) == {OTHER}
+    reached = LimitReached.objects.get(project=project)
+    assert (reached.kind, reached.count, reached.example) == ("environment", 4, "pod-3")
+    now_minute = max(Deployment.objects.values_list("last_minute", flat=True)) + 1
+    due = [(one.version.name, one.environment) for one, _ in deployments_due(now_minute=now_minute)]
+    assert due == [("1", "production")]
+
+
 def test_a_banner_names_what_exploded(make_request: MakeRequest, project: Project, store_reports: Store, signed_in: Client) -> None:
     limits_set(project=project, changes={"version": 2}, actor_name="test")
     store_reports(*[make_request(version=f"nightly-{n}", instance=n) for n in range(4)])
@@ -202,7 +231,7 @@ def test_limits_are_shown_and_changed_by_a_command(project: Project) -> None:
     assert "version" in out.getvalue() and "400 in 30 days  (usually 200)" in out.getvalue()
     for wrong, sentence in {
         "version=0": "version is 0, expected a whole number from 1 to 1,000,000.",
-        "model=3": "model has no limit, expected one of series, version, instance, finding.",
+        "model=3": "model has no limit, expected one of environment, series, version, instance, finding.",
         "version=x": "version=x is not understood, expected a name and a whole number such as version=400.",
     }.items():
         with pytest.raises(CommandError, match=sentence.replace("(", r"\(")):

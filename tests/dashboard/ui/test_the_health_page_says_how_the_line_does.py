@@ -15,8 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.common import clock, health
 from dashboard.common.heartbeat import fold_ended, heartbeat_note
 from dashboard.common.models import Heartbeat
-from dashboard.fleet.models import Instance
+from dashboard.fleet.models import Instance, LimitReached, StorageMeasure
 from dashboard.fleet.services import fold_all
+from dashboard.fleet.storage_measures import storage_measure
 from dashboard.ingest.intake import intake_note, intake_take
 from dashboard.ingest.models import InboxRow, PoisonReport
 from dashboard.ingest.services import intake_write, refusals_write
@@ -119,6 +120,50 @@ def test_losses_that_agents_told(signed_in: Client, store_reports: Callable[...,
     html = page(signed_in)
     assert "gpu-07" in html and "12 events over the limit of a window" in html and "2 failures of the disk" in html
     assert html.count('data-l="Lost"') == 1
+
+
+def test_what_was_over_a_limit_by_limit(signed_in: Client, project: Project, other_project: Project) -> None:
+    assert "There was room for every name that this project reported." in page(signed_in)
+    now, today = clock.now(), int(clock.unix() // 86400)
+    for day, kind, count, example in (
+        (today, "version", 3, "nightly-9"),
+        (today - 6, "version", 40, "nightly-3"),
+        (today - 7, "version", 500, "nightly-1"),
+        (today - 1, "environment", 7, "pod-<b>7"),
+    ):
+        LimitReached.objects.create(project=project, kind=kind, day=day, count=count, example=example, last_at=now)
+    LimitReached.objects.create(project=other_project, kind="series", day=today, count=1, example="secret", last_at=now)
+    html = page(signed_in)
+    assert re.search(r'>version</th>.*?>200<.*?data-l="Today">3</td>.*?data-l="7 days">43</td>.*?nightly-9<', html)
+    assert re.search(r'>environment</th>.*?>20<.*?data-l="Today">0</td>.*?data-l="7 days">7</td>.*?pod-&lt;b&gt;7<', html)
+    assert "secret" not in html and f"manage.py limits --project {project.slug} --set environment=NUMBER" in html
+
+
+def test_what_a_day_takes_and_when_that_was_measured(
+    signed_in: Client, store_reports: Callable[..., object], make_request: Callable[..., Request]
+) -> None:
+    assert "Not measured yet." in page(signed_in)
+    assert storage_measure()
+    assert "not known: nothing was seen yet" in page(signed_in)
+    store_reports(make_request(minutes=20))
+    fold_all()
+    assert storage_measure() and not storage_measure()
+    StorageMeasure.objects.update(measured_at=clock.now() - timedelta(hours=2))
+    StorageMeasure.objects.filter(of="instance").update(bytes_a_day=700 << 10)
+    html = page(signed_in)
+    assert "<dt>One instance</dt><dd>700 KiB<" in html and "aim: at most 1 MiB" in html and "aim: at most 4 MiB" in html
+    assert re.search(r"Measured <time[^>]*>2 h ago", html)
+
+
+@pytest.mark.django_db
+def test_measuring_takes_a_thousandth_of_the_time(store_reports: Callable[..., object], make_request: Callable[..., Request]) -> None:
+    store_reports(make_request())
+    fold_all()
+    assert storage_measure()
+    StorageMeasure.objects.update(measured_at=clock.now() - timedelta(hours=2), took=60.0)
+    assert not storage_measure()
+    StorageMeasure.objects.update(took=6.0)
+    assert storage_measure()
 
 
 def test_the_short_address_leads_to_it(signed_in: Client) -> None:
