@@ -1,0 +1,48 @@
+"""An administrator changes how versions are judged with the keyboard alone: a slip is said at its field, then it is saved and tried."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from dashboard.accounts.models import User
+from dashboard.alerts.models import Alert
+from dashboard.regressions.models import BaselineChoice, JudgingChoice
+
+
+def test_a_slip_is_said_at_its_field_and_then_it_is_saved(
+    sign_in: Callable[[User], Page], user: User, alert: Alert, complaints: list[str]
+) -> None:
+    page = sign_in(user)
+    page.get_by_role("link", name="Settings").click()
+    field = page.get_by_label("Chance of a false ROLL BACK")
+    field.focus()
+    page.keyboard.type("90")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Chance of a false ROLL BACK")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".err")).to_contain_text("expected a number from 0.1 to 20 %")
+    assert all("400" in complaint for complaint in complaints)
+    complaints.clear()
+
+    page.get_by_label("Chance of a false ROLL BACK").fill("2")
+    page.locator("summary", has=page.get_by_role("heading", name="Eager calls")).focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("group", name="Eager calls").get_by_label("Muted").select_option("yes")
+    page.get_by_role("button", name="Try on the last 8 days").click()
+    expect(page.get_by_role("heading", name="What these settings would have said")).to_be_visible()
+    assert not JudgingChoice.objects.exists()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved. What is running is judged anew within seconds.")).to_be_visible()
+    expect(page.get_by_text("Muted of eager: not set to yes")).to_be_visible()
+    assert JudgingChoice.objects.get().values == {"roll_back_alpha": 0.02, "eager.muted": True}
+
+
+def test_a_version_is_accepted_with_a_note(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
+    page = sign_in(user)
+    page.goto(page.url + f"models/{alert.deployment.model_id}/")
+    page.locator("summary", has_text="Accept").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Why is this the new normal?").fill("More work per call")
+    page.get_by_role("button", name="Accept as the new normal").click()
+    expect(page.get_by_text("Accepted as the new normal by mara")).to_be_visible()
+    expect(page.get_by_text("More work per call")).to_be_visible()
+    assert BaselineChoice.objects.get().kind == "accept"
