@@ -117,7 +117,7 @@ def _line(row: dict[str, Any]) -> EvidenceLine:
 
 def _change(line: EvidenceLine) -> str:
     change, low, high = line["change"], line["low"], line["high"]
-    if change is not None:
+    if change is not None and line["unit"] != "share":
         interval = f" ({change_words(low)} to {change_words(high)})" if low is not None and high is not None else ""
         return change_words(change) + interval
     if line["unit"] == "share" and line["candidate"] is not None:
@@ -134,7 +134,7 @@ def _instances(line: EvidenceLine) -> str:
     candidate, baseline, affected = line["instances_candidate"], line["instances_baseline"], line["affected_instances"]
     if candidate is None:
         return ""
-    if line["change"] is None and affected is not None:
+    if affected is not None and (line["change"] is None or (affected and line["unit"] == "share")):
         return f"{affected} of {candidate}{SPACE}instances"
     return f"{candidate}{SPACE}instances" + (f" against {baseline}" if baseline is not None else "")
 

@@ -7,6 +7,7 @@ from typing import Any
 from dashboard.alerts.evidence import SPACE, EvidenceLine, change_words, strongest_evidence
 
 TIMES = ("p50", "gpu_p50", "p99", "gpu_p99")
+COUNTS = {"eager": "eager", "errors": "fail"}
 PHRASES = 2
 
 
@@ -14,8 +15,8 @@ def headline(*, model: str, version: str, sentence: str, evidence: Any) -> str:
     """`ranker 2026.11.3: p50 27 % slower, 28 % of calls eager`; without a metric that drives it, what the verdict says."""
     rows = [row for row in strongest_evidence(evidence, limit=len(TIMES) + PHRASES) if row["drives"]]
     # Levels before counts, one of each: several metrics of one kind tell the same story.
-    levels = [_level(row) for row in rows if row["change"] is not None]
-    counts = [_count(row) for row in rows if row["change"] is None]
+    levels = [_level(row) for row in rows if row["change"] is not None and row["unit"] != "share"]
+    counts = [_count(row) for row in rows if row["change"] is None or row["unit"] == "share"]
     said = ", ".join([*levels[:1], *counts[:1]])
     return f"{model} {version}: {said or sentence}"
 
@@ -30,6 +31,6 @@ def _level(row: EvidenceLine) -> str:
 
 def _count(row: EvidenceLine) -> str:
     share = row["candidate"]
-    if row["metric"] == "eager" and row["unit"] == "share" and share is not None:
-        return f"{share * 100:.2g}{SPACE}% of calls eager"
+    if row["metric"] in COUNTS and row["unit"] == "share" and share is not None:
+        return f"{share * 100:.2g}{SPACE}% of calls {COUNTS[row['metric']]}"
     return f"{row['name']}: {row['text']}"

@@ -34,6 +34,7 @@ _WHY = {
     "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and world size; they are not compared",
     "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
     "too_few_calls": "come too seldom to compare",
+    "one_sided": "are not reported by both versions; they are not compared",
     "after_the_baseline_ended": "came after the baseline had ended; they are not compared",
     "no_baseline_on_host": "ran on a host where the baseline had not run; they are not compared",
     "past_too_short": "ran on a host where the baseline had run under 3 h; they are not compared",
@@ -94,8 +95,9 @@ def _row(entry: Mapping[str, Any], kind: str) -> EvidenceRow:
     baseline, candidate = entry.get("baseline"), entry.get("candidate")
     raw = _number(entry.get("change"))
     rate = entry.get("unit") == "per hour"
-    if raw is None and (share or rate) and _number(baseline) is not None and _number(candidate) is not None:
-        raw = float(candidate) - float(baseline)  # type: ignore[arg-type]
+    if share or (raw is None and rate):
+        base, cand = _number(baseline), _number(candidate)
+        raw = cand - base if base is not None and cand is not None else None
     return EvidenceRow(
         metric=metric,
         name=NAMES.get(metric, metric.replace("_", " ")),
@@ -132,7 +134,7 @@ def _more(difference: float) -> str:
 
 def _interval(entry: Mapping[str, Any]) -> str:
     low, high = _number(entry.get("low")), _number(entry.get("high"))
-    if low is None or high is None:
+    if low is None or high is None or entry.get("unit") == "share":
         affected, total = entry.get("affected_instances"), entry.get("candidate_instances")
         return f"{affected} of {total}" if entry.get("unit") in ("share", "per hour") and isinstance(total, int) and total else "none yet"
     return f"{words.change(low).removesuffix(words.SPACE + '%').lstrip('+')} to {words.change(high).lstrip('+')}"

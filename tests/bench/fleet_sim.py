@@ -1,4 +1,4 @@
-"""A simulated fleet of one model, a candidate beside or after its baseline, with faults and harmless confounders; numpy only."""
+"""A simulated fleet of one model, a candidate beside or after its baseline, with faults and harmless confounders; numpy and scipy only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dashboard.regressions.judge import InstanceMinute
+from tests.bench.fleet_work import draw_errors, draw_seconds
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,8 +61,13 @@ class Fleet:
     """How much the level of one day of the week differs from the next."""
     restart_minutes: int = 0
     """Every instance is restarted so often: another process on the same host, compiled anew; 0 is never."""
+    error_share: float = 0.001
+    error_sd: float = 0.5
+    """Spread of the instances' share of errors, on its log."""
+    error_bursts_per_day: float = 0.5
+    items_per_call: float = 16.0
     fault: str = "none"
-    """none, slow, tail or eager."""
+    """none, slow, tail, eager, error (its size is a factor) or batches (calls take as long, with that part of their items less)."""
     size: float = 0.0
     affected: float = 1.0
     """Share of the candidate's instances that have the fault."""
@@ -99,6 +106,9 @@ class Simulated:
     p50: Floats
     p99: Floats
     eager: Ints
+    errors: Ints
+    items: Floats
+    seconds: Floats
 
 
 def autoregressive(rng: Generator, rows: int, minutes: int, memory: float, sd: float) -> Floats:
@@ -179,7 +189,8 @@ def simulate(fleet: Fleet) -> Simulated:
     trickle = (rng.random(count) < fleet.eager_instance_chance) * rng.uniform(1e-4, 3e-3, count)
     chance = np.where(active & (fleet.fault == "eager"), fleet.size, trickle[:, None])
     eager = rng.binomial(calls, chance[..., None])
-    return Simulated(placed.candidate, placed.gpu, placed.host, process, started, calls, p50, p99, eager)
+    errors, items, seconds = draw_work(fleet, level, active, calls)
+    return Simulated(placed.candidate, placed.gpu, placed.host, process, started, calls, p50, p99, eager, errors, items, seconds)
 
 
 def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints]:
@@ -196,6 +207,15 @@ def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints]:
         process = np.maximum(clock[None] - placed.start[:, None], 0) // fleet.restart_minutes
         level += np.take_along_axis(rng.normal(0, fleet.process_sd, (len(placed.gpu), int(process.max()) + 1)), process, axis=1)
     return level, process
+
+
+def draw_work(fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints) -> tuple[Ints, Floats, Floats]:
+    """Failed calls, items and seconds, of a stream of their own: the seeds keep the fleets they had without them."""
+    rng = np.random.default_rng([fleet.seed, 2])
+    errors = draw_errors(rng, fleet, calls, active)
+    items = calls * fleet.items_per_call * (1.0 - active[..., None] * (fleet.size if fleet.fault == "batches" else 0.0))
+    items = items * np.exp(0.05 * np.stack([autoregressive(rng, *level.shape, 0.9, 1.0) for _ in BUCKETS], axis=2))
+    return errors, items, draw_seconds(rng, fleet, level, active, calls)
 
 
 def slowdown(fleet: Fleet) -> float:
@@ -216,11 +236,12 @@ def draw_calls(rng: Generator, fleet: Fleet, day: Floats, arms: NDArray[np.bool_
 
 
 def draw_quantiles(rng: Generator, fleet: Fleet, level: Floats, tail: Floats, calls: Ints) -> tuple[Floats, Floats]:
-    """The log of p50 and p99 in seconds, as noisy as so many calls make them; p50 is rounded as a sketch does."""
+    """The log of p50 and p99 in seconds, as noisy as so many calls make them; p50 is rounded as in a sketch, p99 of few is the largest."""
     middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
     many = np.maximum(calls, 1)
     p50 = middle + rng.standard_normal(middle.shape) * fleet.call_sd * 1.2533 / np.sqrt(many)
-    p99 = middle + 2.33 * fleet.call_sd + 0.12 + tail[..., None]
+    rank = np.ceil(0.99 * many)
+    p99 = middle + ndtri((rank - 0.375) / (many + 0.25)) * (fleet.call_sd + 0.05) + tail[..., None]
     p99 = p99 + rng.standard_normal(middle.shape) * (3.7 * fleet.call_sd / np.sqrt(many) + 0.02)
     p99 = p99 + (rng.random(middle.shape) < fleet.tail_chance) * rng.exponential(0.3, middle.shape)
     absent = calls == 0
@@ -255,6 +276,9 @@ def instance_minutes(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Insta
                             p50=float(p50[i, minute, b]),
                             p99=float(p99[i, minute, b]),
                             host=f"host{drawn.host[i]}",
+                            errors=int(drawn.errors[i, minute, b]),
+                            items=float(drawn.items[i, minute, b]),
+                            latency_sum=float(drawn.seconds[i, minute, b]),
                         )
                     )
         yield rows

@@ -18,7 +18,7 @@ Arm = Literal["baseline", "candidate"]
 
 _COLUMNS = (
     "instance_id", "series_id", "minute", "calls", "errors", "items", "compiled", "partial", "unknown",
-    "p50", "p99", "gpu_p50", "gpu_count", "latency_sum", *(f"eager_{cause}" for cause in EAGER),
+    "p50", "p99", "gpu_p50", "gpu_p99", "gpu_count", "latency_sum", *(f"eager_{cause}" for cause in EAGER),
 )  # fmt: skip
 
 
@@ -45,6 +45,7 @@ class JudgedMinute(NamedTuple):
     p50: float | None
     p99: float | None
     gpu_p50: float | None
+    gpu_p99: float | None
     gpu_count: int
     outermost: bool
     unknown: int
@@ -107,6 +108,7 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Chan
         p50,
         p99,
         gpu_p50,
+        gpu_p99,
         gpu_count,
         total,
         *eager,
@@ -116,7 +118,7 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Chan
         by = {cause: count for cause, count in zip(EAGER, eager, strict=True) if count}
         yield JudgedMinute(
             name, unit, arm, stratum, region, bucket, minute, first_minute, calls, errors, compiled, partial, sum(eager), by,
-            p50, p99, gpu_p50, gpu_count, outermost, unknown, items, total, host,
+            p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, total, host,
         )  # fmt: skip
 
 

@@ -1,10 +1,12 @@
-"""The running state of a count that is mostly zero: which instances are affected over the last minutes."""
+"""The running state of a count: which instances are affected over the last minutes, and the rate beside the baseline's."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 
+from .counts import Rate, RateSeries, Sums, rate_of
 from .estimate import Unit
 from .minutes import CellKey, CellRows, InstanceMinute, Stratum
 from .reading import Reading
@@ -50,7 +52,7 @@ Instances = list[tuple[Stratum, Unit]]
 
 
 class AffectedSeries:
-    """One count of one region, judged by the instances that show it."""
+    """One count of one region, judged by the instances that show it and by its rate: see `read`."""
 
     def __init__(self, metric: Affected, settings: Settings) -> None:
         self.metric = metric
@@ -63,18 +65,31 @@ class AffectedSeries:
         self.affected: Instances = []
         self.baseline_judged: Instances = []
         self.baseline_affected: Instances = []
+        self.rates = RateSeries(metric, settings)
+        self._rate: Rate | None = None
+        self._settings = settings
         self._calm_minutes = 0
         self._recent_minutes = settings.recent_minutes
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
         """Takes a minute; answers 1 when instances of both arms could be judged, else 0."""
         called = False
+        sums: dict[Stratum, Sums] = {}
         for (stratum, _), cell in rows.items():
-            self._take_baseline(stratum, minute, cell)
-            take(self.candidate, stratum, minute, cell.candidate, self.metric)
+            base_calls, base_events = self._take_baseline(stratum, minute, cell)
+            cand_calls, cand_events = take(self.candidate, stratum, minute, cell.candidate, self.metric)
             called = called or bool(cell.candidate)
+            found = sums.get(stratum)
+            if found is None:
+                found = sums[stratum] = Sums()
+            found.base_calls += base_calls
+            found.base_events += base_events
+            found.cand_calls += cand_calls
+            found.cand_events += cand_events
         if not called:
             return 0
+        self.rates.add(sums)
+        self._rate = None
         self.baseline_judged, self.baseline_affected = survey(self.baseline, minute, self.metric, self.baseline_seen)
         strata = {stratum for stratum, _ in self.baseline_judged}
         judged, affected = survey(self.candidate, minute, self.metric)
@@ -94,10 +109,10 @@ class AffectedSeries:
                 if unit in self.baseline.get(stratum, ()):
                     self.baseline[stratum][unit].forget(minute - self.metric.window_minutes)
 
-    def _take_baseline(self, stratum: Stratum, minute: int, cell: CellRows) -> None:
-        take(self.baseline, stratum, minute, cell.baseline, self.metric)
+    def _take_baseline(self, stratum: Stratum, minute: int, cell: CellRows) -> tuple[int, int]:
         if cell.baseline:
             self.baseline_seen[stratum] = minute
+        return take(self.baseline, stratum, minute, cell.baseline, self.metric)
 
     def share(self, windows: Windows) -> float | None:
         """The share of calls that show it over the last minutes; None without a call."""
@@ -114,25 +129,59 @@ class AffectedSeries:
                     counts[cause] = counts.get(cause, 0) + count
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
+    @property
+    def rate(self) -> Rate | None:
+        """The rate beside the baseline's since the deployment; worked out when somebody asks."""
+        if self._rate is None and self.compares_rates:
+            each = ((sums, sharing(self.baseline[key]), sharing(self.candidate[key])) for key, sums in self.rates.strata.items())
+            self._rate = rate_of(each, self.metric.dispersion, self._settings.prior_df)
+        return self._rate
+
+    @property
+    def compares_rates(self) -> bool:
+        """Whether the rate decides too: where one affected instance says enough, only when the baseline has such instances as well."""
+        return (self.metric.by_rate or bool(self.baseline_affected)) and self.rates.side_by_side
+
+    def shows(self) -> bool:
+        """The rule of affected instances; it needs no statistics, so both levels of certainty answer alike."""
+        return bool(self.affected) and not self.baseline_affected
+
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the rule says now; it needs no statistics, so both levels of certainty answer alike."""
-        regressed = bool(self.affected) and not self.baseline_affected
+        """Regressed when instances are affected and none of the baseline's is, or when the rate is up by what matters."""
+        shows = self.shows()
+        leaning = regressed = shows
+        if not shows and self.compares_rates and self.rates.window.raised(self.metric):
+            rate = self.rate
+            leaning = self.rates.exceeds(rate, self._settings.watch_alpha, comparisons)
+            regressed = leaning and self.rates.exceeds(rate, self._settings.roll_back_alpha, comparisons)
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
-        return Reading(regressed=regressed, leaning=regressed, recovered=recovered, relapsed=regressed)
+        if recovered and self.compares_rates:
+            recovered = self.rates.recovered()
+        return Reading(regressed=regressed, leaning=leaning, recovered=recovered, relapsed=regressed)
 
     def undecided(self) -> bool:
         """Both versions are affected, the candidate by more than can be passed over."""
         return bool(self.affected) and bool(self.baseline_affected) and self._matters()
 
     def bound(self) -> float | None:
-        """The rule has no interval."""
+        """A count has no bound beside those of levels: what is tolerated of it is told in points."""
         return None
 
+    def expected(self) -> bool:
+        """Whether a version reports what is counted."""
+        return bool(self.baseline or self.candidate)
+
     def tolerable(self) -> bool:
-        """Whether instances were judged and none is affected beyond the baseline."""
-        regressed = bool(self.affected) and not self.baseline_affected
-        return bool(self.judged) and not regressed and not self.undecided()
+        """Whether instances were judged, none is affected beyond the baseline, and no rate that would matter is left possible."""
+        return bool(self.judged) and not self.shows() and not self.undecided() and not self._may_matter()
+
+    def _may_matter(self) -> bool:
+        metric, rate = self.metric, self.rate
+        if metric.tolerated is None or rate is None or rate.events < metric.least_events:
+            return False
+        worst = rate.delta + rate.margin(self._settings.healthy_alpha)
+        return worst >= math.log1p(metric.tolerated) and rate.points(worst) >= metric.points
 
     def _matters(self) -> bool:
         """Whether the share rose by as much as matters, over the last minutes."""
@@ -140,10 +189,17 @@ class AffectedSeries:
         return cand >= self.metric.times * base and cand - base >= self.metric.points
 
 
-def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: Affected) -> None:
-    """Adds the rows of one cell to the windows of their instances."""
+def sharing(units: Mapping[Unit, Window]) -> float:
+    """How many instances the calls are spread over: one that hardly called hardly counts."""
+    calls = [float(window.all_calls) for window in units.values()]
+    return math.fsum(calls) ** 2 / math.fsum([each * each for each in calls])
+
+
+def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: Affected) -> tuple[int, int]:
+    """Adds the rows of one cell to the windows of their instances; answers with all their calls and events."""
     if not rows:
-        return
+        return 0, 0
+    all_calls = all_events = 0
     units = windows.setdefault(stratum, {})
     events_of, calls_of = metric.events, metric.calls
     for row in rows:
@@ -155,9 +211,12 @@ def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMin
             window = units[row.unit] = Window()
         events = events_of(row)
         window.add(minute, calls, events)
+        all_calls += calls
+        all_events += events
         if events:
             for cause, count in metric.causes(row).items():
                 window.causes[cause] = window.causes.get(cause, 0) + count
+    return all_calls, all_events
 
 
 def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratum, int] | None = None) -> tuple[Instances, Instances]:
@@ -166,7 +225,7 @@ def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratu
     In a stratum that was `seen` last some time ago, within a day, the minutes before that moment count.
     """
     judged, affected = [], []
-    least, threshold = metric.least, metric.threshold
+    least, few, threshold = metric.least, metric.affected_events, metric.threshold
     for stratum, units in windows.items():
         last = seen.get(stratum, minute) if seen else minute
         until = (last if minute - last <= DAY else minute) - metric.window_minutes
@@ -174,6 +233,6 @@ def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratu
             window.forget(until)
             if window.calls >= least:
                 judged.append((stratum, unit))
-                if window.events > threshold * window.calls:
+                if window.events >= few and window.events > threshold * window.calls:
                     affected.append((stratum, unit))
     return judged, affected

@@ -6,13 +6,16 @@ import math
 from dataclasses import replace
 
 from .affected import AffectedSeries, Windows
+from .causes import explained
+from .cell import Cell
+from .counts import Rate
 from .estimate import Estimate, Group
 from .minutes import Stratum, stratum_name
-from .outcome import Dot, Evidence, Label, Reason, StratumChange
+from .outcome import Dot, Evidence, Label, Reason, Rule, StratumChange
 from .policy import Track, Verdict
-from .ratio import Cell, RatioSeries
+from .ratio import RatioSeries
 from .region import Region, Series
-from .settings import Settings
+from .settings import Affected, Settings
 
 
 def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
@@ -23,13 +26,14 @@ def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict:
         if not judged and not series.matched_minutes:
             continue
         if isinstance(series, RatioSeries):
-            if series.metric.instead_of and not series.cells:
+            if not series.metric.leads and not series.reported:
                 continue
             rows.append(ratio_row(region, series, track, settings, comparisons, judged, verdict))
         else:
-            rows.append(affected_row(region, series, track, judged, verdict))
+            rows.append(count_row(region, series, track, settings, comparisons, judged, verdict))
     muted = {series.metric.name for series, _ in region.entries if series.metric.muted}
-    return [replace(row, muted=True) if row.metric in muted else row for row in rows]
+    rows = [replace(row, muted=True) if row.metric in muted else row for row in rows]
+    return explained(rows, {metric.name: metric.follows for metric in settings.metrics})
 
 
 def drives(track: Track, verdict: Verdict) -> bool:
@@ -150,17 +154,21 @@ def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
     return ordered(dots)
 
 
-def affected_row(region: Region, series: AffectedSeries, track: Track, judged: bool, verdict: Verdict) -> Evidence:
-    """The row of a count that is judged by the instances that show it; its change is told in shares, not as a ratio."""
-    label, reason = affected_label(series, track)
-    return Evidence(
-        metric=series.metric.name,
+def count_row(
+    region: Region, series: AffectedSeries, track: Track, settings: Settings, comparisons: int, judged: bool, verdict: Verdict
+) -> Evidence:
+    """The row of a count: the shares of calls over the last minutes, and how many instances show it."""
+    metric, rate = series.metric, series.rate
+    margin = rate.margin(series.rates.tail(settings.roll_back_alpha, comparisons)) if rate else 0.0
+    label, reason = count_label(series, track, rate, margin)
+    row = Evidence(
+        metric=metric.name,
         region=region.name,
-        unit=series.metric.unit,
+        unit=metric.unit,
         label=label,
         reason=reason,
         judged=judged,
-        hard=series.metric.hard,
+        hard=metric.hard,
         drives=judged and drives(track, verdict),
         since=track.since,
         baseline=series.share(series.baseline),
@@ -169,9 +177,9 @@ def affected_row(region: Region, series: AffectedSeries, track: Track, judged: b
         low=None,
         high=None,
         bound=None,
-        smallest_effect=series.metric.threshold,
+        smallest_effect=metric.threshold,
         smallest_visible=None,
-        tolerated=None,
+        tolerated=metric.tolerated,
         worse=1,
         baseline_instances=len(series.baseline_judged),
         candidate_instances=len(series.judged),
@@ -181,12 +189,30 @@ def affected_row(region: Region, series: AffectedSeries, track: Track, judged: b
         strata=(),
         layouts=(),
         causes=series.causes(),
+        rule=count_rule(series, label),
         dots=affected_dots(series.baseline, "baseline") + affected_dots(series.candidate, "candidate"),
+    )
+    return with_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
+
+
+def with_rate(row: Evidence, metric: Affected, rate: Rate, margin: float, settings: Settings) -> Evidence:
+    """The row with its shares since the deployment, and with their interval where the baseline had an event to be so many times of."""
+    row = replace(row, baseline=rate.baseline, candidate=rate.share, times=metric.times, points=metric.points)
+    if not rate.base_events:
+        return row
+    return replace(
+        row,
+        change=math.expm1(rate.delta),
+        low=math.expm1(rate.delta - margin),
+        high=math.expm1(rate.delta + margin),
+        bound=math.expm1(rate.delta + rate.margin(settings.healthy_alpha)),
+        smallest_effect=metric.times - 1.0,
+        smallest_visible=math.expm1(margin),
     )
 
 
-def affected_label(series: AffectedSeries, track: Track) -> tuple[Label, Reason]:
-    """The rule's answer; it has no interval, so nothing can be too wide."""
+def count_label(series: AffectedSeries, track: Track, rate: Rate | None, margin: float) -> tuple[Label, Reason]:
+    """The rule's answer where it has one, else that of the rate."""
     if not series.judged:
         return "NOT ENOUGH DATA", "too_few_calls"
     if track.reading.regressed:
@@ -195,7 +221,26 @@ def affected_label(series: AffectedSeries, track: Track) -> tuple[Label, Reason]
         return "NOT ENOUGH DATA", "baseline_affected"
     if series.baseline_affected and not series.affected:
         return "IMPROVED", ""
+    if rate is None or not series.metric.by_rate:
+        return "NO CHANGE", ""
+    return rate_label(series.metric, rate, margin)
+
+
+def rate_label(metric: Affected, rate: Rate, margin: float) -> tuple[Label, Reason]:
+    """The label of a rate that is not regressed: what its interval leaves possible."""
+    fallen = -rate.points(rate.delta) >= metric.points and rate.delta <= -math.log(metric.times)
+    if fallen and rate.base_events >= metric.least_events and rate.delta + margin < 0.0:
+        return "IMPROVED", ""
+    if rate.events and rate.matters(rate.delta + margin, metric):
+        return "NOT ENOUGH DATA", "too_wide"
     return "NO CHANGE", ""
+
+
+def count_rule(series: AffectedSeries, label: Label) -> Rule:
+    """What made a count REGRESSED; affected instances come first, because they can be named."""
+    if label != "REGRESSED":
+        return ""
+    return "affected" if series.shows() else "rate"
 
 
 def affected_dots(windows: Windows, arm: str) -> tuple[Dot, ...]:
@@ -215,5 +260,5 @@ def ordered(dots: list[Dot]) -> tuple[Dot, ...]:
 
 
 def series_of(region: Region, series: Series) -> RatioSeries | None:
-    """The series when it is a judged level."""
-    return series if isinstance(series, RatioSeries) and region.is_judged(series.metric) else None
+    """The series when it says how long calls take, and is judged."""
+    return series if isinstance(series, RatioSeries) and series.metric.leads and region.is_judged(series.metric) else None

@@ -58,8 +58,8 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
     transitions = [*policy.transitions, *turned(comparison, reason, facts)]
     verdict = transitions[-1][1]
     rows = rows_of(comparison, verdict)
-    visible = [row.smallest_visible for row in rows if row.region and row.judged and row.smallest_visible is not None]
     healthy = policy.healthy if verdict == "healthy" else None
+    bounds = {name: math.expm1(bound) for name, bound in healthy.bounds.items()} if healthy is not None else {}
     undecided = verdict == "not_enough_data"
     return Outcome(
         verdict=verdict,
@@ -74,9 +74,10 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         adoption=comparison.adoption.share,
         low_adoption=0.0 < (comparison.adoption.share or 0.0) < settings.low_adoption,
         comparable_share=comparison.comparable(),
-        bound=math.expm1(healthy.bound) if healthy is not None else None,
+        bound=max(bounds.values(), default=None),
+        bounds=bounds,
         look=healthy.look if healthy is not None else None,
-        smallest_visible=max(visible, default=None),
+        smallest_visible=smallest_visible(rows, settings),
         next_look=next_look(comparison),
         next_step=next_step(comparison, reason) if undecided or verdict == "watch" else None,
         evidence=tuple(rows),
@@ -109,6 +110,12 @@ def turned(comparison: Comparison, reason: Reason, facts: Sequence[Certain]) -> 
     if news and reason not in ("no_candidate", "silent") and policy.verdict in ("healthy", "not_enough_data"):
         return [(max(policy.since, min(news)), "watch")]
     return []
+
+
+def smallest_visible(rows: list[Evidence], settings: Settings) -> float | None:
+    """The smallest change of how long calls take that could be seen now, in the region where least can be seen."""
+    leading = {metric.name for metric in settings.metrics if metric.leads}
+    return max((row.smallest_visible for row in rows if row.judged and row.metric in leading and row.smallest_visible), default=None)
 
 
 def next_look(comparison: Comparison) -> int | None:

@@ -174,7 +174,7 @@ def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float
     if len(sums) < LEAST_PAIRS or assumed is None:
         return None
     squares, explained, hours = (math.fsum(entry[place] for entry in sums) for place in range(3))
-    return max((squares - explained) / hours, SMALLEST * assumed)
+    return float(max((squares - explained) / hours, SMALLEST * assumed))
 
 
 def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:
@@ -183,4 +183,4 @@ def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float |
     if len(sums) < LEAST_PAIRS or assumed is None:
         return None
     beyond, scale = (math.fsum(entry[place] for entry in sums) for place in range(2))
-    return max(math.sqrt(max(beyond / scale, 0.0)), math.sqrt(SMALLEST) * assumed)
+    return float(max(math.sqrt(max(beyond / scale, 0.0)), math.sqrt(SMALLEST) * assumed))

@@ -22,7 +22,8 @@ class InstanceMinute:
     size is above 1 (its ranks move in lockstep), else the instance. `eager` sums `eager_by`; calls that are neither
     compiled, partial nor eager are unknown: an agent looks at a part of the calls only, and shares are of those it
     knows. `gpu_count` is how many calls the GPU time was sampled on. `host` is where it runs (one host for all of a job
-    with several ranks), empty where nobody says.
+    with several ranks), empty where nobody says. `items` is what the calls worked on, where the job says so, and
+    `latency_sum` how long they took together.
     """
 
     instance: str | int
@@ -42,9 +43,12 @@ class InstanceMinute:
     p50: float | None = None
     p99: float | None = None
     gpu_p50: float | None = None
+    gpu_p99: float | None = None
     gpu_count: int = 0
     outermost: bool = True
     host: str = ""
+    items: float | None = None
+    latency_sum: float = 0.0
 
 
 @dataclass(slots=True)

@@ -39,6 +39,7 @@ WhyNot = Literal[
     "no_baseline_on_host",
     "past_too_short",
 ]
+Rule = Literal["", "affected", "rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,9 @@ class Evidence:
 
     `candidate` is the baseline's value times the matched change, so a different mix of shapes or machines is not in it.
     `bound` is the worst change that the data leaves possible with 95 %. A row that is not `judged` is only shown,
-    a `muted` one because an operator said so.
+    a `muted` one because an operator said so. `explained_by` names the metric of the same region whose change this one
+    follows from: cause and effect count once. Of a count `rule` says what made it REGRESSED: its affected instances, or the
+    rate beside the baseline's, which matters from so many `times` that and so many `points` of all calls more.
     """
 
     metric: str
@@ -101,6 +104,10 @@ class Evidence:
     causes: dict[str, int]
     dots: tuple[Dot, ...]
     muted: bool = False
+    explained_by: str = ""
+    rule: Rule = ""
+    times: float | None = None
+    points: float | None = None
 
     @property
     def affected_share(self) -> float | None:
@@ -175,7 +182,10 @@ NOTHING_KNOWN = Known()
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A verdict at a minute. While HEALTHY, nothing got worse than `bound` by the fixed look, `look` minutes after the start."""
+    """A verdict at a minute.
+
+    While HEALTHY, nothing got worse than `bound`, the largest of `bounds`, by the fixed look, `look` minutes after the start.
+    """
 
     verdict: Verdict
     since: int
@@ -192,6 +202,7 @@ class Outcome:
     low_adoption: bool
     comparable_share: float | None
     bound: float | None
+    bounds: dict[str, float]
     look: int | None
     smallest_visible: float | None
     next_look: int | None

@@ -43,7 +43,8 @@ class Track:
             self.leaning = 0
             self.calm += credit
         self.regressed = self.regressed + credit if reading.regressed and not self.released else 0
-        self.watching = self.leaning >= settings.watch_minutes or (self.watching and self.calm < settings.watch_minutes)
+        least = self.metric.watch_minutes or settings.watch_minutes
+        self.watching = self.leaning >= least or (self.watching and self.calm < settings.watch_minutes)
         if reading.recovered:
             # The running mean stays high long after the fault is gone: it must not ask for a roll back then.
             self.released = self.released or self.driving
@@ -63,11 +64,11 @@ class Judged(NamedTuple):
 
 
 class Healthy(NamedTuple):
-    """What was seen at a fixed look: `bound` is the worst change that the data leaves possible, on the log scale."""
+    """What was seen at a fixed look: `bounds` are the worst changes that the data leaves possible, by metric, on the log scale."""
 
     look: int
     minute: int
-    bound: float
+    bounds: dict[str, float]
 
 
 class Policy:
@@ -108,13 +109,17 @@ class Policy:
             return
         previous = looks[self.looks_taken - 1] if self.looks_taken else 0
         self.looks_taken = passed
-        hard = [item for item in judged if item.track.metric.hard and not item.minor]
-        bounds = {item.series: bound for item in hard if (bound := item.series.bound()) is not None}
-        matched = min((series.matched_minutes for series in bounds), default=0)
-        if not bounds or matched - self._matched_at_look < (looks[passed - 1] - previous) / 2:
+        hard = [item for item in judged if item.track.metric.hard and not item.minor and item.series.expected()]
+        bounds: dict[str, float] = {}
+        matched = []
+        for item in hard:
+            metric, bound = item.track.metric, item.series.bound()
+            if bound is not None:
+                bounds[metric.name] = max(bound, bounds.get(metric.name, bound))
+                matched += [item.series.matched_minutes] if metric.leads else []
+        if not matched or min(matched) - self._matched_at_look < (looks[passed - 1] - previous) / 2:
             return  # too little was seen since the last look to say anything new
-        self._matched_at_look = matched
+        self._matched_at_look = min(matched)
         well = all(item.series.tolerable() for item in hard)
         calm = not any(item.track.reading.leaning or item.track.driving for item in judged)
-        worst = max(bounds.values())
-        self.healthy = Healthy(looks[passed - 1], minute, worst) if well and calm and not thin else None
+        self.healthy = Healthy(looks[passed - 1], minute, bounds) if well and calm and not thin else None

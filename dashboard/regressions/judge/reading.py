@@ -27,5 +27,8 @@ class Bounded(Protocol):
     def bound(self) -> float | None:
         """The one-sided upper bound on the log scale, positive is worse; None where the series knows none."""
 
+    def expected(self) -> bool:
+        """Whether HEALTHY has to wait for its answer: not for what is not reported."""
+
     def tolerable(self) -> bool:
         """Whether the series can say that nothing got worse than is tolerated."""

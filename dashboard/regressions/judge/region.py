@@ -37,6 +37,7 @@ class Region:
         self.entries = [(series_for(metric, settings), Track(metric)) for metric in settings.metrics]
         self.gpu_sampled = 0
         self.gpu_longer = 0
+        self.reports = {""}
         self.rows: dict[CellKey, CellRows] = {}
         self.hosts = Hosts(settings)
         self.away: dict[tuple[Stratum, str, Usable], int] = {}
@@ -61,7 +62,10 @@ class Region:
         else:
             cell.baseline.append(row)
             cell.traffic.baseline += row.calls
+        if row.items is not None:
+            self.reports.add("items")
         if row.gpu_p50 is not None and row.gpu_count >= self._settings.gpu_samples:
+            self.reports.add("gpu")
             self.gpu_sampled += 1
             self.gpu_longer += row.p50 is None or row.gpu_p50 > row.p50
 
@@ -76,7 +80,7 @@ class Region:
         rows = self._take(minute, with_past)
         self._count_unmatched(minute, rows, baseline_runs, with_past)
         for series, track in self.entries:
-            if not self.gpu_sampled and isinstance(series.metric, Ratio) and series.metric.instead_of:
+            if series.metric.only_with not in self.reports:
                 continue
             minutes = series.add(minute, rows)
             if minutes:
@@ -134,31 +138,35 @@ class Region:
 
     def is_judged(self, metric: AnyMetric) -> bool:
         """Whether this metric decides: GPU time instead of wall time where calls return before the device is done; no muted one does."""
-        if metric.muted:
-            return False
-        stand_in = self._stand_in()
-        if not isinstance(metric, Ratio):
-            return True
-        if metric.instead_of is not None:
-            return stand_in is metric
-        return stand_in is None or stand_in.instead_of != metric.name
+        return decides(metric, self._stand_ins())
 
-    def _stand_in(self) -> Ratio | None:
-        """The metric that stands in for another: the device takes longer than the call, and both arms were sampled."""
+    def _stand_ins(self) -> dict[str, str]:
+        """What stands in for what: the device takes longer than the call, and both arms were sampled."""
         if not self.gpu_sampled or 2 * self.gpu_longer <= self.gpu_sampled:
-            return None
+            return {}
         matched = {series.metric.name: series.matched_minutes for series, _ in self.entries}
+        found = {}
         for series, _ in self.entries:
             metric, minutes = series.metric, series.matched_minutes
-            if not isinstance(metric, Ratio) or metric.instead_of is None:
-                continue
-            if minutes and 2 * minutes >= matched.get(metric.instead_of, 0):
-                return metric
-        return None
+            if isinstance(metric, Ratio) and metric.instead_of and minutes and 2 * minutes >= matched.get(metric.instead_of, 0):
+                found[metric.instead_of] = metric.name
+        return found
 
     def judged(self, minor: bool) -> list[Judged]:
         """The tracks that count for the verdict."""
-        return [Judged(track, series, minor) for series, track in self.entries if self.is_judged(series.metric)]
+        stand_ins = self._stand_ins()
+        return [Judged(track, series, minor) for series, track in self.entries if decides(series.metric, stand_ins)]
+
+
+def decides(metric: AnyMetric, stand_ins: dict[str, str]) -> bool:
+    """Whether a metric counts for the verdict beside those that stand in for others."""
+    if metric.muted:
+        return False
+    if not isinstance(metric, Ratio):
+        return True
+    if metric.instead_of is not None:
+        return stand_ins.get(metric.instead_of) == metric.name
+    return metric.name not in stand_ins and not (metric.of_call_time and stand_ins)
 
 
 def repr_of_key(item: tuple[CellKey, CellRows]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
+from . import calls
 from .metric import Metric
 from .minutes import InstanceMinute
 from .process_metrics import PROCESS_METRICS, ProcessMetric
@@ -16,7 +17,8 @@ class Ratio(Metric):
     """A level that is compared as a log ratio between instances.
 
     `prior_variance` is the variance between healthy instances after so many matched minutes, in ascending order;
-    `instead_of` names the metric that this one stands in for where the region is asynchronous on the GPU.
+    `instead_of` names the metric that this one stands in for where the region is asynchronous on the GPU, and what is
+    `of_call_time` says nothing there.
     """
 
     value: Callable[[InstanceMinute], float | None]
@@ -29,14 +31,16 @@ class Ratio(Metric):
     instead_of: str | None = None
     day_variance: float = 0.02**2
     """How much one day differs from another for all hosts alike; it counts where a version is compared with the day before."""
+    of_call_time: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Affected(Metric):
     """A count that is mostly zero: an instance is affected when over `threshold` of at least `least` calls show it.
 
-    `calls` are those of which it is known whether they show it.
-    Where the baseline is affected too, `times` and `points` say from which rise on it would matter.
+    `calls` are those of which it is known whether they show it, and it takes `affected_events` of them.
+    As a rate it matters from `times` the baseline's and `points` more, and from `least_events` on; `by_rate` says whether it
+    is compared so even where no instance of the baseline is affected. `tolerated` is the rise that HEALTHY has to rule out.
     """
 
     events: Callable[[InstanceMinute], int]
@@ -47,6 +51,12 @@ class Affected(Metric):
     points: float
     least: int = 20
     window_minutes: int = 15
+    affected_events: int = 1
+    by_rate: bool = False
+    least_events: int = 5
+    dispersion: float = 0.5
+    doublings: int = 8
+    tolerated: float | None = None
 
 
 AnyMetric = Ratio | Affected
@@ -54,6 +64,8 @@ AnyMetric = Ratio | Affected
 P50 = Ratio(
     name="p50",
     unit="s",
+    leads=True,
+    follows=("eager",),
     value=attrgetter("p50"),
     samples=attrgetter("calls"),
     smallest_effect=0.05,
@@ -63,6 +75,9 @@ P50 = Ratio(
 GPU_P50 = Ratio(
     name="gpu_p50",
     unit="s",
+    leads=True,
+    only_with="gpu",
+    follows=("eager",),
     value=attrgetter("gpu_p50"),
     samples=attrgetter("gpu_count"),
     smallest_effect=0.05,
@@ -70,25 +85,68 @@ GPU_P50 = Ratio(
     prior_variance=((0, 0.05**2),),
     instead_of="p50",
 )
-
-
-def known_calls(row: InstanceMinute) -> int:
-    """Calls of which it is known whether they ran compiled."""
-    return row.compiled + row.partial + row.eager
-
-
+P99 = Ratio(
+    name="p99",
+    unit="s",
+    value=calls.wall_tail,
+    samples=calls.wall_tail_calls,
+    smallest_effect=0.10,
+    tolerated=0.20,
+    prior_variance=((0, 0.065**2),),
+    follows=("p50", "eager"),
+)
+GPU_P99 = Ratio(
+    name="gpu_p99",
+    unit="s",
+    value=calls.gpu_tail,
+    samples=calls.gpu_tail_calls,
+    smallest_effect=0.10,
+    tolerated=0.20,
+    prior_variance=((0, 0.065**2),),
+    instead_of="p99",
+    only_with="gpu",
+    follows=("gpu_p50", "eager"),
+)
+THROUGHPUT = Ratio(
+    name="throughput",
+    unit="items/s",
+    value=calls.items_per_second,
+    samples=attrgetter("calls"),
+    smallest_effect=0.05,
+    tolerated=0.10,
+    prior_variance=((20, 0.058**2), (60, 0.05**2)),
+    worse=-1,
+    of_call_time=True,
+    only_with="items",
+    follows=("p50", "p99", "eager"),
+)
 EAGER = Affected(
     name="eager",
     unit="share",
     events=attrgetter("eager"),
-    calls=known_calls,
+    calls=calls.known_calls,
     causes=attrgetter("eager_by"),
     threshold=0.02,
     times=2.0,
     points=0.01,
 )
+ERRORS = Affected(
+    name="errors",
+    unit="share",
+    events=attrgetter("errors"),
+    calls=attrgetter("calls"),
+    causes=calls.no_causes,
+    threshold=0.01,
+    affected_events=30,
+    times=2.0,
+    points=0.002,
+    tolerated=2.0,
+    by_rate=True,
+    hold_minutes=30,
+    watch_minutes=20,
+)
 
-METRICS: tuple[AnyMetric, ...] = (P50, GPU_P50, EAGER)
+METRICS: tuple[AnyMetric, ...] = (P50, GPU_P50, P99, GPU_P99, THROUGHPUT, ERRORS, EAGER)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,18 +19,26 @@ CONFIDENCE_NOTE = (
 LEVELS = {
     "p50": ("p50", "slower", "faster"),
     "gpu_p50": ("GPU time p50", "slower", "faster"),
+    "p99": ("p99", "slower", "faster"),
+    "gpu_p99": ("GPU time p99", "slower", "faster"),
+    "throughput": ("throughput", "lower", "higher"),
     "gpu_memory": ("peak GPU memory", "higher", "lower"),
     "host_memory": ("host memory", "higher", "lower"),
     "compile_time": ("compile time", "longer", "shorter"),
     "cold_start": ("cold start", "longer", "shorter"),
 }
-COUNTS = {"eager": "of calls run eager", "cache": "of compile seconds were not in a cache"}
+COUNTS = {"eager": "of calls run eager", "errors": "of calls fail", "cache": "of compile seconds were not in a cache"}
+MOST_LEVELS = 2
 EAGER_CAUSES = {
     "limit": "{region} reached its recompile limit",
     "stance": "{region} runs under an eager stance",
     "skip": "torch skips the frame of {region}",
     "disabled": "compiling {region} is disabled",
     "error": "{region} failed to compile",
+}
+WHY_SILENT: dict[str, str] = {
+    "one_sided": "is not judged: one version does not report it",
+    "too_few_calls": "is not judged: too few calls a minute",
 }
 WHY_NOT_COMPARED = {
     "no_baseline_in_stratum": "no baseline instance in this stratum",
@@ -62,27 +70,45 @@ def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_min
     if outcome.verdict == "watch":
         return capitalised(watch_sentence(outcome, candidate, baseline, say_minute, cause))
     if outcome.verdict == "healthy":
-        bound = percent(max(outcome.bound or 0.0, 0.0))
-        side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
-        against = found_against(baseline, outcome.layouts).rstrip(",")
-        return f"Nothing worse than {bound} in {duration(outcome.look or 0)} {side} {against}." + adoption(outcome, candidate)
+        return healthy_sentence(outcome, baseline) + adoption(outcome, candidate)
     return not_enough_sentence(outcome, candidate, baseline, say_minute)
 
 
+def healthy_sentence(outcome: Outcome, baseline: str) -> str:
+    """What is ruled out, of which metric, and what could not be judged."""
+    rows = {row.metric: row for row in outcome.evidence}
+    bounds = {name: own(max(bound, 0.0), rows[name].worse if name in rows else 1) for name, bound in outcome.bounds.items()}
+    each = ", ".join(f"{LEVELS[name][0]} {percent(bound)}" for name, bound in bounds.items() if name in LEVELS)
+    worst = percent(max(bounds.values(), default=0.0))
+    side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
+    against = found_against(baseline, outcome.layouts).rstrip(",")
+    sentence = f"Nothing worse than {worst} in {duration(outcome.look or 0)} {side} {against}{f': {each}' if len(bounds) > 1 else ''}."
+    silent = [row for row in outcome.evidence if row.hard and row.judged and row.reason in WHY_SILENT and row.label == "NOT ENOUGH DATA"]
+    return sentence + "".join(f" {capitalised(LEVELS.get(row.metric, (row.metric,))[0])} {WHY_SILENT[row.reason]}." for row in silent)
+
+
 def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
-    """The level that changed most, and the calls that explain it."""
+    """The levels that changed most, and the calls that explain them."""
     rows = [row for row in outcome.evidence if row.drives]
-    levels = sorted((row for row in rows if row.change is not None), key=lambda row: (not row.hard, -(row.change or 0.0)))
-    counts = [row for row in rows if row.change is None]
+    levels = sorted((row for row in rows if not is_count(row)), key=lambda row: (not row.hard, -(row.change or 0.0)))
+    levels = levels[:1] + [row for row in levels[1:MOST_LEVELS] if row.hard]
+    counts = sorted((row for row in rows if is_count(row)), key=lambda row: (not row.hard, row.metric == "eager"))
+    counts = [row for row in counts if row.hard] or counts[:1]
     several = len({row.region for row in outcome.evidence if row.region}) > 1
-    parts = []
+    parts = [level_phrase(row, baseline, say_minute, several) for row in levels]
     if levels:
-        parts.append(level_phrase(levels[0], baseline, say_minute, several))
-        parts += [count_phrase(row) + (since(row, say_minute) if row.since != levels[0].since else "") for row in counts[:1]]
+        parts += [count_phrase(row) + (since(row, say_minute) if row.since != levels[0].since else "") for row in counts]
     else:
-        parts += [f"{count_phrase(row)} on {instances(row)}{since(row, say_minute)}, {against(row, baseline)}" for row in counts[:1]]
+        parts += [f"{count_phrase(row)} on {instances(row)}{since(row, say_minute)}, {against(row, baseline)}" for row in counts]
     known = cause if cause is not None else next((found for row in counts if (found := cause_of(row))), None)
-    return "; ".join(parts) + (f": {known}" if known and counts else f"; {known}" if known else "")
+    # Eager calls stand last: what is known of a cause is about them.
+    eager = any(row.metric == "eager" for row in counts)
+    return "; ".join(parts) + (f": {known}" if known and eager else f"; {known}" if known else "")
+
+
+def is_count(row: Evidence) -> bool:
+    """Whether a row is told as a share or rate, even where its change is known."""
+    return row.change is None or row.unit == "share"
 
 
 def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str], several: bool) -> str:
@@ -93,7 +119,7 @@ def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str],
         grown = f"GPU memory grows by {percent(row.candidate)} an hour"
         return f"{grown}, {percent(change)} ({interval(row, True)}) more than on {baseline}, on {instances(row)}{since(row, say_minute)}"
     of = f" of `{row.region}`" if several and row.region else ""
-    size = f"{percent(abs(change))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
+    size = f"{percent(abs(own(change, row.worse)))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
     than = found_against(baseline, row.layouts)
     return f"{name}{of} is {size} than {than} on {instances(row)}{since(row, say_minute)}"
 
@@ -205,8 +231,14 @@ def next_step_phrase(step: NextStep) -> str:
 
 def interval(row: Evidence, worse: bool) -> str:
     """The interval in the direction of the sentence."""
-    low, high = (row.low or 0.0, row.high or 0.0) if worse else (-(row.high or 0.0), -(row.low or 0.0))
+    low, high = own(row.low or 0.0, row.worse), own(row.high or 0.0, row.worse)
+    low, high = (low, high) if worse else (-high, -low)
     return f"{number(low)} to {percent(high)}"
+
+
+def own(change: float, worse: int) -> float:
+    """A change of the metric itself where less is worse: half the throughput is 50 % lower, not twice as bad."""
+    return change if worse > 0 else change / (1.0 + change)
 
 
 def percent(ratio: float | None) -> str:

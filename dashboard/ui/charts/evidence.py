@@ -33,6 +33,7 @@ TITLES = {
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
 MUTED = "MUTED"
+SILENT = {"one_sided": "one version does not report it", "too_few_calls": "too few calls a minute"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class EvidenceRow:
-    """One metric of one region in words. Without an interval, `note` stands in the plot instead."""
+    """One metric of one region in words. Without an interval, `note` stands in the plot instead; `follows` names its cause."""
 
     key: str
     title: str
@@ -67,6 +68,7 @@ class EvidenceRow:
     effect: str = ""
     interval: Interval | None = None
     note: str = ""
+    follows: str = ""
     tone: Tone = "quiet"
 
     @property
@@ -101,8 +103,8 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
     tone: Tone = "open" if label == "NOT ENOUGH DATA" or not judged else "quiet"
     if label == "REGRESSED" and judged:
         tone = "watch" if caution else "rollback"
-    baseline, candidate = number(raw, "baseline"), number(raw, "candidate")
-    interval = _interval(raw, tone)
+    baseline, candidate, cause = number(raw, "baseline"), number(raw, "candidate"), str(raw.get("explained_by") or "")
+    interval = _interval(raw, tone) if unit != "share" else None
     return EvidenceRow(
         key=key,
         title=title,
@@ -110,7 +112,7 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         baseline=level(baseline, unit),
         candidate=level(candidate, unit),
         change=_change(raw, unit, baseline, candidate),
-        spread=_spread(raw, interval),
+        spread=_spread(raw, unit, interval),
         label=label if judged else MUTED if raw.get("muted") else NOT_JUDGED,
         judged=judged,
         drives=drives,
@@ -121,6 +123,7 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         effect=_effect(raw, unit),
         interval=interval,
         note="" if interval else _note(raw, unit, baseline, candidate),
+        follows=TITLES.get(cause, (cause.replace("_", " "), ""))[0] if cause else "",
         tone=tone,
     )
 
@@ -164,19 +167,22 @@ def _shown(ratio: float, raw: Raw) -> float:
 
 def _change(raw: Raw, unit: str, baseline: float | None, candidate: float | None) -> str:
     ratio = number(raw, "change")
+    if unit == "share":
+        return words.points(candidate - baseline) if baseline is not None and candidate is not None else "–"
     if ratio is not None and ratio > -1:
         return words.change(_shown(ratio, raw))
-    if unit == "share" and baseline is not None and candidate is not None:
-        return words.points(candidate - baseline)
     if unit == "per hour" and baseline is not None and candidate is not None:
         return f"{'+' if candidate > baseline else ''}{level(candidate - baseline, unit)}"
     return "–"
 
 
-def _spread(raw: Raw, interval: Interval | None) -> str:
+def _spread(raw: Raw, unit: str, interval: Interval | None) -> str:
     if interval:
         ends = sorted(_shown(math.expm1(value), raw) for value in (interval.low, interval.high))
         return f"{_bare(ends[0])} to {words.change(ends[1]).removeprefix('+')}"
+    low, high = number(raw, "low"), number(raw, "high")
+    if unit == "share" and low is not None and high is not None:
+        return f"{words.number(1 + low)} to {words.number(1 + high)} times"
     affected, instances = raw.get("affected_instances"), raw.get("candidate_instances")
     return (
         f"{affected} of {words.plural(instances, 'instance')}"
@@ -200,7 +206,10 @@ def _effect(raw: Raw, unit: str) -> str:
     effect = number(raw, "smallest_effect")
     if effect is None:
         return ""
-    if number(raw, "change") is None and unit == "share":
+    times, points = number(raw, "times"), number(raw, "points")
+    if unit == "share" and times is not None and points is not None and number(raw, "change") is not None:
+        return f"matters from {words.number(times)} times and {words.points(points)}"
+    if unit == "share":
         of = "compile seconds" if raw.get("metric") == "cache" else "an instance’s calls"
         return f"counts from {words.percent(effect)} of {of}"
     if unit == "per hour":
@@ -210,5 +219,5 @@ def _effect(raw: Raw, unit: str) -> str:
 
 def _note(raw: Raw, unit: str, baseline: float | None, candidate: float | None) -> str:
     if baseline is None or candidate is None:
-        return "nothing to compare yet"
+        return SILENT.get(str(raw.get("reason") or ""), "nothing to compare yet")
     return f"{level(baseline, unit)} to {level(candidate, unit)}"

@@ -22,6 +22,7 @@ WHY = {
     "no_baseline_in_stratum": "no baseline on the same GPU type, mode and world size",
     "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
     "too_few_calls": "too few calls to compare",
+    "one_sided": "not reported by both versions",
     "after_the_baseline_ended": "came after the baseline had ended",
     "no_baseline_on_host": "the baseline had not run on this host",
     "past_too_short": "the baseline had run under 3 h on this host",
@@ -192,7 +193,7 @@ def _notes(evidence: Raw) -> list[str]:
 
 def _about(evidence: Raw, rows: list[EvidenceRow]) -> list[str]:
     """The small facts beside the badge."""
-    worse = sum(row.red for row in rows)
+    worse = sum(row.red and not row.follows for row in rows)
     said = [f"{words.plural(worse, 'hard metric')} regressed"] if worse else []
     minutes, share = evidence.get("compared_minutes"), number(evidence, "comparable_share")
     if isinstance(minutes, int) and minutes:

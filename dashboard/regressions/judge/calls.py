@@ -1,0 +1,68 @@
+"""What the metrics read off a minute of calls."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import ndtri
+
+from .minutes import InstanceMinute
+
+TAIL = 0.99
+TAIL_CALLS = 20
+"""Of fewer calls a minute too little is known about the slowest of a hundred."""
+MANY = 1000
+
+
+def place_in_tail(calls: int) -> float:
+    """Where the p99 of so few normal values is expected, in standard deviations: of under 100 it is the largest."""
+    rank = -(-99 * calls // 100)
+    return float(ndtri((rank - 0.375) / (calls + 0.25)))
+
+
+STRETCH = tuple(float(ndtri(TAIL)) / place_in_tail(calls) if calls >= TAIL_CALLS else 1.0 for calls in range(MANY))
+
+
+def tail(middle: float | None, slowest: float | None, calls: int) -> float | None:
+    """The p99 as it would be of many calls: a minute with few rarely meets a slow one, so its own would favour the quieter version."""
+    if middle is None or slowest is None or calls >= MANY or not 0.0 < middle < slowest:
+        return slowest
+    try:
+        return float(middle * (slowest / middle) ** STRETCH[max(calls, 0)])
+    except OverflowError:
+        return math.inf
+
+
+def wall_tail(row: InstanceMinute) -> float | None:
+    """p99 of the calls' wall time."""
+    return tail(row.p50, row.p99, row.calls)
+
+
+def wall_tail_calls(row: InstanceMinute) -> int:
+    """Calls behind it; none where they are too few."""
+    return row.calls if row.calls >= TAIL_CALLS else 0
+
+
+def gpu_tail(row: InstanceMinute) -> float | None:
+    """p99 of the sampled GPU time."""
+    return tail(row.gpu_p50, row.gpu_p99, row.gpu_count)
+
+
+def gpu_tail_calls(row: InstanceMinute) -> int:
+    """Samples behind it; none where they are too few."""
+    return row.gpu_count if row.gpu_count >= TAIL_CALLS else 0
+
+
+def items_per_second(row: InstanceMinute) -> float | None:
+    """Items over the time that the calls took; calls per minute would be traffic."""
+    return row.items / row.latency_sum if row.items is not None and row.latency_sum > 0.0 else None
+
+
+def known_calls(row: InstanceMinute) -> int:
+    """Calls of which it is known whether they ran compiled."""
+    return row.compiled + row.partial + row.eager
+
+
+def no_causes(row: InstanceMinute) -> dict[str, int]:
+    """For counts whose causes nobody reports."""
+    return {}

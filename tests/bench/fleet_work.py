@@ -1,0 +1,34 @@
+"""What the calls of a simulated fleet come to: how many failed, and how long they took together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tests.bench.fleet_sim import Fleet, Floats, Generator, Ints
+
+
+def draw_errors(rng: Generator, fleet: Fleet, calls: Ints, active: NDArray[np.bool_]) -> Ints:
+    """Failed calls: a share of its own per instance, and now and then a burst of some minutes."""
+    count, minutes = calls.shape[:2]
+    share = fleet.error_share * np.exp(rng.normal(0, fleet.error_sd, count) - fleet.error_sd**2 / 2)
+    chance = np.repeat(share[:, None], minutes, axis=1)
+    for i in range(count):
+        for _ in range(rng.poisson(fleet.error_bursts_per_day * minutes / 1440)):
+            start = int(rng.integers(0, minutes))
+            chance[i, start : start + int(rng.integers(1, 6))] += rng.uniform(0.005, 0.05)
+    if fleet.fault == "error":
+        chance = np.where(active, chance * fleet.size, chance)
+    return rng.binomial(calls, np.clip(chance, 0.0, 1.0)[..., None])
+
+
+def draw_seconds(rng: Generator, fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints) -> Floats:
+    """What the calls took together: the mean of a skewed spread, now and then with much slower calls in it."""
+    middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
+    mean = np.exp(middle + fleet.call_sd**2 / 2 + rng.standard_normal(middle.shape) * fleet.call_sd / np.sqrt(np.maximum(calls, 1)))
+    slow = 0.03 * np.exp(middle) * (active[..., None] * (fleet.size if fleet.fault == "tail" else 0.0))
+    outliers = np.exp(middle) * (rng.random(middle.shape) < fleet.tail_chance) * rng.exponential(0.1, middle.shape)
+    return calls * (mean + slow + outliers)

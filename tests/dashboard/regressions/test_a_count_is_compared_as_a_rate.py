@@ -1,0 +1,121 @@
+"""Errors: the formula by hand, which rule spoke, storms found and held, bursts left alone, and rates where the baseline is affected too."""
+
+from math import exp, log, sqrt
+
+import pytest
+from scipy.stats import t
+
+from dashboard.regressions.judge import Outcome, judge
+from dashboard.regressions.judge.counts import Sums, rate_of
+from dashboard.regressions.judge.outcome import Evidence
+from tests.dashboard.regressions.fleets import every_minute, instance
+
+
+def judged(*phases: tuple[list, int]) -> Outcome:
+    rows, start = [], 0
+    for instances, minutes in phases:
+        rows += every_minute(instances, minutes, start=start)
+        start += minutes
+    return judge(rows, now_minute=start, deployed_minute=0)
+
+
+def row_of(outcome: Outcome, metric: str = "errors") -> Evidence:
+    return next(row for row in outcome.evidence if row.metric == metric)
+
+
+def fleet(base_errors: int, cand_errors: int, instances: int = 3, calls: int = 1000) -> list:
+    base = [instance(f"b{i}", calls=calls, errors=base_errors) for i in range(instances)]
+    return base + [instance(f"c{i}", calls=calls, errors=cand_errors) for i in range(instances)]
+
+
+def test_a_rate_is_the_formula_by_hand():
+    rate = rate_of([(Sums(10, 10_000, 30, 5_000), 3, 2), (Sums(4, 1_000, 2, 500), 1, 1)], dispersion=0.5, prior_df=15)
+    assert rate is not None
+    expected = 5_000 * 10 / 10_000 + 500 * 4 / 1_000
+    assert rate.expected == expected == 7
+    assert rate.delta == pytest.approx(log(32.5 / 7.5))
+    assert rate.error == pytest.approx(sqrt(1 / 32.5 + 1 / 14.5 + 0.25 * (1 / 3 + 1 / 4)))
+    assert (rate.share, rate.baseline) == (pytest.approx(32 / 5_500), pytest.approx(7 / 5_500))
+
+
+def test_the_interval_is_the_one_of_the_formula():
+    row = row_of(judged((fleet(2, 9), 30)))
+    delta = log((3 * 9 * 30 + 0.5) / (3 * 2 * 30 + 0.5))
+    error = sqrt(1 / (3 * 9 * 30 + 0.5) + 1 / (3 * 2 * 30 + 0.5) + 0.25 * (1 / 3 + 1 / 3))
+    margin = t.ppf(1 - 0.05 / (2 * 9 * 8), 15) * error
+    assert (row.change, row.low, row.high) == tuple(pytest.approx(exp(each) - 1) for each in (delta, delta - margin, delta + margin))
+    assert (row.baseline, row.candidate) == (pytest.approx(0.002), pytest.approx(0.009))
+    assert (row.times, row.points, row.tolerated) == (2.0, 0.002, 2.0)
+
+
+def test_a_rate_that_is_surely_up_is_a_roll_back_after_half_an_hour():
+    calm, storm = fleet(2, 2, instances=12), fleet(2, 9, instances=12)
+    assert judged((calm, 20), (storm, 40)).verdict == "watch"
+    outcome = judged((calm, 20), (storm, 60))
+    row = row_of(outcome)
+    assert (outcome.verdict, row.label, row.rule, row.affected_instances) == ("roll_back", "REGRESSED", "rate", 0)
+
+
+def test_an_instance_that_fails_is_named_by_the_rule_and_held_for_half_an_hour():
+    calm = [instance("b1"), instance("c1"), instance("c2")]
+    storm = [*calm[:2], instance("c2", errors=20)]
+    before = judged((calm, 20), (storm, 30))
+    assert before.verdict == "watch"
+    # Thirty errors are reached in the storm's second minute.
+    outcome = judged((calm, 20), (storm, 31))
+    row = row_of(outcome)
+    assert (outcome.verdict, outcome.since, row.rule, row.affected_instances, row.change) == ("roll_back", 50, "affected", 1, None)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
+def test_a_burst_of_three_minutes_is_no_roll_back(share: float):
+    burst = fleet(1, round(share * 1000))
+    outcome = judged((fleet(1, 1), 40), (burst, 3), (fleet(1, 1), 60))
+    assert "roll_back" not in [verdict for _, verdict in outcome.transitions]
+
+
+def test_few_errors_are_no_storm():
+    outcome = judged((fleet(0, 0, calls=50), 60), ([*fleet(0, 0, calls=50)[:5], instance("c2", calls=50, errors=1)], 4))
+    assert row_of(outcome).label != "REGRESSED"
+
+
+def test_a_baseline_that_fails_as_often_is_no_change():
+    outcome = judged((fleet(20, 20, instances=6), 120))
+    row = row_of(outcome)
+    assert (row.rule, outcome.verdict) == ("", "healthy")
+    assert row.label in ("NO CHANGE", "NOT ENOUGH DATA")
+
+
+def test_a_failing_baseline_does_not_hide_a_candidate_that_fails_far_more():
+    outcome = judged((fleet(20, 400, instances=6), 60))
+    assert (outcome.verdict, row_of(outcome).rule) == ("roll_back", "rate")
+
+
+def test_fewer_errors_are_improved():
+    row = row_of(judged((fleet(30, 1, instances=6), 60)))
+    assert (row.label, row.change < 0) == ("IMPROVED", True)
+
+
+def test_no_error_on_either_side_is_no_change_and_holds_nothing_back():
+    outcome = judged((fleet(0, 0, instances=6), 60))
+    row = row_of(outcome)
+    assert (row.label, row.change, row.baseline, row.candidate) == ("NO CHANGE", None, 0.0, 0.0)
+    assert outcome.verdict == "healthy"
+
+
+def test_roll_back_is_left_when_half_an_hour_shows_the_old_rate():
+    calm, storm = fleet(2, 2, instances=12), fleet(2, 9, instances=12)
+    assert judged((calm, 20), (storm, 60), (calm, 10)).verdict == "roll_back"
+    assert judged((calm, 20), (storm, 60), (calm, 31)).verdict != "roll_back"
+
+
+def test_eager_calls_are_compared_as_a_rate_where_the_baseline_is_eager_too():
+    def eager(name: str, share: float):
+        count = round(share * 100)
+        return instance(name, compiled=100 - count, eager=count, eager_by={"limit": count})
+
+    fleets = [eager(f"b{i}", 0.04) for i in range(12)] + [eager(f"c{i}", 0.6) for i in range(12)]
+    outcome = judged((fleets, 40))
+    row = row_of(outcome, "eager")
+    assert (outcome.verdict, row.label, row.rule, row.affected_instances) == ("roll_back", "REGRESSED", "rate", 12)
+    assert (row.baseline, row.candidate) == (pytest.approx(0.04), pytest.approx(0.6))

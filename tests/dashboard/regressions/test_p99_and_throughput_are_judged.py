@@ -1,0 +1,142 @@
+"""p99 and throughput beside p50: found alone, explained by p50 where they follow it, and absent without holding HEALTHY back."""
+
+import pytest
+
+from dashboard.regressions.judge import Comparison, Outcome, judge, outcome_of
+from dashboard.regressions.judge.calls import STRETCH, tail
+from dashboard.regressions.judge.outcome import Evidence
+from tests.bench.fleet_sim import Fleet, instance_minutes
+from tests.dashboard.regressions.fleets import every_minute, instance
+
+WHOLE = {"p50": 0.010, "p99": 0.020, "items": 1600.0, "latency_sum": 1.1}
+
+
+def fleet(baseline: dict | None = None, instances: int = 6, **candidate: object) -> list:
+    base = [instance(f"b{i}", **{**WHOLE, **(baseline or {})}) for i in range(instances)]
+    return base + [instance(f"c{i}", **{**WHOLE, **candidate}) for i in range(instances)]
+
+
+def judged(rows: list, minutes: int = 60) -> Outcome:
+    return judge(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
+
+
+def rows_of(outcome: Outcome) -> dict[str, Evidence]:
+    return {row.metric: row for row in outcome.evidence}
+
+
+def watched(fleet: Fleet) -> Outcome:
+    comparison = Comparison(0)
+    for minute, rows in enumerate(instance_minutes(fleet)):
+        comparison.add_minute(minute, rows)
+    return outcome_of(comparison, now_minute=fleet.minutes)
+
+
+def drivers(outcome: Outcome) -> set[str]:
+    return {row.metric for row in outcome.evidence if row.drives}
+
+
+def test_a_slower_tail_alone_is_found_on_simulated_fleets():
+    found = [watched(Fleet(seed=86_000 + seed, candidates=2, minutes=240, fault="tail", size=0.3)) for seed in range(5)]
+    assert sum(outcome.verdict == "roll_back" and drivers(outcome) == {"p99"} for outcome in found) >= 4
+
+
+def test_fewer_items_in_the_same_time_are_found_on_simulated_fleets():
+    found = [watched(Fleet(seed=87_000 + seed, candidates=2, minutes=240, fault="batches", size=0.3)) for seed in range(5)]
+    assert all(outcome.verdict == "roll_back" and drivers(outcome) == {"throughput"} for outcome in found)
+
+
+def test_failing_calls_are_found_on_simulated_fleets():
+    found = [watched(Fleet(seed=88_000 + seed, candidates=2, minutes=400, fault="error", size=20.0)) for seed in range(5)]
+    assert sum(outcome.verdict == "roll_back" and drivers(outcome) == {"errors"} for outcome in found) >= 4
+
+
+def test_throughput_is_items_over_call_time_and_less_is_worse():
+    row = rows_of(judged(fleet(items=1200.0)))["throughput"]
+    assert (row.baseline, row.candidate) == (pytest.approx(1600 / 1.1), pytest.approx(1200 / 1.1))
+    assert (row.change, row.worse, row.label) == (pytest.approx(1 / 3), -1, "REGRESSED")
+
+
+def test_what_rises_no_more_than_p50_is_explained_by_it():
+    outcome = judged(fleet(p50=0.013, p99=0.0262, latency_sum=1.43))
+    rows = rows_of(outcome)
+    assert (rows["p99"].label, rows["p99"].explained_by, rows["throughput"].explained_by) == ("REGRESSED", "p50", "p50")
+    assert drivers(outcome) == {"p50"}
+
+
+def test_a_tail_that_rises_far_more_than_p50_is_a_cause_of_its_own():
+    outcome = judged(fleet(p50=0.013, p99=0.040, latency_sum=1.43))
+    assert (rows_of(outcome)["p99"].explained_by, drivers(outcome)) == ("", {"p50", "p99"})
+
+
+def test_eager_calls_explain_the_slowness_they_make():
+    rows = rows_of(judged(fleet(p50=0.013, p99=0.026, latency_sum=1.43, compiled=70, eager=30, eager_by={"limit": 30})))
+    assert {name: row.explained_by for name, row in rows.items()} == {
+        "p50": "eager",
+        "p99": "p50",
+        "throughput": "p50",
+        "errors": "",
+        "eager": "",
+    }
+
+
+def test_a_metric_that_nobody_reports_is_not_in_the_evidence_and_holds_nothing_back():
+    absent = {"p99": None, "items": None}
+    outcome = judged(fleet(baseline=absent, **absent))
+    assert (outcome.verdict, set(rows_of(outcome))) == ("healthy", {"p50", "errors", "eager"})
+
+
+def test_what_only_the_new_version_reports_is_named_and_holds_nothing_back():
+    outcome = judged(fleet(baseline={"items": None}))
+    row = rows_of(outcome)["throughput"]
+    assert (outcome.verdict, row.label, row.reason) == ("healthy", "NOT ENOUGH DATA", "one_sided")
+
+
+def test_what_the_new_version_no_longer_reports_holds_healthy_back():
+    outcome = judged(fleet(items=None))
+    row = rows_of(outcome)["throughput"]
+    assert (outcome.verdict, row.label, row.reason) == ("not_enough_data", "NOT ENOUGH DATA", "one_sided")
+
+
+def test_a_p99_of_few_calls_a_minute_is_not_judged_and_said_so():
+    outcome = judged([instance(row.instance, p50=0.010, p99=0.020, calls=10) for row in fleet()], minutes=70)
+    row = rows_of(outcome)["p99"]
+    assert (outcome.verdict, row.label, row.reason) == ("healthy", "NOT ENOUGH DATA", "too_few_calls")
+
+
+def test_a_quieter_version_is_not_slower_at_its_tail():
+    """Of 30 calls the p99 is the slowest; of 900 it is far out: the same spread has to give the same figure."""
+    spread = 0.4
+    few = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[30])
+    many = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[900])
+    assert few < many
+    assert tail(0.010, few, 30) == pytest.approx(tail(0.010, many, 900))
+
+
+def test_gpu_p99_stands_in_and_call_time_says_nothing_where_calls_return_early():
+    device = {"p50": 0.001, "p99": 0.002, "gpu_p50": 0.010, "gpu_p99": 0.020, "gpu_count": 50}
+    outcome = judged(fleet(baseline=device, **{**device, "gpu_p99": 0.030, "items": 400.0}))
+    rows = rows_of(outcome)
+    assert {name: row.judged for name, row in rows.items()} == {
+        "p50": False,
+        "gpu_p50": True,
+        "p99": False,
+        "gpu_p99": True,
+        "throughput": False,
+        "errors": True,
+        "eager": True,
+    }
+    assert drivers(outcome) == {"gpu_p99"}
+
+
+@pytest.mark.parametrize("metric", ["p99", "throughput"])
+def test_roll_back_is_left_when_the_last_half_hour_is_back(metric: str):
+    fault = {"p99": 0.060} if metric == "p99" else {"items": 800.0}
+    rows = [*every_minute(fleet(**fault), 60), *every_minute(fleet(), 31, start=60)]
+    assert drivers(judge(rows[: 60 * 12], now_minute=60, deployed_minute=0)) == {metric}
+    assert judge(rows, now_minute=91, deployed_minute=0).verdict == "watch"
+
+
+@pytest.mark.parametrize("strange", [{"items": 0.0}, {"latency_sum": 0.0}, {"items": float("inf")}, {"p99": 1e308, "p50": 1e-308}])
+def test_strange_values_have_an_answer(strange: dict):
+    outcome = judged(fleet(**strange))
+    assert outcome.verdict == "not_enough_data"
