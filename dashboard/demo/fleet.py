@@ -82,7 +82,7 @@ class SimulatedInstance:
         name = f"{model.name}/{rollout.version}/{number}"
         # Whatever the time of the start, the hosts differ alike: the story that is promised must not hang on luck.
         host = random.Random(name)
-        self._host_effect = host.gauss(0.0, 0.01)
+        self._host_effect = host.gauss(0.0, 0.006)
         self._phase = host.uniform(0.0, 60.0)
         self._seed = f"{name}/{start_minute}"
         rng = random.Random(self._seed)
