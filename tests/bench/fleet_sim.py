@@ -60,7 +60,7 @@ class Fleet:
     day_step: float = 0.0
     """How much the level of one day of the week differs from the next."""
     restart_minutes: int = 0
-    """Every instance is restarted so often: another process on the same host, compiled anew; 0 is never."""
+    """Every instance is restarted so often: another process of the same unit, compiled anew; 0 is never."""
     error_share: float = 0.001
     error_sd: float = 0.5
     """Spread of the instances' share of errors, on its log."""
@@ -262,7 +262,7 @@ def instance_minutes(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Insta
                     rows.append(
                         InstanceMinute(
                             instance=name,
-                            unit=name,
+                            unit=i,
                             arm="candidate" if drawn.candidate[i] else "baseline",
                             stratum=(gpu, "default", "torch.compile", "1"),
                             region="forward",

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from dashboard.fleet.fold.counts import EAGER
-from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.minute_ends import closed_minute
-from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
+from dashboard.fleet.models import Deployment, RegionMinute, Series
+from dashboard.fleet.selectors.units import processes_of
 from dashboard.fleet.selectors.ways import Changed, Place
 from dashboard.projects.selectors import for_project
 
@@ -25,8 +26,8 @@ _COLUMNS = (
 class JudgedMinute(NamedTuple):
     """One minute of one instance in one region and shape bucket; seconds, minutes since 1970, absent is None.
 
-    `unit` is what varies independently: the job where the world size is above 1, else the instance; `host` is the first
-    by name of all that the job runs on then."""
+    `unit` is what varies independently: the job where the world size is above 1, else the instance and those that it
+    followed on its `host`; a job's host is the first of its hosts by name."""
 
     instance: str
     unit: str
@@ -51,13 +52,6 @@ class JudgedMinute(NamedTuple):
     unknown: int
     items: float | None
     latency_sum: float
-    host: str
-
-
-class _Who(NamedTuple):
-    instance: str
-    unit: str
-    first_minute: int
     host: str
 
 
@@ -93,7 +87,7 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Chan
         day__gte=start // 1440, day__lte=(end - 1) // 1440, series_id__in=series, minute__gte=start, minute__lt=end
     )
     values = list(rows.values_list(*_COLUMNS))
-    who = _who({row[0] for row in values})
+    who = processes_of(side)
     values = [row for row in values if row[0] in who]
     for (
         instance,
@@ -113,12 +107,13 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Chan
         total,
         *eager,
     ) in values:
-        name, unit, first_minute, host = who[instance]
+        process = who[instance]
         _, stratum, region, bucket, outermost = series[series_id]
         by = {cause: count for cause, count in zip(EAGER, eager, strict=True) if count}
         yield JudgedMinute(
-            name, unit, arm, stratum, region, bucket, minute, first_minute, calls, errors, compiled, partial, sum(eager), by,
-            p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, total, host,
+            process.instance, process.unit, arm, stratum, region, bucket, minute, process.first_minute,
+            calls, errors, compiled, partial, sum(eager), by,
+            p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, total, process.host,
         )  # fmt: skip
 
 
@@ -133,18 +128,3 @@ def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where
         way = (mode, runtime) if change is None else (change, "")
         found[id] = _Where(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost)
     return found
-
-
-def _who(ids: set[int]) -> dict[int, _Who]:
-    """Those that are processes; what stands for many of them is no unit."""
-    processes = Instance.objects.filter(id__in=ids).exclude(instance_id__startswith=OTHER_INSTANCE)
-    rows = list(processes.values_list("id", "instance_id", "job", "world_size", "first_minute", "host"))
-    # Ranks move in lockstep: a job on four hosts says no more about its version than a job on one.
-    first_host: dict[str, str] = {}
-    for _, _, job, size, _, host in rows:
-        if size > 1 and job:
-            first_host[job] = min(host, first_host.get(job, host))
-    return {
-        id: _Who(name, f"job {job}", first, first_host[job]) if size > 1 and job else _Who(name, name, first, host)
-        for id, name, job, size, first, host in rows
-    }

@@ -61,3 +61,16 @@ def test_only_data_for_closed_minutes_counts_as_late(send: Send) -> None:
     assert ModelVersion.objects.get().late_folds == 0
     send(minutes=1, first_seq=2, late=40.0)
     assert ModelVersion.objects.get().late_folds == 1
+
+
+def test_a_process_that_follows_another_on_its_host_is_no_further_instance(send: Send) -> None:
+    send(version="1", instance=1, minutes=10, end=END - 600, host="a")
+    send(version="1", instance=2, minutes=9, host="a")
+    send(version="1", instance=3, minutes=9, host="a")
+    send(version="1", instance=4, minutes=9, host="b")
+    deployment = Deployment.objects.get()
+    rows = instance_minutes(deployment=deployment, baseline=None, from_minute=MINUTE - 30, to_minute=MINUTE)
+    units = {row.instance: (row.unit, row.host) for row in rows}
+    first, beside, other = instance_id(1), units[instance_id(3)], units[instance_id(4)]
+    assert (units[first], units[instance_id(2)]) == ((first, "a"), (first, "a"))
+    assert (beside, other) == ((instance_id(3), "a"), (instance_id(4), "b"))
