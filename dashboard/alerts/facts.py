@@ -32,6 +32,20 @@ class AlertFacts(TypedDict):
     outcome: str
 
 
+class DigestLine(TypedDict):
+    """One alert among several: what was last to tell of it."""
+
+    id: str
+    kind: str
+    severity: str
+    model: str
+    environment: str
+    version: str
+    simulated: bool
+    text: str
+    link: str | None
+
+
 class Links(TypedDict):
     """Pages to open; None where there is none."""
 
@@ -39,13 +53,15 @@ class Links(TypedDict):
     evidence: str | None
     roll_back_guide: str | None
     project: str
+    alerts: str
 
 
 class Facts(TypedDict):
     """Everything there is to tell. A test of a channel has no alert, and what hangs on it is None or empty.
 
     `sentence` is what the alert stands for; `news`, when there is any, how it ended;
-    `covers` lists the ids of earlier messages that were not delivered and that this one stands for."""
+    `covers` lists the ids of earlier messages that were not delivered and that this one stands for;
+    `alerts` says what a message about several of them tells of each, and is empty in every other."""
 
     project: Named
     slug: str
@@ -62,6 +78,7 @@ class Facts(TypedDict):
     roll_back_guide: str
     news: str
     covers: list[str]
+    alerts: list[DigestLine]
     links: Links
 
 
@@ -87,6 +104,7 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
         roll_back_guide=_filled(guide.text, version, before) if guide else "",
         news=news,
         covers=covers or [],
+        alerts=[],
         links=Links(
             alert=links.alert_url(project=project.slug, number=alert.number),
             evidence=links.compare_url(
@@ -97,13 +115,59 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
             ),
             roll_back_guide=(_filled(guide.url, quote(version, safe=""), quote(before, safe="")) or None) if guide else None,
             project=links.project_url(project=project.slug),
+            alerts=links.alerts_url(project=project.slug),
         ),
     )
 
 
 def channel_test_facts(*, channel: Channel) -> Facts:
     """What a test of a channel tells."""
+    return _general(channel, f"This is a test of the channel {channel.name}: alerts of {channel.project.name} will arrive here.")
+
+
+def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: list[str]) -> Facts:
+    """What one message about several alerts tells: of each the last thing there was to say, the worst first.
+
+    `told` holds the kind and the facts of every message it stands for, the oldest first."""
+    latest = {facts["alert"]["id"]: _digest_line(kind, facts, facts["alert"]) for kind, facts in told if facts["alert"]}
+    lines = sorted(latest.values(), key=lambda line: (line["kind"] == "resolved", line["severity"] != "roll_back"))
+    over = sum(line["kind"] == "resolved" for line in lines)
+    counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "over")) if count]
+    facts = _general(channel, f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}: {', '.join(counts)}.")
+    facts["alerts"], facts["covers"] = lines, covers
+    facts["simulated"] = all(line["simulated"] for line in lines)
+    return facts
+
+
+def _counts(lines: list[DigestLine]) -> list[tuple[int, str]]:
+    going = [line["severity"] for line in lines if line["kind"] != "resolved"]
+    return [(going.count("roll_back"), "ROLL BACK"), (going.count("watch"), "WATCH")]
+
+
+def _digest_line(kind: str, facts: Facts, alert: AlertFacts) -> DigestLine:
+    return DigestLine(
+        id=alert["id"],
+        kind=kind,
+        severity=alert["severity"],
+        model=facts["model"]["name"] if facts["model"] else "",
+        environment=facts["environment"],
+        version=facts["version"]["name"] if facts["version"] else "",
+        simulated=facts["simulated"],
+        text=facts["news"] or facts["sentence"],
+        link=facts["links"]["alert"],
+    )
+
+
+def _general(channel: Channel, sentence: str) -> Facts:
+    """A message that is about no single alert."""
     project = channel.project
+    where = Links(
+        alert=None,
+        evidence=None,
+        roll_back_guide=None,
+        project=links.project_url(project=project.slug),
+        alerts=links.alerts_url(project=project.slug),
+    )
     return Facts(
         project=Named(id=project.pk, name=project.name),
         slug=project.slug,
@@ -113,14 +177,15 @@ def channel_test_facts(*, channel: Channel) -> Facts:
         version=None,
         baseline=None,
         simulated=False,
-        sentence=f"This is a test of the channel {channel.name}: alerts of {project.name} will arrive here.",
+        sentence=sentence,
         cause="",
         since=None,
         evidence=[],
         roll_back_guide="",
         news="",
         covers=[],
-        links=Links(alert=None, evidence=None, roll_back_guide=None, project=links.project_url(project=project.slug)),
+        alerts=[],
+        links=where,
     )
 
 

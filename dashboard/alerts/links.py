@@ -10,6 +10,11 @@ def alert_url(*, project: str, number: int) -> str:
     return _page(project, f"alerts/{number}")
 
 
+def alerts_url(*, project: str) -> str:
+    """The list of alerts."""
+    return _page(project, "alerts/")
+
+
 def compare_url(*, project: str, model_id: int, baseline_id: int | None, candidate_id: int) -> str:
     """The evidence: two versions side by side."""
     chosen = {"a": baseline_id, "b": candidate_id} if baseline_id is not None else {"b": candidate_id}

@@ -42,6 +42,8 @@ class EventKind(models.TextChoices):
     DISMISSED = "dismissed", "False alarm"
     DELIVERED = "delivered", "Delivered"
     FAILED = "failed", "Not delivered"
+    REPEATED = "repeated", "Said again"
+    ESCALATED = "escalated", "Escalated"
     ROLLBACK_SEEN = "rollback_seen", "Rolled back"
 
 
@@ -121,9 +123,27 @@ class Rule(models.Model):
     quiet_until = models.TimeField(null=True)
     repeat_minutes = models.IntegerField(null=True)
     escalate_minutes = models.IntegerField(null=True)
+    escalate_to = models.ForeignKey(Channel, null=True, on_delete=models.SET_NULL, related_name="+")
+    roll_back_passes = models.BooleanField(default=True, db_default=True, help_text="Whether ROLL BACK is sent in quiet hours, too.")
 
     class Meta:
         db_table = "alert_rule"
+
+
+class MaintenanceWindow(models.Model):
+    """A time in which messages wait: of one environment or model or, where that is empty, of any."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    environment = models.CharField(max_length=64, default="", blank=True)
+    model_name = models.CharField(max_length=200, default="", blank=True)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    note = models.CharField(max_length=200, default="", blank=True)
+    made_by_name = models.CharField(max_length=150)
+
+    class Meta:
+        db_table = "alert_maintenance"
+        indexes = [models.Index(fields=["project", "ends_at"], name="maintenance_by_end")]
 
 
 class DeliveryState(models.TextChoices):
@@ -133,6 +153,7 @@ class DeliveryState(models.TextChoices):
     DELIVERED = "delivered", "Delivered"
     DEAD = "dead", "Given up"
     MERGED = "merged", "Merged into a later message"
+    HELD = "held", "Held back"
 
 
 class DeliveryKind(models.TextChoices):
@@ -142,6 +163,9 @@ class DeliveryKind(models.TextChoices):
     CHANGED = "changed", "Changed"
     RESOLVED = "resolved", "Resolved"
     TEST = "test", "Test"
+    REPEATED = "repeated", "Said again"
+    ESCALATED = "escalated", "Escalated"
+    DIGEST = "digest", "Several alerts"
 
 
 class Delivery(models.Model):
@@ -157,6 +181,7 @@ class Delivery(models.Model):
     attempts = models.SmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField()
     leased_until = models.DateTimeField(null=True)
+    held_until = models.DateTimeField(null=True, help_text="Until when it was held back, if it was.")
     last_status = models.IntegerField(null=True)
     last_answer = models.TextField(default="")
     created_at = models.DateTimeField()
@@ -167,6 +192,7 @@ class Delivery(models.Model):
         indexes = [
             models.Index(fields=["channel", "id"], condition=models.Q(state="waiting"), name="delivery_waiting"),
             models.Index(fields=["project", "-created_at"], name="delivery_by_project"),
+            models.Index(fields=["held_until"], condition=models.Q(state="held"), name="delivery_held"),
         ]
 
 

@@ -1,17 +1,21 @@
 """The tasks of this stage."""
 
+import logging
+
 from celery import shared_task
 
-from dashboard.alerts.services import alerts_sweep, deliveries_send
+from dashboard.alerts.services import alerts_sweep, deliveries_send, held_release, reminders_owe
 from dashboard.common.jobs import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every
 
+logger = logging.getLogger(__name__)
+
 
 @shared_task
 def sweep(swept: bool = False) -> None:
-    """Lets alerts follow the verdicts, then sends what is owed."""
-    if job_run(name="alert", interval=every("alert"), job=alerts_sweep, nudged=not swept):
+    """Lets alerts follow the verdicts, reminds of those nobody answers, releases what was held back, then sends what is owed."""
+    if job_run(name="alert", interval=every("alert"), job=_follow, nudged=not swept):
         nudge("dashboard.alerts.tasks.deliver")
 
 
@@ -19,3 +23,17 @@ def sweep(swept: bool = False) -> None:
 def deliver(swept: bool = False) -> None:
     """Sends what is owed."""
     job_run(name="deliver", interval=every("deliver"), job=deliveries_send, nudged=not swept)
+
+
+def _follow() -> int:
+    """One step that fails keeps no other from its work."""
+    count, errors = 0, []
+    for step in (alerts_sweep, reminders_owe, held_release):
+        try:
+            count += step()
+        except Exception as error:
+            logger.exception("%s failed; the other steps go on", step.__name__)
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("steps of the alerts that failed", errors)
+    return count

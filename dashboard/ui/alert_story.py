@@ -31,6 +31,8 @@ _MARKS = {
     EventKind.DELIVERED: ("mail", ""),
     EventKind.FAILED: ("failed", ""),
     EventKind.ROLLBACK_SEEN: ("deployment", ""),
+    EventKind.REPEATED: ("mail", ""),
+    EventKind.ESCALATED: ("mail", ""),
 }
 _HEADS = {
     EventKind.EVIDENCE: "More evidence.",
@@ -40,6 +42,8 @@ _HEADS = {
     EventKind.DELIVERED: "Message delivered.",
     EventKind.FAILED: "Message not delivered.",
     EventKind.ROLLBACK_SEEN: "Roll back seen.",
+    EventKind.REPEATED: "Said again.",
+    EventKind.ESCALATED: "Escalated.",
 }
 _WITH_EVIDENCE = {EventKind.OPENED, EventKind.VERDICT, EventKind.EVIDENCE}
 
@@ -184,6 +188,8 @@ def _sent(delivery: Delivery) -> Sent:
     if state == DeliveryState.WAITING:
         said, again = (f"{answer}, again", delivery.next_attempt_at) if answer else ("waiting", None)
         return Sent(channel, delivery.get_kind_display(), "state-warming", said, delivery.created_at, again)
+    if state == DeliveryState.HELD:
+        return Sent(channel, delivery.get_kind_display(), "snoozed", "held back, to be sent", delivery.created_at, delivery.held_until)
     if state == DeliveryState.MERGED:
         return Sent(channel, delivery.get_kind_display(), "same", "told by a later message", delivery.created_at, None)
     said = f"given up{tries}: {answer}" if answer else f"given up{tries}"

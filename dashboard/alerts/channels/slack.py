@@ -55,6 +55,6 @@ class Slack:
         if 200 <= answer.status < 300:
             return answer
         word = answer.text.strip()
-        if answer.status == 410 or word in GONE:
+        if answer.status in (404, 410) or word in GONE:
             raise DeliveryError(f"Slack answered {answer.status} {word}: this webhook takes no messages.", disables=True, answer=answer)
         raise DeliveryError(f"Slack answered {answer.status} {word[:80]}".rstrip() + ".", permanent=word in UNFIT, answer=answer)

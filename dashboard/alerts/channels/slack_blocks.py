@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.alerts.channels.base import Message
-from dashboard.alerts.facts import Facts
+from dashboard.alerts.facts import DigestLine, Facts
 from dashboard.alerts.models import AlertOutcome, DeliveryKind
 
 Block = dict[str, Any]
@@ -19,6 +19,8 @@ Block = dict[str, Any]
 HEADER, SENTENCE, CAUSE, FIELD, NOTE, FALLBACK, BUTTON_URL = 150, 700, 400, 200, 200, 500, 3000
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _MENTION = re.compile(r"<([!@#])|@(?=(?:channel|here|everyone))", re.IGNORECASE)
+LISTED = 8
+_AGAIN = {DeliveryKind.REPEATED.value: "Still open: ", DeliveryKind.ESCALATED.value: "Nobody answered: "}
 _VERDICTS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
 
 
@@ -28,7 +30,9 @@ def message_blocks(message: Message) -> tuple[str, list[Block]]:
     title = cut(_title(message), HEADER)
     said = cut(facts["news"] or facts["sentence"], SENTENCE)
     blocks: list[Block] = [{"type": "header", "text": plain(title)}, {"type": "section", "text": plain(said)}]
-    if message.kind == DeliveryKind.RESOLVED:
+    if message.kind == DeliveryKind.DIGEST:
+        blocks += [{"type": "section", "text": plain(cut(digest_line(line), NOTE))} for line in facts["alerts"][:LISTED]]
+    elif message.kind == DeliveryKind.RESOLVED:
         blocks.append({"type": "section", "text": plain(cut(f"It said: {facts['sentence']}", SENTENCE))})
     else:
         blocks += _evidence(facts)
@@ -60,6 +64,8 @@ def escape(text: str) -> str:
 
 def _title(message: Message) -> str:
     facts, alert = message.facts, message.facts["alert"]
+    if message.kind == DeliveryKind.DIGEST:
+        return f"{'Simulated: ' if facts['simulated'] else ''}{len(facts['alerts'])} alerts, {facts['project']['name']}"
     if alert is None:
         return f"Test of compilewatch, {facts['project']['name']}"
     model, version, baseline = _name(facts["model"]), _name(facts["version"]), _name(facts["baseline"])
@@ -67,7 +73,14 @@ def _title(message: Message) -> str:
     names = f"{_short(model)} {_short(version)}" + (f" against {_short(baseline)}" if baseline else "")
     if message.kind == DeliveryKind.RESOLVED:
         return f"{simulated}{alert['id']} over: {names}"
-    return f"{simulated}{_VERDICTS.get(alert['severity'], alert['severity'])} {alert['id']}: {names}"
+    return f"{simulated}{_AGAIN.get(message.kind, '')}{_VERDICTS.get(alert['severity'], alert['severity'])} {alert['id']}: {names}"
+
+
+def digest_line(line: DigestLine) -> str:
+    """One alert among several, on one line."""
+    verdict = "over" if line["kind"] == DeliveryKind.RESOLVED else _VERDICTS.get(line["severity"], line["severity"])
+    simulated = "simulated, " if line["simulated"] else ""
+    return f"{line['id']} {verdict}, {simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}: {line['text']}"
 
 
 def _name(named: Any) -> str:
@@ -91,6 +104,8 @@ def _evidence(facts: Facts) -> list[Block]:
 
 def _notes(message: Message) -> list[str]:
     facts, alert = message.facts, message.facts["alert"]
+    if message.kind == DeliveryKind.DIGEST and len(facts["alerts"]) > LISTED:
+        return [facts["project"]["name"], f"the {LISTED} worst of {len(facts['alerts'])}"]
     if alert is None:
         return [facts["project"]["name"]]
     where = f"{facts['environment']}, project {facts['project']['name']}"
@@ -124,7 +139,8 @@ def _buttons(facts: Facts) -> list[Block]:
         ("evidence", "See evidence", links["evidence"]),
         ("acknowledge", "Acknowledge", links["alert"]),
         ("guide", "Roll back guide", links["roll_back_guide"]),
-        ("project", "Open compilewatch", None if links["alert"] else links["project"]),
+        ("alerts", "See the alerts", links["alerts"] if facts.get("alerts") else None),
+        ("project", "Open compilewatch", None if links["alert"] or facts.get("alerts") else links["project"]),
     )
     return [
         {"type": "button", "action_id": name, "text": plain(label), "url": url}

@@ -1,6 +1,7 @@
 """Generic webhooks as Standard Webhooks describes them: JSON with an id, a time and an HMAC-SHA256 signature.
 
-The body is {"type": "alert.opened" | "alert.changed" | "alert.resolved" | "channel.test", "timestamp": ISO 8601, "data": Facts};
+The body is {"type": ..., "timestamp": ISO 8601, "data": Facts} with the types "alert.opened", "alert.changed", "alert.resolved",
+"alert.repeated", "alert.escalated", "alerts.digest" (several alerts in one message) and "channel.test";
 webhook.schema.json beside this file describes it, and only ever gains keys. `webhook-id` stays the same over every try.
 """
 
@@ -21,6 +22,7 @@ from dashboard.common.outbound import Answer, outbound_post
 from dashboard.common.outbound_target import target_of
 
 PREFIX = "whsec_"
+NAMES = {DeliveryKind.TEST.value: "channel.test", DeliveryKind.DIGEST.value: "alerts.digest"}
 
 
 def secret_make() -> str:
@@ -48,7 +50,7 @@ class Webhook:
 
     def build(self, message: Message) -> Payload:
         """The envelope around the facts."""
-        what = "channel.test" if message.kind == DeliveryKind.TEST else f"alert.{message.kind}"
+        what = NAMES.get(message.kind, f"alert.{message.kind}")
         envelope = {"type": what, "timestamp": message.at.isoformat(), "data": message.facts}
         return Payload(message.id, json.dumps(envelope, separators=(",", ":"), allow_nan=False).encode())
 

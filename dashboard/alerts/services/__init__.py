@@ -2,8 +2,11 @@
 
 from dashboard.alerts.services.actions import AlertActionError, alert_acknowledge, alert_dismiss, alert_resolve, alert_snooze
 from dashboard.alerts.services.channels import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test
+from dashboard.alerts.services.digest import held_release
 from dashboard.alerts.services.outbox import deliveries_send
+from dashboard.alerts.services.remind import reminders_owe
 from dashboard.alerts.services.replay import delivery_replay
+from dashboard.alerts.services.rules import maintenance_add, maintenance_end, rule_add, rule_remove, time_zone_set
 from dashboard.alerts.services.sweep import alerts_sweep
 
 __all__ = [
@@ -20,4 +23,11 @@ __all__ = [
     "channel_test",
     "deliveries_send",
     "delivery_replay",
+    "held_release",
+    "maintenance_add",
+    "maintenance_end",
+    "reminders_owe",
+    "rule_add",
+    "rule_remove",
+    "time_zone_set",
 ]

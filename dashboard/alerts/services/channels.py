@@ -58,7 +58,7 @@ def channel_disable(*, channel: Channel, user: User, reason: str = "Switched off
 def channel_give_up(*, channel: Channel, reason: str) -> None:
     """Switches a channel off and gives up what waits for it; the caller holds the channel's row."""
     Channel.objects.filter(pk=channel.pk).update(enabled=False, disabled_reason=reason)
-    Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING).update(
+    Delivery.objects.filter(channel=channel, state__in=(DeliveryState.WAITING, DeliveryState.HELD)).update(
         state=DeliveryState.DEAD, leased_until=None, last_answer=f"Given up: the channel is off. {reason}"
     )
 

@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from dashboard.alerts.channels import CHANNELS, DeliveryError, Message
 from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryKind, DeliveryState, EventKind
 from dashboard.alerts.services.channels import channel_give_up
+from dashboard.alerts.services.digest import covered_alerts, storm_merge
 from dashboard.alerts.services.retry_after import retry_after_seconds
 from dashboard.common import clock
 from dashboard.common.crash import crash_point
@@ -25,6 +26,8 @@ LEASE = timedelta(seconds=60)
 SCHEDULE = (0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
 SPREAD = 0.2
 KEPT_ANSWER = 500
+GONE_AFTER = 4
+"""Tries after which a 404 is believed: half an hour, in which a receiver that is being replaced comes back."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ def delivery_claim() -> Claim | None:
         with write_transaction():
             # Whoever holds the channel's row is choosing its next delivery just now: it is not ours.
             channel = Channel.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=channel_id).first()
+            if channel:
+                storm_merge(channel=channel)
             delivery = _due().filter(channel=channel).order_by("pk").first() if channel else None
             if channel and delivery:
                 delivery.leased_until = clock.now() + LEASE
@@ -84,7 +89,9 @@ def delivery_try(claim: Claim) -> Result:
         answer = kind.send(payload, channel)
     except DeliveryError as error:
         wait = retry_after_seconds(error.answer.retry_after, now=clock.unix()) if error.answer else 0.0
-        return Result(False, _kept(channel, str(error), error.answer), _status(error.answer), error.permanent, error.disables, wait)
+        disables = error.disables or (_status(error.answer) == 404 and delivery.attempts >= GONE_AFTER)
+        permanent = error.permanent or disables
+        return Result(False, _kept(channel, str(error), error.answer), _status(error.answer), permanent, disables, wait)
     except OutboundError as error:
         return Result(False, _kept(channel, str(error), None))
     except Exception as error:
@@ -145,10 +152,17 @@ def _retry_or_give_up(delivery: Delivery, result: Result) -> None:
 
 
 def _event(delivery: Delivery, channel: Channel, result: Result) -> None:
+    """A line in the time line of every alert that the message was about."""
     kind = EventKind.DELIVERED if result.delivered else EventKind.FAILED if delivery.state == DeliveryState.DEAD else None
-    if kind and delivery.alert_id is not None:
-        text = f"{CHANNELS[channel.kind].label} {channel.name}" + ("" if result.delivered else f": {result.text}")
-        AlertEvent.objects.create(alert_id=delivery.alert_id, at=clock.now(), kind=kind, text=text)
+    if kind is None:
+        return
+    text = f"{CHANNELS[channel.kind].label} {channel.name}"
+    alerts = [delivery.alert_id] if delivery.alert_id is not None else []
+    if delivery.kind == DeliveryKind.DIGEST:
+        alerts = [alert.pk for alert in covered_alerts(delivery=delivery)]
+        text += f", in one message about {len(alerts)} alerts"
+    text += "" if result.delivered else f": {result.text}"
+    AlertEvent.objects.bulk_create(AlertEvent(alert_id=alert, at=clock.now(), kind=kind, text=text) for alert in alerts)
 
 
 def _status(answer: Answer | None) -> int | None:

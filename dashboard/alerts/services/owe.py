@@ -1,35 +1,69 @@
-"""Decides which channels are told of an event, and writes the outbox rows; the caller holds the project's row."""
+"""Writes the outbox rows of an event: who is told, and whether now or later; the caller holds the project's row."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import logging
 from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 from django.db.models import Q
 
 from dashboard.alerts.facts import alert_facts
-from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryKind, DeliveryState, Rule
-from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryKind, DeliveryState, MaintenanceWindow, Rule
+from dashboard.alerts.policy import Policy, RuleRow, Subject, WindowRow, channels_asked, held_until
+from dashboard.common import clock
+from dashboard.projects.models import Project
+from dashboard.regressions.models import Verdict
+
+logger = logging.getLogger(__name__)
+UNTOLD = (DeliveryState.WAITING, DeliveryState.HELD)
 
 
 def messages_owe(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict: Verdict | None, news: str = "") -> None:
     """One message per channel that should hear of the event.
 
     A channel hears "opened" before anything else of an alert, and "resolved" only if it heard, or is about to hear, of it."""
-    # Channels first, always in this order: the workers that send hold a channel before they touch its deliveries.
-    channels = list(Channel.objects.select_for_update(no_key=True).filter(project_id=alert.project_id, enabled=True).order_by("pk"))
-    told = {channel.pk: _told(alert, channel) for channel in channels}
+    channels = channels_hold(alert.project_id)
+    policy = policy_of(alert.project_id)
+    told = {pk: _told(alert, channel) for pk, channel in channels.items()}
     if kind == DeliveryKind.RESOLVED:
-        for channel in channels:
-            if told[channel.pk]:
+        for pk, channel in channels.items():
+            if told[pk]:
                 covers = _merge(alert, channel, at=event.at)
-                _owe(alert, event, channel, kind, verdict, news, covers)
+                message_owe(alert, event, channel, kind, verdict, policy, news=news, covers=covers)
         return
-    for channel in _wanted(alert, channels):
-        first = DeliveryKind.CHANGED if told[channel.pk] else DeliveryKind.OPENED
-        _owe(alert, event, channel, first, verdict, news, [])
+    for pk in channels_asked(policy, subject_of(alert), channels):
+        first = DeliveryKind.CHANGED if told[pk] else DeliveryKind.OPENED
+        message_owe(alert, event, channels[pk], first, verdict, policy)
+
+
+def message_owe(
+    alert: Alert,
+    event: AlertEvent,
+    channel: Channel,
+    kind: DeliveryKind,
+    verdict: Verdict | None,
+    policy: Policy,
+    *,
+    news: str = "",
+    covers: list[str] | None = None,
+) -> None:
+    """One row of the outbox; what may not go now is held back until it may."""
+    later = held_until(policy, subject_of(alert), channel.pk, event.at)
+    Delivery.objects.create(
+        project_id=alert.project_id,
+        channel=channel,
+        alert=alert,
+        kind=kind,
+        state=DeliveryState.WAITING if later is None else DeliveryState.HELD,
+        held_until=later,
+        message_id=message_id(alert_id=alert.pk, channel_id=channel.pk, event_id=event.pk),
+        facts=alert_facts(alert=alert, verdict=verdict, news=news, covers=covers),
+        next_attempt_at=later or event.at,
+        created_at=event.at,
+    )
 
 
 def message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:
@@ -38,23 +72,51 @@ def message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:
     return f"msg_{digest.hexdigest()[:32]}"
 
 
-def rule_matches(rule: Rule, *, severity: str, environment: str, model: str) -> bool:
-    """Whether a rule asks for this alert; an empty list asks for any."""
-    wanted = ((rule.severities, severity), (rule.environments, environment), (rule.models_named, model))
-    return all(not listed or value in listed for listed, value in wanted)
+def channels_hold(project_id: int) -> dict[int, Channel]:
+    """The channels that are on, held: always in this order, since the workers that send hold a channel before they touch its rows."""
+    rows = Channel.objects.select_for_update(no_key=True).filter(project_id=project_id, enabled=True).order_by("pk")
+    return {channel.pk: channel for channel in rows}
 
 
-def _wanted(alert: Alert, channels: Iterable[Channel]) -> list[Channel]:
-    rules = list(Rule.objects.filter(project_id=alert.project_id))
-    if not rules:
-        return [channel for channel in channels if alert.severity == VerdictKind.ROLL_BACK]
-    deployment = alert.deployment
-    asked = {
-        rule.channel_id
-        for rule in rules
-        if rule_matches(rule, severity=alert.severity, environment=deployment.environment, model=deployment.model.name)
-    }
-    return [channel for channel in channels if channel.pk in asked]
+def subject_of(alert: Alert) -> Subject:
+    """What the rules look at."""
+    return Subject(alert.severity, alert.deployment.environment, alert.deployment.model.name)
+
+
+def policy_of(project_id: int) -> Policy:
+    """The rules and the maintenance of a project that are not over."""
+    windows = MaintenanceWindow.objects.filter(project_id=project_id, ends_at__gt=clock.now())
+    return Policy(
+        rules=tuple(_rule(rule) for rule in Rule.objects.filter(project_id=project_id).order_by("pk")),
+        windows=tuple(WindowRow(row.starts_at, row.ends_at, row.environment, row.model_name) for row in windows),
+        zone=zone_of(Project.objects.get(pk=project_id)),
+    )
+
+
+def zone_of(project: Project) -> ZoneInfo:
+    """The project's time zone; UTC where this machine does not know it."""
+    try:
+        return ZoneInfo(project.time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        logger.warning(
+            "the time zone %r of project %s is not known here; its quiet hours are taken as UTC.", project.time_zone, project.slug
+        )
+        return ZoneInfo("UTC")
+
+
+def _rule(rule: Rule) -> RuleRow:
+    return RuleRow(
+        channel=rule.channel_id,
+        severities=tuple(rule.severities),
+        environments=tuple(rule.environments),
+        models=tuple(rule.models_named),
+        quiet_from=rule.quiet_from,
+        quiet_until=rule.quiet_until,
+        roll_back_passes=rule.roll_back_passes,
+        repeat_minutes=rule.repeat_minutes,
+        escalate_minutes=rule.escalate_minutes,
+        escalate_to=rule.escalate_to_id,
+    )
 
 
 def _told(alert: Alert, channel: Channel) -> bool:
@@ -63,24 +125,7 @@ def _told(alert: Alert, channel: Channel) -> bool:
 
 def _merge(alert: Alert, channel: Channel, *, at: datetime) -> list[str]:
     """Takes back what was not delivered and is not under way; the message about the end stands for it."""
-    waiting = Delivery.objects.filter(
-        Q(leased_until=None) | Q(leased_until__lte=at), alert=alert, channel=channel, state=DeliveryState.WAITING
-    )
-    covered = list(waiting.order_by("pk").values_list("message_id", flat=True))
-    Delivery.objects.filter(message_id__in=covered, state=DeliveryState.WAITING).update(state=DeliveryState.MERGED, leased_until=None)
+    untold = Delivery.objects.filter(Q(leased_until=None) | Q(leased_until__lte=at), alert=alert, channel=channel, state__in=UNTOLD)
+    covered = list(untold.order_by("pk").values_list("message_id", flat=True))
+    Delivery.objects.filter(message_id__in=covered, state__in=UNTOLD).update(state=DeliveryState.MERGED, leased_until=None)
     return covered
-
-
-def _owe(
-    alert: Alert, event: AlertEvent, channel: Channel, kind: DeliveryKind, verdict: Verdict | None, news: str, covers: list[str]
-) -> None:
-    Delivery.objects.create(
-        project_id=alert.project_id,
-        channel=channel,
-        alert=alert,
-        kind=kind,
-        message_id=message_id(alert_id=alert.pk, channel_id=channel.pk, event_id=event.pk),
-        facts=alert_facts(alert=alert, verdict=verdict, news=news, covers=covers),
-        next_attempt_at=event.at,
-        created_at=event.at,
-    )

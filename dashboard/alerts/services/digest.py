@@ -1,0 +1,92 @@
+"""Puts many messages to one channel into one: after a time in which they were held back, and in a storm."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.conf import settings
+
+from dashboard.alerts.facts import digest_facts
+from dashboard.alerts.models import Alert, Channel, Delivery, DeliveryKind, DeliveryState
+from dashboard.alerts.policy import held_until
+from dashboard.alerts.services.owe import channels_hold, policy_of, subject_of
+from dashboard.alerts.services.transition import project_hold
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+
+STORM = 10
+"""From more messages than this that wait for one channel they become one."""
+MOST = 200
+"""Alerts in one message: a storm of 1,000 is five messages, each below 100 KiB."""
+NOT_MERGED = (DeliveryKind.TEST, DeliveryKind.DIGEST)
+
+
+def held_release() -> int:
+    """Sends what was held back and may go now, as one message a channel; returns how many messages that is."""
+    count = 0
+    due = Delivery.objects.filter(state=DeliveryState.HELD, held_until__lte=clock.now())
+    for project_id in sorted(set(due.values_list("project_id", flat=True))):
+        with write_transaction():
+            project_hold(project_id)
+            channels = channels_hold(project_id)
+            rows = due.filter(project_id=project_id).select_related("alert__deployment__model").order_by("pk")
+            by_channel: dict[int, list[Delivery]] = {}
+            for row in _due_still(project_id, list(rows)):
+                by_channel.setdefault(row.channel_id, []).append(row)
+            count += sum(_release(channels[pk], held) for pk, held in by_channel.items() if pk in channels)
+    return count
+
+
+def storm_merge(*, channel: Channel) -> int:
+    """Merges what waits for a channel once it is many; the caller holds the channel's row. Returns how many messages they became."""
+    waiting = Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING, leased_until=None, alert__isnull=False)
+    rows = list(waiting.exclude(kind__in=NOT_MERGED).order_by("pk"))
+    return _digests(channel, rows, clock.now()) if len(rows) > STORM else 0
+
+
+def covered_alerts(*, delivery: Delivery) -> list[Alert]:
+    """The alerts that a message about several of them stands for."""
+    covers = delivery.facts.get("covers", [])
+    return list(Alert.objects.filter(deliveries__message_id__in=covers).distinct().order_by("pk"))
+
+
+def _due_still(project_id: int, rows: list[Delivery]) -> list[Delivery]:
+    """Rules and windows may have changed since: what has to wait longer does."""
+    policy, now, found = policy_of(project_id), clock.now(), []
+    for row in rows:
+        later = held_until(policy, subject_of(row.alert), row.channel_id, now) if row.alert else None
+        if later is None:
+            found.append(row)
+        else:
+            Delivery.objects.filter(pk=row.pk).update(held_until=later, next_attempt_at=later)
+    return found
+
+
+def _release(channel: Channel, rows: list[Delivery]) -> int:
+    if len(rows) > 1:
+        return _digests(channel, rows, clock.now())
+    Delivery.objects.filter(pk=rows[0].pk).update(state=DeliveryState.WAITING, next_attempt_at=clock.now())
+    return 1
+
+
+def _digests(channel: Channel, rows: Sequence[Delivery], at: datetime) -> int:
+    count = 0
+    for start in range(0, len(rows), MOST):
+        part = rows[start : start + MOST]
+        covers = [identity for row in part for identity in (row.message_id, *row.facts.get("covers", []))]
+        told = [(row.kind, row.facts) for row in part]
+        digest = hashlib.sha256(f"{settings.BASE_URL} {channel.pk} {' '.join(covers)}".encode()).hexdigest()
+        Delivery.objects.create(
+            project_id=channel.project_id,
+            channel=channel,
+            kind=DeliveryKind.DIGEST,
+            message_id=f"msg_{digest[:32]}",
+            facts=digest_facts(channel=channel, told=told, covers=covers),
+            next_attempt_at=at,
+            created_at=at,
+        )
+        Delivery.objects.filter(pk__in=[row.pk for row in part]).update(state=DeliveryState.MERGED)
+        count += 1
+    return count

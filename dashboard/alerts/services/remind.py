@@ -1,0 +1,65 @@
+"""Owes messages about alerts that nobody has acknowledged: said again after a while, and to another channel after a longer one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Max, Q
+
+from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind, DeliveryState, EventKind, Rule
+from dashboard.alerts.policy import Policy, Reminder, Standing, reminders
+from dashboard.alerts.services.owe import channels_hold, message_owe, policy_of, subject_of
+from dashboard.alerts.services.transition import event_add, project_hold
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+
+
+def reminders_owe() -> int:
+    """Every reminder that is due; returns how many."""
+    asking = Rule.objects.filter(Q(repeat_minutes__gt=0) | Q(escalate_minutes__gt=0))
+    unanswered = Alert.objects.filter(state=AlertState.OPEN, project__in=asking.values("project"))
+    count = 0
+    for project_id in sorted(set(unanswered.values_list("project_id", flat=True))):
+        with write_transaction():
+            project_hold(project_id)
+            count += _project_remind(project_id)
+    return count
+
+
+def _project_remind(project_id: int) -> int:
+    channels, policy = channels_hold(project_id), policy_of(project_id)
+    related = ("deployment__model", "deployment__version", "verdict__baseline__version", "project")
+    alerts = Alert.objects.filter(project_id=project_id, state=AlertState.OPEN).select_related(*related)
+    reopened = Max("events__at", filter=Q(events__kind=EventKind.REOPENED))
+    told: dict[int, list[Delivery]] = {}
+    for row in Delivery.objects.filter(alert__in=alerts).defer("facts").order_by("pk"):
+        told.setdefault(row.alert_id or 0, []).append(row)
+    count = 0
+    for alert in alerts.annotate(reopened=reopened).order_by("pk"):
+        standing = _standing(alert.reopened or alert.opened_at, told.get(alert.pk, []))
+        for reminder in reminders(policy, subject_of(alert), standing, clock.now()):
+            if reminder.channel in channels:
+                _remind(alert, channels[reminder.channel], reminder, policy)
+                count += 1
+    return count
+
+
+def _standing(open_since: datetime, rows: list[Delivery]) -> Standing:
+    """A message that was held back was told when it was released; one that was given up was not."""
+    said = [row for row in rows if row.state not in (DeliveryState.HELD, DeliveryState.DEAD)]
+    return Standing(
+        open_since=open_since,
+        first_told={row.channel_id: row.held_until or row.created_at for row in reversed(said)},
+        last_told={row.channel_id: row.held_until or row.created_at for row in said},
+        waiting={row.channel_id for row in rows if row.state in (DeliveryState.WAITING, DeliveryState.HELD)},
+        escalated={row.channel_id for row in rows if row.kind == DeliveryKind.ESCALATED and row.created_at >= open_since},
+    )
+
+
+def _remind(alert: Alert, channel: Channel, reminder: Reminder, policy: Policy) -> None:
+    kind, event_kind = DeliveryKind.REPEATED, EventKind.REPEATED
+    if reminder.escalates:
+        kind, event_kind = DeliveryKind.ESCALATED, EventKind.ESCALATED
+    text = f"Nobody has acknowledged it for {reminder.minutes} min: told to {channel.name}."
+    event = event_add(alert=alert, kind=event_kind, text=text)
+    message_owe(alert, event, channel, kind, alert.verdict, policy)

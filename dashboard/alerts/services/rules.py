@@ -1,0 +1,176 @@
+"""Writes what a project says about its messages: rules, maintenance and the time zone of its quiet hours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from zoneinfo import available_timezones
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
+from dashboard.alerts.services.transition import project_hold
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.projects.models import Project
+from dashboard.regressions.models import VerdictKind
+
+SEVERITIES = (VerdictKind.WATCH.value, VerdictKind.ROLL_BACK.value)
+MINUTES = range(5, 10081)
+MOST = 100
+"""Rules, and windows that are not over, of one project; and names in one list."""
+LONGEST = timedelta(days=14)
+
+
+class RuleError(ValueError):
+    """What was asked for cannot be; the text begins with the field's name and says why."""
+
+
+@dataclass(frozen=True)
+class RuleGiven:
+    """A rule as somebody wrote it; empty lists ask for any."""
+
+    channel: Channel
+    severities: list[str]
+    environments: list[str]
+    models: list[str]
+    quiet_from: time | None = None
+    quiet_until: time | None = None
+    roll_back_passes: bool = True
+    repeat_minutes: int | None = None
+    escalate_minutes: int | None = None
+    escalate_to: Channel | None = None
+
+
+def rule_add(*, project: Project, given: RuleGiven, user: User, address: str | None = None) -> Rule:
+    """From now on; raises RuleError."""
+    _rule_check(project, given)
+    with _changed(project):
+        rule = Rule.objects.create(
+            project=project,
+            channel=given.channel,
+            severities=given.severities,
+            environments=given.environments,
+            models_named=given.models,
+            quiet_from=given.quiet_from,
+            quiet_until=given.quiet_until,
+            roll_back_passes=given.roll_back_passes,
+            repeat_minutes=given.repeat_minutes,
+            escalate_minutes=given.escalate_minutes,
+            escalate_to=given.escalate_to,
+        )
+        _audit("rule.add", project, f"rule for {given.channel.name}", user, address, after=_seen(rule))
+    return rule
+
+
+def rule_remove(*, rule: Rule, user: User, address: str | None = None) -> None:
+    """Gone from now on; without any rule ROLL BACK goes to every channel."""
+    with _changed(rule.project):
+        _audit("rule.remove", rule.project, f"rule for {rule.channel.name}", user, address, before=_seen(rule))
+        rule.delete()
+
+
+def maintenance_add(
+    *,
+    project: Project,
+    starts_at: datetime,
+    ends_at: datetime,
+    environment: str,
+    model: str,
+    note: str,
+    user: User,
+    address: str | None = None,
+) -> MaintenanceWindow:
+    """A time in which messages wait; raises RuleError."""
+    if ends_at <= max(starts_at, clock.now()):
+        raise RuleError("ends_at: it must end after its start, and in the future.")
+    if ends_at - starts_at > LONGEST:
+        raise RuleError(f"ends_at: at most {LONGEST.days} days after its start.")
+    if len(environment) > 64 or len(model) > 200 or len(note) > 200:
+        raise RuleError("note: environment, model or note is too long.")
+    if MaintenanceWindow.objects.filter(project=project, ends_at__gt=clock.now()).count() >= MOST:
+        raise RuleError(f"starts_at: a project has at most {MOST} windows that are not over.")
+    with _changed(project):
+        window = MaintenanceWindow.objects.create(
+            project=project,
+            environment=environment,
+            model_name=model,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            note=note,
+            made_by_name=user.get_username(),
+        )
+        after = {"from": starts_at.isoformat(), "until": ends_at.isoformat(), "environment": environment, "model": model, "note": note}
+        _audit("maintenance.add", project, f"maintenance {window.pk}", user, address, after=after)
+    return window
+
+
+def maintenance_end(*, window: MaintenanceWindow, user: User, address: str | None = None) -> None:
+    """Over now: what was held back is sent."""
+    with _changed(window.project):
+        before = {"until": window.ends_at.isoformat()}
+        window.ends_at = clock.now()
+        window.save(update_fields=["ends_at"])
+        after = {"until": window.ends_at.isoformat()}
+        _audit("maintenance.end", window.project, f"maintenance {window.pk}", user, address, before=before, after=after)
+
+
+def time_zone_set(*, project: Project, name: str, user: User, address: str | None = None) -> None:
+    """Which clock the quiet hours go by; raises RuleError."""
+    if name not in available_timezones():
+        raise RuleError(f"time_zone: {name[:60]!r} is not known, expected a name such as Europe/Berlin.")
+    with _changed(project):
+        before = project.time_zone
+        project.time_zone = name
+        project.save(update_fields=["time_zone"])
+        _audit("project.time_zone", project, f"project {project.slug}", user, address, before={"zone": before}, after={"zone": name})
+
+
+def _rule_check(project: Project, given: RuleGiven) -> None:
+    if given.channel.project_id != project.pk or (given.escalate_to and given.escalate_to.project_id != project.pk):
+        raise RuleError("channel: choose a channel of this project.")
+    if not set(given.severities) <= set(SEVERITIES):
+        raise RuleError("severities: choose WATCH, ROLL BACK or both.")
+    if any(len(listed) > MOST or any(len(name) > 200 for name in listed) for listed in (given.environments, given.models)):
+        raise RuleError(f"models: at most {MOST} names of at most 200 characters.")
+    if (given.quiet_from is None) != (given.quiet_until is None):
+        raise RuleError("quiet_from: give both ends of the quiet hours, or none.")
+    for name, minutes in (("repeat_minutes", given.repeat_minutes), ("escalate_minutes", given.escalate_minutes)):
+        if minutes is not None and minutes not in MINUTES:
+            raise RuleError(f"{name}: expected a number of minutes from {MINUTES[0]} to {MINUTES[-1]:,}.")
+    if (given.escalate_minutes is None) != (given.escalate_to is None):
+        raise RuleError("escalate_to: give both the minutes and the channel, or neither.")
+    if given.escalate_to == given.channel:
+        raise RuleError("escalate_to: choose another channel than the one that did not answer.")
+    if Rule.objects.filter(project=project).count() >= MOST:
+        raise RuleError(f"channel: a project has at most {MOST} rules.")
+
+
+@contextmanager
+def _changed(project: Project) -> Iterator[None]:
+    """What is held back is looked at again with what holds now."""
+    with write_transaction():
+        project_hold(project.pk)
+        yield
+        Delivery.objects.filter(project=project, state=DeliveryState.HELD).update(held_until=clock.now())
+
+
+def _seen(rule: Rule) -> dict[str, object]:
+    return {
+        "verdicts": rule.severities,
+        "environments": rule.environments,
+        "models": rule.models_named,
+        "quiet": [str(rule.quiet_from), str(rule.quiet_until)] if rule.quiet_from is not None else None,
+        "roll_back_passes": rule.roll_back_passes,
+        "repeat_minutes": rule.repeat_minutes,
+        "escalate_minutes": rule.escalate_minutes,
+        "escalate_to": rule.escalate_to.name if rule.escalate_to else None,
+    }
+
+
+def _audit(
+    action: str, project: Project, subject: str, user: User, address: str | None, *, before: object = None, after: object = None
+) -> None:
+    audit_write(action=action, subject=subject, project_id=project.pk, actor=user, before=before, after=after, address=address)

@@ -1,0 +1,156 @@
+"""Quiet hours, maintenance, repeats and escalation on the real line: what is held back comes as one message, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import time as Wall
+from datetime import timedelta
+
+import pytest
+
+from dashboard.accounts.models import User
+from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, MaintenanceWindow, Rule
+from dashboard.alerts.services import alert_acknowledge, channel_create, channel_disable, deliveries_send, maintenance_add, maintenance_end
+from dashboard.alerts.tasks import sweep
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment
+from dashboard.projects.models import Project
+from tests.dashboard.alerts.block_kit import message_check, texts_of
+from tests.dashboard.alerts.fleet import START, Fleet, Time, fleet_make
+from tests.dashboard.alerts.slack_stand_in import StandIn
+
+pytestmark = pytest.mark.django_db
+HOUR = 3600
+
+
+@pytest.fixture
+def step(time: Time) -> Callable[[float], None]:
+    """Lets so many seconds pass, and the line work at their end until nothing is left to send."""
+
+    def go(seconds: float) -> None:
+        time.go(seconds)
+        sweep()
+        while deliveries_send():
+            time.go(1)
+
+    return go
+
+
+def quiet(channel: Channel, hours: int, **other: object) -> Rule:
+    """Quiet from the start of the test for so many hours, in UTC."""
+    start = clock.at(START)
+    until = (start + timedelta(hours=hours)).time().replace(second=0)
+    return Rule.objects.create(
+        project=channel.project, channel=channel, quiet_from=(start - timedelta(hours=1)).time(), quiet_until=until, **other
+    )
+
+
+def states() -> list[tuple[str, str]]:
+    return list(Delivery.objects.order_by("pk").values_list("kind", "state"))
+
+
+def test_what_was_held_back_comes_as_one_message_in_the_morning(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+) -> None:
+    quiet(channel, 8)
+    other = fleet_make(fleet.project, "reader")
+    second = other.deploy("7")
+    fleet.say(new, "watch")
+    other.say(second, "watch")
+    step(1)
+    assert slack.bodies == []
+    assert states() == [("opened", "held"), ("opened", "held")]
+    fleet.say(new, "healthy")
+    step(HOUR)
+    assert slack.bodies == []
+    step(7 * HOUR)
+    assert len(slack.messages) == 1
+    message_check(slack.messages[0])
+    texts = " ".join(texts_of(slack.messages[0]["blocks"]))
+    assert "2 alerts" in slack.titles[0]
+    assert "A-2 WATCH, reader 7 in prod" in texts
+    assert "A-1 over, ranker 2026.11.3 in prod" in texts
+    assert {event.alert.number for event in AlertEvent.objects.filter(kind="delivered")} == {1, 2}
+    assert {state for _, state in states()} == {"merged", "delivered"}
+
+
+def test_one_message_that_was_held_back_comes_as_itself(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+) -> None:
+    quiet(channel, 4)
+    fleet.say(new, "watch")
+    step(1)
+    step(4 * HOUR)
+    assert slack.titles == ["WATCH A-1: ranker 2026.11.3"]
+
+
+@pytest.mark.parametrize(("passes", "messages"), [(True, 1), (False, 0)])
+def test_roll_back_passes_if_the_rule_says_so(
+    passes: bool, messages: int, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+) -> None:
+    quiet(channel, 8, roll_back_passes=passes)
+    fleet.say(new, "roll_back")
+    step(1)
+    assert len(slack.bodies) == messages
+
+
+def test_a_window_that_is_ended_early_lets_go_at_once(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+) -> None:
+    now = clock.now()
+    window = maintenance_add(
+        project=fleet.project,
+        starts_at=now,
+        ends_at=now + timedelta(hours=5),
+        environment="prod",
+        model="",
+        note="new racks",
+        user=user,
+    )
+    fleet.say(new, "roll_back")
+    step(HOUR)
+    assert (slack.bodies, states()) == ([], [("opened", "held")])
+    maintenance_end(window=MaintenanceWindow.objects.get(pk=window.pk), user=user)
+    step(1)
+    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3"]
+
+
+def test_it_is_said_again_until_somebody_acknowledges(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+) -> None:
+    Rule.objects.create(project=fleet.project, channel=channel, repeat_minutes=30)
+    fleet.say(new, "roll_back")
+    for _ in range(13):
+        step(600)
+    again = "Still open: ROLL BACK A-1: ranker 2026.11.3"
+    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", again, again, again, again]
+    message_check(slack.messages[-1])
+    alert_acknowledge(alert=Alert.objects.get(), user=user)
+    step(2 * HOUR)
+    assert len(slack.titles) == 5
+    assert AlertEvent.objects.filter(kind="repeated").count() == 4
+
+
+def test_another_channel_hears_after_a_while_and_hears_the_end_too(
+    project: Project, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+) -> None:
+    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    Rule.objects.create(project=project, channel=channel, escalate_minutes=15, escalate_to=boss)
+    fleet.say(new, "roll_back")
+    for _ in range(5):
+        step(300)
+    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", "Nobody answered: ROLL BACK A-1: ranker 2026.11.3"]
+    fleet.say(new, "healthy")
+    step(60)
+    assert Delivery.objects.filter(channel=boss).order_by("pk").values_list("kind", flat=True)[1] == "resolved"
+    assert AlertEvent.objects.get(kind="escalated").text == "Nobody has acknowledged it for 15 min: told to #on-call."
+
+
+def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
+    fleet: Fleet, new: Deployment, channel: Channel, user: User, step: Callable[[float], None]
+) -> None:
+    Rule.objects.create(project=fleet.project, channel=channel, quiet_from=Wall(0), quiet_until=Wall(23, 59), roll_back_passes=False)
+    fleet.say(new, "roll_back")
+    step(1)
+    channel_disable(channel=channel, user=user)
+    assert states() == [("opened", "dead")]

@@ -1,0 +1,146 @@
+"""Who is told when, as tables: quiet hours in the project's own time, maintenance, repeats and escalation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from dashboard.alerts.policy import (
+    Policy,
+    Reminder,
+    RuleRow,
+    Standing,
+    Subject,
+    WindowRow,
+    channels_asked,
+    held_until,
+    quiet_end,
+    reminders,
+)
+
+BERLIN = ZoneInfo("Europe/Berlin")
+BAD = Subject("roll_back", "prod", "ranker")
+WATCH = Subject("watch", "prod", "ranker")
+NIGHT = {"quiet_from": time(22), "quiet_until": time(7)}
+
+
+def at(text: str) -> datetime:
+    """A moment in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def policy(*rules: RuleRow, windows: tuple[WindowRow, ...] = ()) -> Policy:
+    return Policy(rules, windows, BERLIN)
+
+
+@pytest.mark.parametrize(
+    ("rules", "subject", "asked"),
+    [
+        ((), BAD, [1, 2]),
+        ((), WATCH, []),
+        ((RuleRow(1),), WATCH, [1]),
+        ((RuleRow(1, severities=("roll_back",)), RuleRow(2, severities=("watch",))), WATCH, [2]),
+        ((RuleRow(1, environments=("staging",)), RuleRow(1, environments=("prod",))), BAD, [1]),
+        ((RuleRow(1, models=("other",)),), BAD, []),
+        ((RuleRow(9),), BAD, []),
+    ],
+)
+def test_rules_pick_the_channels(rules: tuple[RuleRow, ...], subject: Subject, asked: list[int]) -> None:
+    assert channels_asked(policy(*rules), subject, [1, 2]) == asked
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "now", "over"),
+    [
+        ("22:00", "07:00", "2026-11-20T20:59", None),
+        ("22:00", "07:00", "2026-11-20T21:00", "2026-11-21T06:00"),
+        ("22:00", "07:00", "2026-11-21T05:59", "2026-11-21T06:00"),
+        ("22:00", "07:00", "2026-11-21T06:00", None),
+        ("12:00", "13:00", "2026-07-01T10:30", "2026-07-01T11:00"),
+        ("07:00", "07:00", "2026-07-01T05:00", None),
+        # The clocks go forward over 02:30, and back through it twice.
+        ("22:00", "02:30", "2026-03-29T00:50", "2026-03-29T01:30"),
+        ("02:00", "02:30", "2026-10-25T00:10", "2026-10-25T00:30"),
+        ("02:00", "02:30", "2026-10-25T01:10", "2026-10-25T01:30"),
+    ],
+)
+def test_quiet_hours_go_by_the_clock_on_the_wall(start: str, end: str, now: str, over: str | None) -> None:
+    found = quiet_end(time.fromisoformat(start), time.fromisoformat(end), BERLIN, at(now))
+    assert found == (at(over) if over else None)
+
+
+@pytest.mark.parametrize(
+    ("rules", "subject", "until"),
+    [
+        ((RuleRow(1, **NIGHT),), WATCH, "2026-11-21T06:00"),
+        ((RuleRow(1, **NIGHT),), BAD, None),
+        ((RuleRow(1, **NIGHT, roll_back_passes=False),), BAD, "2026-11-21T06:00"),
+        ((RuleRow(1, **NIGHT), RuleRow(1)), WATCH, None),
+        ((RuleRow(1, **NIGHT), RuleRow(1, quiet_from=time(0), quiet_until=time(5))), WATCH, "2026-11-21T04:00"),
+        ((RuleRow(1, **NIGHT), RuleRow(2)), WATCH, "2026-11-21T06:00"),
+        ((RuleRow(2, **NIGHT),), WATCH, None),
+        ((), BAD, None),
+    ],
+)
+def test_a_message_waits_until_one_rule_of_its_channel_lets_it_go(rules: tuple[RuleRow, ...], subject: Subject, until: str | None) -> None:
+    assert held_until(policy(*rules), subject, 1, at("2026-11-21T00:00")) == (at(until) if until else None)
+
+
+@pytest.mark.parametrize(
+    ("window", "until"),
+    [
+        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00")), "2026-11-21T13:00"),
+        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="prod", model="ranker"), "2026-11-21T13:00"),
+        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="staging"), None),
+        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), model="other"), None),
+        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T12:00")), None),
+        (WindowRow(at("2026-11-21T12:01"), at("2026-11-21T13:00")), None),
+        # It ends within the quiet hours, which go on.
+        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T22:00")), "2026-11-22T06:00"),
+    ],
+)
+def test_maintenance_holds_back_roll_back_too(window: WindowRow, until: str | None) -> None:
+    rule = RuleRow(1, **NIGHT, roll_back_passes=False)
+    found = held_until(policy(rule, windows=(window,)), BAD, 1, at("2026-11-21T12:00"))
+    assert found == (at(until) if until else None)
+
+
+def due(rule: RuleRow, now: str, standing: Standing | None = None, *windows: WindowRow) -> list[Reminder]:
+    opened = at("2026-11-21T12:00")
+    return reminders(policy(rule, windows=windows), BAD, standing or Standing(opened, {1: opened}, {1: opened}), at(now))
+
+
+def test_what_nobody_acknowledges_is_said_again() -> None:
+    rule = RuleRow(1, repeat_minutes=30)
+    assert due(rule, "2026-11-21T12:29") == []
+    assert due(rule, "2026-11-21T12:30") == [Reminder(1, False, 30)]
+    told = Standing(at("2026-11-21T12:00"), {1: at("2026-11-21T12:00")}, {1: at("2026-11-21T12:30")})
+    assert due(rule, "2026-11-21T12:59", told) == []
+
+
+def test_a_message_that_still_waits_is_not_said_again() -> None:
+    opened = at("2026-11-21T12:00")
+    assert due(RuleRow(1, repeat_minutes=30), "2026-11-21T15:00", Standing(opened, {1: opened}, {1: opened}, waiting={1})) == []
+
+
+def test_another_channel_hears_once_of_what_nobody_acknowledges() -> None:
+    rule, opened = RuleRow(1, escalate_minutes=15, escalate_to=2), at("2026-11-21T12:00")
+    assert due(rule, "2026-11-21T12:14") == []
+    assert due(rule, "2026-11-21T12:15") == [Reminder(2, True, 15)]
+    assert due(rule, "2026-11-21T18:00", Standing(opened, {1: opened}, {1: opened, 2: opened}, escalated={2})) == []
+
+
+def test_time_in_which_nothing_was_said_does_not_count() -> None:
+    opened, told = at("2026-11-21T02:00"), at("2026-11-21T06:00")
+    rule = RuleRow(1, **NIGHT, roll_back_passes=False, repeat_minutes=30, escalate_minutes=15, escalate_to=2)
+    assert due(rule, "2026-11-21T05:00", Standing(opened, {}, {}, waiting={1})) == []
+    after = Standing(opened, {1: told}, {1: told})
+    assert due(rule, "2026-11-21T06:14", after) == []
+    assert due(rule, "2026-11-21T06:31", after) == [Reminder(2, True, 15), Reminder(1, False, 30)]
+
+
+def test_nothing_is_said_again_in_a_maintenance_window() -> None:
+    window = WindowRow(at("2026-11-21T12:10"), at("2026-11-21T12:10") + timedelta(hours=1))
+    assert due(RuleRow(1, repeat_minutes=30), "2026-11-21T12:40", None, window) == []
