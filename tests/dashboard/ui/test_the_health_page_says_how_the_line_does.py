@@ -151,7 +151,7 @@ def test_what_a_day_takes_and_when_that_was_measured(
     StorageMeasure.objects.update(measured_at=clock.now() - timedelta(hours=2))
     StorageMeasure.objects.filter(of="instance").update(bytes_a_day=700 << 10)
     html = page(signed_in)
-    assert "<dt>One instance</dt><dd>700 KiB<" in html and "aim: at most 1 MiB" in html and "aim: at most 4 MiB" in html
+    assert "<dt>One instance</dt><dd>700 KiB " in html and "aim: at most 1 MiB" in html and "aim: at most 4 MiB" in html
     assert re.search(r"Measured <time[^>]*>2 h ago", html)
 
 
