@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from dashboard.api.deployments import deployments
 from dashboard.api.metrics import metrics
 from dashboard.api.readiness import readyz
 from dashboard.api.views import gate, openapi
@@ -9,6 +10,7 @@ from dashboard.api.views import gate, openapi
 urlpatterns = [
     path("metrics", metrics, name="metrics"),
     path("readyz", readyz, name="readyz"),
+    path("api/v1/deployments", deployments, name="deployments"),
     path("api/v1/gate", gate, name="gate"),
     path("api/v1/openapi.json", openapi, name="openapi"),
 ]

@@ -15,6 +15,7 @@ from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.fleet.models import (
     CompileEvent,
+    DeploymentMark,
     Instance,
     ProcessMinute,
     RegionMinute,
@@ -141,6 +142,7 @@ def _nameless(project_id: int, first_day: int) -> Iterator[QuerySet[Model]]:
     yield Instance.objects.filter(project_id=project_id, last_minute__lt=first_day * 1440)
     yield Series.objects.filter(project_id=project_id, last_minute__lt=first_day * 1440)
     since = clock.at_minute(first_day * 1440) - timedelta(days=1)
+    yield DeploymentMark.objects.filter(project_id=project_id, at__lt=clock.at_minute(first_day * 1440))
     yield Sender.objects.filter(project_id=project_id, last_seen_at__lt=since)
 
 

@@ -31,7 +31,7 @@ def method_check(environ: Environ) -> None:
 
 
 def key_require(environ: Environ, kind: str = "ing") -> KnownKey:
-    """The key, one that sends reports (`ing`) or one that reads (`api`); in the URL or over plain http it is marked as exposed."""
+    """The key, if it is of this kind (`projects.keys.KINDS`); in the URL or over plain http it is marked as exposed."""
     _refuse_key_in_url(environ)
     scheme, _, text = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     known = key_check(text) if scheme.lower() == "bearer" and len(text) <= MAX_HEADER_KEY else None

@@ -8,9 +8,9 @@ import zlib
 from dataclasses import dataclass
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
-KINDS = ("ing", "api")
-_SHAPE = re.compile(r"(cw_(ing|api)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII)
-KEY_ANYWHERE = re.compile(r"cw_(?:ing|api)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
+KINDS = ("ing", "api", "dep")
+_SHAPE = re.compile(r"(cw_(ing|api|dep)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII)
+KEY_ANYWHERE = re.compile(r"cw_(?:ing|api|dep)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Key(models.Model):
     """What a machine presents. Only a keyed hash is stored; the text is shown once."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="keys")
-    kind = models.CharField(max_length=8, choices=[("ing", "Sends reports"), ("api", "Reads")])
+    kind = models.CharField(max_length=8, choices=[("ing", "Sends reports"), ("api", "Reads"), ("dep", "Tells of deployments")])
     name = models.CharField(max_length=100, default="")
     lookup = models.CharField(max_length=8, unique=True)
     digest = models.BinaryField(max_length=32)

@@ -51,6 +51,12 @@ def for_project(rows: type[M] | QuerySet[M], project: Project | int) -> QuerySet
     return queryset.filter(project_id=project if isinstance(project, int) else project.pk)
 
 
+def key_named(*, key_id: int) -> str:
+    """What the audit record calls a key."""
+    key = Key.objects.get(pk=key_id)
+    return f"key {key.name or key.lookup}"
+
+
 def keys_live(project: Project) -> QuerySet[Key]:
     """The project's keys that are not revoked, newest first."""
     return for_project(Key, project).filter(revoked_at=None).order_by("-created_at")

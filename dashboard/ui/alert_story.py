@@ -8,6 +8,7 @@ from datetime import datetime
 
 from dashboard.alerts.models import Alert, AlertEvent, Delivery, DeliveryState, EventKind
 from dashboard.common import clock
+from dashboard.fleet.models import DeploymentMark
 from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.fleet_page import VersionFacts, Window, version_points
 from dashboard.regressions.models import VerdictKind
@@ -60,6 +61,7 @@ class Moment:
     quoted: bool
     evidence: list[EvidenceRow]
     after: str
+    link: str = ""
 
     @property
     def pinned(self) -> str:
@@ -85,7 +87,7 @@ def moments(page: AlertPage) -> list[Moment]:
     lines = [_moment(event, page.alert) for event in page.events]
     version = page.alert.deployment.version.name
     first = Moment(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
-    return sorted([*lines, first], key=lambda moment: moment.at, reverse=True)
+    return sorted([*lines, *map(_posted, page.posted), first], key=lambda moment: moment.at, reverse=True)
 
 
 def sent(page: AlertPage) -> list[Sent]:
@@ -175,6 +177,11 @@ def _moment(event: AlertEvent, alert: Alert) -> Moment:
     shown = evidence_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
     later = f"after {after(alert, event.at)}" if kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN) else ""
     return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later)
+
+
+def _posted(told: DeploymentMark) -> Moment:
+    by = f" by {told.by}" if told.by else ""
+    return Moment(told.at, "deployment", "", f"CI: {told.version_name} deployed{by}.", told.note, False, [], "", told.link)
 
 
 def _sent(delivery: Delivery) -> Sent:

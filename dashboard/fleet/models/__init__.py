@@ -3,6 +3,7 @@
 from dashboard.fleet.models.catalogue import Deployment, Instance, InstanceState, ModelVersion, Series, Stratum, WatchedModel
 from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingLife, FindingVersion
 from dashboard.fleet.models.limits import LimitReached
+from dashboard.fleet.models.marks import DeploymentMark
 from dashboard.fleet.models.minutes import ProcessMinute, RegionMinute, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.fleet.models.storage import StorageMeasure
 
@@ -10,6 +11,7 @@ __all__ = [
     "ColdStart",
     "CompileEvent",
     "Deployment",
+    "DeploymentMark",
     "Finding",
     "FindingInstance",
     "FindingLife",

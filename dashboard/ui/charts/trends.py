@@ -62,6 +62,7 @@ class Mark:
     kind: str
     text: str
     slot: int = 0
+    link: str = ""
 
 
 def trends_built(

@@ -142,7 +142,7 @@ def _labels(evidence: Iterable[EvidenceRow]) -> dict[str, EvidenceRow]:
 
 
 def _marks(facts: ModelFacts) -> list[Mark]:
-    """Deployments and alerts of the range, oldest first."""
+    """Deployments, those that CI told of, and alerts of the range, oldest first."""
     window, slots = facts.asked.window, {version.id: version.slot for version in facts.drawn}
     known: set[int] = set()
     marks = []
@@ -153,6 +153,9 @@ def _marks(facts: ModelFacts) -> list[Mark]:
             marks.append(
                 Mark(deployment.started_minute, "deployment", f"{deployment.version.name}{again}", slots.get(deployment.version_id, 0))
             )
+    for told in facts.posted:
+        by = f" by {told.by}" if told.by else ""
+        marks.append(Mark(clock.minute_of(told.at.timestamp()), "posted", f"CI: {told.version_name}{by}", link=told.link))
     for alert in facts.alerts:
         minute = clock.minute_of(alert.opened_at.timestamp())
         if window.first <= minute <= window.last:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db.models import BooleanField, Count, ExpressionWrapper, Q, QuerySet
 from django.http import Http404
 
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
+from dashboard.common import clock
+from dashboard.fleet.marks import marks_between
+from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
@@ -26,6 +30,7 @@ class AlertPage:
     guide: RollbackGuide | None
     verdict: Verdict | None
     channels: int
+    posted: list[DeploymentMark]
 
 
 def alert_rows(*, project: Project, open_only: bool) -> Sequence[Alert]:
@@ -52,8 +57,9 @@ def alert_or_404(*, project: Project, number: int) -> Alert:
 
 
 def alert_page(*, project: Project, number: int) -> AlertPage:
-    """One alert with its story, in six queries."""
+    """One alert with its story, in seven queries."""
     alert = alert_or_404(project=project, number=number)
+    deployment = alert.deployment
     events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
     deliveries = Delivery.objects.filter(alert=alert).select_related("channel").order_by("-created_at", "-pk")
     return AlertPage(
@@ -63,6 +69,13 @@ def alert_page(*, project: Project, number: int) -> AlertPage:
         guide=for_project(RollbackGuide, project).filter(model_name=alert.deployment.model.name).first(),
         verdict=Verdict.objects.filter(deployment=alert.deployment, current=True).select_related("baseline__version").first(),
         channels=for_project(Channel, project).filter(enabled=True).count(),
+        posted=marks_between(
+            project_id=project.pk,
+            model_name=deployment.model.name,
+            environment=deployment.environment,
+            first=clock.at_minute(deployment.started_minute - 60),
+            last=(alert.resolved_at or clock.now()) + timedelta(hours=1),
+        ),
     )
 
 

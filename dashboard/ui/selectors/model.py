@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
-from dashboard.fleet.models import CompileEvent, Deployment, ModelVersion, WatchedModel
+from dashboard.fleet.marks import marks_between
+from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
 from dashboard.fleet.selectors.compile_events import compile_events_newest
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
 from dashboard.fleet.selectors.fleet_page import GONE_AFTER
@@ -107,6 +108,7 @@ class ModelFacts:
     caches: CacheFacts = field(default_factory=CacheFacts)
     reporting: list[Reporting] = field(default_factory=list)
     chosen: Chosen = field(default_factory=lambda: Chosen(None, {}))
+    posted: list[DeploymentMark] = field(default_factory=list)
 
     @property
     def accepted(self) -> BaselineChoice | None:
@@ -149,9 +151,8 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
         memory=version_memory(project_id=project, environment=environment, spans=in_window, hourly=hourly),
         caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
         chosen=baseline_chosen(model=model, environment=environment),
-        reporting=instances_reporting(
-            project_id=project, model_id=model.pk, environment=environment, since=clock.now() - timedelta(seconds=GONE_AFTER)
-        ),
+        posted=_posted(model, environment, asked.window),
+        reporting=_reporting(model, environment),
     )
 
 
@@ -204,6 +205,17 @@ def _inside(standing: Standing, wanted: Sequence[int], span: Span) -> dict[int, 
 
 def _last_day(deployment: Deployment) -> Span:
     return Span(max(0, deployment.last_minute - 1440), deployment.last_minute + 1)
+
+
+def _reporting(model: WatchedModel, environment: str) -> list[Reporting]:
+    since = clock.now() - timedelta(seconds=GONE_AFTER)
+    return instances_reporting(project_id=model.project_id, model_id=model.pk, environment=environment, since=since)
+
+
+def _posted(model: WatchedModel, environment: str, window: Window) -> list[DeploymentMark]:
+    """What CI told of the range."""
+    first, last = clock.at_minute(window.first), clock.at_minute(window.last)
+    return marks_between(project_id=model.project_id, model_name=model.name, environment=environment, first=first, last=last)
 
 
 def _alerts(model: WatchedModel, environment: str, window: Window) -> list[Alert]:

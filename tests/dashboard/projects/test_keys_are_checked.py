@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_text_has_its_shape_and_its_checksum() -> None:
-    for kind in ("ing", "api"):
+    for kind in ("ing", "api", "dep"):
         made = key_text_make(kind)
         assert re.fullmatch(rf"cw_{kind}_[0-9A-Za-z]{{8}}_[0-9A-Za-z]{{49}}", made.text)
         assert key_text_read(made.text) == made and KEY_ANYWHERE.search(f"?key={made.text}&x")

@@ -54,7 +54,7 @@ def test_the_whole_story(signed_in: Client, project: Project) -> None:
     )
     with CaptureQueriesContext(connection) as caught:
         text = text_of(signed_in, made.url())
-    assert len(caught) <= 7 + 20, [query["sql"] for query in caught]
+    assert len(caught) <= 7 + 21, [query["sql"] for query in caught]
     assert verdict.sentence in text and "ROLL BACK" in text and "simulated" in text
     assert f"{made.url()}compare?a={made.versions[HEALTHY.name].pk}&b={made.versions[WORSE.name].pk}" in text
     assert f"/p/ranking/alerts/{alert.number}/" in text and "Acknowledge" in text and "ROLL BACK, A-418" in text

@@ -11,11 +11,11 @@ from dashboard.projects.services import key_create
 class Command(BaseCommand):
     """Makes a key and prints it this once."""
 
-    help = "Makes a key that reads (api) or sends reports (ing), and prints it this once."
+    help = "Makes a key that reads (api), sends reports (ing) or tells of deployments (dep), and prints it this once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--project", help="The project's short name; may be left out when there is only one.")
-        parser.add_argument("--kind", choices=("api", "ing"), default="api", help="api reads (default), ing sends reports.")
+        parser.add_argument("--kind", choices=("api", "ing", "dep"), default="api", help="api (default), ing or dep.")
         parser.add_argument("--name", default="", help="What it is for, such as prometheus.")
 
     def handle(self, *args: Any, **options: Any) -> None:

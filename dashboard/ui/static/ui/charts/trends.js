@@ -61,7 +61,7 @@ const marks = {
     const { ctx, chartArea, scales } = chart;
     for (const mark of data.marks) {
       const x = scales.x.getPixelForValue(mark.at);
-      const deployed = mark.kind === "deployment";
+      const deployed = mark.kind === "deployment" || mark.kind === "posted";
       const ink = css(deployed ? "--mark" : mark.kind === "rollback" ? "--rollback" : "--watch");
       upright(ctx, x, chartArea, ink, deployed ? [2, 3] : []);
       ctx.fillStyle = ink;

@@ -1,0 +1,79 @@
+"""`POST /api/v1/deployments`: CI tells what it deployed. It is shown as a mark; verdicts follow the traffic and not this."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from dashboard.api.door import with_key
+from dashboard.common import clock
+from dashboard.common.http import error_answer, json_answer
+from dashboard.common.visible import visible_name, visible_text
+from dashboard.fleet.marks import MOST_PER_HOUR, Told, TooManyMarks, mark_post
+from dashboard.projects.keycheck import KnownKey
+from dashboard.projects.selectors import key_named
+
+MAX_BYTES = 16_384
+OLDEST, NEWEST = timedelta(days=400), timedelta(minutes=5)
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^\S")]
+
+
+class Posted(msgspec.Struct, forbid_unknown_fields=True):
+    """The body. `at` is needed, so that a request that is sent again tells of the same deployment."""
+
+    model: Name
+    version: Name
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    environment: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] = "production"
+    by: Annotated[str, msgspec.Meta(max_length=150)] = ""
+    link: Annotated[str, msgspec.Meta(max_length=500, pattern=r"^(https?://[^\s]+)?$")] = ""
+    note: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+
+
+@csrf_exempt
+@require_POST
+@with_key("dep")
+def deployments(request: HttpRequest, key: KnownKey) -> HttpResponse:
+    """201 for a new mark, 200 for one that is known."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isascii() or not length.isdecimal() or int(length[:9]) > MAX_BYTES:
+        return error_answer(413, "too_large", f"The body is larger than {MAX_BYTES:,} bytes.")
+    if request.content_type != "application/json":
+        return error_answer(415, "wrong_type", "Content-Type must be application/json.")
+    try:
+        told = _told(msgspec.json.decode(request.body, type=Posted))
+    except (ValueError, OverflowError) as error:
+        return error_answer(400, "bad_request", str(error))
+    try:
+        mark, new = mark_post(
+            project_id=key.project_id, told=told, actor_name=key_named(key_id=key.id), address=request.META.get("REMOTE_ADDR")
+        )
+    except TooManyMarks:
+        return error_answer(429, "too_many", f"More than {MOST_PER_HOUR} deployments in an hour.", retry_after=600)
+    body = {"cw": 1, "id": mark.pk, "new": new, "model": told.model, "version": told.version, "environment": told.environment}
+    return json_answer(msgspec.json.encode(body | {"at": told.at.isoformat()}), 201 if new else 200)
+
+
+def _told(posted: Posted) -> Told:
+    """What shows nothing or turns text round is written as its code; names may grow by that."""
+    at = posted.at.astimezone(clock.now().tzinfo).replace(microsecond=0)
+    if not clock.now() - OLDEST < at < clock.now() + NEWEST:
+        raise ValueError("at: expected a time of the last 400 days, and none in the future.")
+    told = Told(
+        model=visible_name(posted.model),
+        version=visible_name(posted.version),
+        environment=visible_name(posted.environment),
+        at=at,
+        by=visible_name(posted.by),
+        link=visible_name(posted.link),
+        note=visible_text(posted.note),
+    )
+    for name, most in (("model", 200), ("version", 200), ("environment", 64), ("by", 150), ("link", 500)):
+        if len(getattr(told, name)) > most:
+            raise ValueError(f"{name}: longer than {most} characters, with what does not show written as its code.")
+    return told

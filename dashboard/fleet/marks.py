@@ -1,0 +1,78 @@
+"""Takes and reads the deployments that CI tells of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dashboard.accounts.services import audit_write
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.models import DeploymentMark
+from dashboard.projects.models import Project
+
+MOST_PER_HOUR = 200
+SHOWN = 50
+_SAID = ("by", "link", "note")
+
+
+class TooManyMarks(Exception):
+    """A project told of more deployments in an hour than anybody could read."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What CI says."""
+
+    model: str
+    version: str
+    environment: str
+    at: datetime
+    by: str = ""
+    link: str = ""
+    note: str = ""
+
+
+def mark_post(*, project_id: int, told: Told, actor_name: str, address: str | None = None) -> tuple[DeploymentMark, bool]:
+    """The mark, and whether it is new. The same model, version, environment and time are the same mark: the newest words count."""
+    said = {name: getattr(told, name) for name in _SAID}
+    known = {
+        "project_id": project_id,
+        "model_name": told.model,
+        "environment": told.environment,
+        "version_name": told.version,
+        "at": told.at,
+    }
+    with write_transaction():
+        # Whoever posts the same at the same time waits here, and finds the mark then.
+        Project.objects.select_for_update(no_key=True).get(pk=project_id)
+        mark = DeploymentMark.objects.filter(**known).first()
+        before = {name: getattr(mark, name) for name in _SAID} if mark else None
+        if mark is not None and before == said:
+            return mark, False
+        if mark is None:
+            hour = clock.now() - timedelta(hours=1)
+            if DeploymentMark.objects.filter(project_id=project_id, created_at__gt=hour).count() >= MOST_PER_HOUR:
+                raise TooManyMarks
+            mark = DeploymentMark(**known, created_at=clock.now())
+        for name, value in said.items():
+            setattr(mark, name, value)
+        mark.save()
+        subject = f"{told.model} {told.version} in {told.environment}"
+        after = said | {"at": told.at.isoformat()}
+        audit_write(
+            action="deployment.post",
+            subject=subject,
+            project_id=project_id,
+            actor_name=actor_name,
+            before=before,
+            after=after,
+            address=address,
+        )
+    return mark, before is None
+
+
+def marks_between(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> list[DeploymentMark]:
+    """What CI told of one model in one environment, oldest first; of very many the newest."""
+    rows = DeploymentMark.objects.filter(project_id=project_id, model_name=model_name, environment=environment, at__gte=first, at__lte=last)
+    return list(rows.order_by("-at", "-pk")[:SHOWN])[::-1]
