@@ -67,6 +67,8 @@ class FleetRow:
     instances: list[InstanceGroup]
     alerts: list[Alert]
     evidence: list[EvidenceRow] = field(default_factory=list)
+    accepted: bool = False
+    """Whether somebody accepted this version as the new normal: the verdict stays, and asks for nothing."""
 
     @property
     def calm(self) -> bool:
@@ -112,10 +114,11 @@ def fleet_rows(
         for model in facts.models
         if everywhere or deployments[model.pk]
     ]
-    return sorted(rows, key=lambda row: (_urgency(row.kind), -len(row.alerts), row.model.name.lower()))
+    return sorted(rows, key=lambda row: (_urgency(row), -len(row.alerts), row.model.name.lower()))
 
 
-def _urgency(kind: str) -> int:
+def _urgency(row: FleetRow) -> int:
+    kind = VerdictKind.NOT_ENOUGH_DATA if row.accepted and row.kind != VerdictKind.HEALTHY else row.kind
     return URGENCY.index(VerdictKind(kind)) if kind in VerdictKind.values else len(URGENCY)
 
 
@@ -139,6 +142,7 @@ def _row(
     older = versions.get(before.version_id) if before else None
     return FleetRow(
         model=model,
+        accepted=focus is not None and focus.pk in said.accepted,
         kind=verdict.kind if verdict else VerdictKind.NOT_ENOUGH_DATA,
         sentence=verdict.sentence if verdict else _unjudged(focus, live),
         verdict=verdict,

@@ -22,6 +22,8 @@ LEAST_PAIRS = 10
 """A point that fewer pairs reached is not used: the one before holds from there on, which is the more careful value."""
 SMALLEST = 1 / 25
 """Of the default variance: a fleet that seems to differ by less has told the same number again and again."""
+PROCESSES_EVERY = 10
+"""Minutes between two looks at the levels of processes, which are worked out anew at each."""
 DAY, HOUR = 1440, 60
 LEAST_MINUTES = 30
 LEAST_EVENTS = 5
@@ -47,6 +49,8 @@ class Lesson:
             for series, _ in region.entries:
                 if isinstance(series, RatioSeries):
                     self._note(name, series.metric.name, series, series.matched_minutes)
+        if (comparison.minute or 0) % PROCESSES_EVERY:
+            return
         for of_process, _ in comparison.process.entries:
             if isinstance(of_process, Compared) and of_process.groups:
                 # A number that is known once does not become surer with time.

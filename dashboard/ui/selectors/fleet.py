@@ -1,13 +1,13 @@
-"""Verdicts, changes and open alerts for the Fleet page: two queries for any fleet."""
+"""Verdicts, changes, acceptances and open alerts for the Fleet page: two queries for any fleet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
-from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 
 CHANGES_SHOWN = 12
 
@@ -18,6 +18,8 @@ class Judgements:
 
     current: dict[int, Verdict]
     changes: list[Verdict]
+    accepted: set[int] = field(default_factory=set)
+    """Deployments whose version somebody accepted as the new normal."""
 
 
 def judgements(*, project_id: int, start_minute: int, environment: str = "") -> Judgements:
@@ -31,11 +33,14 @@ def judgements(*, project_id: int, start_minute: int, environment: str = "") -> 
     rows = Verdict.objects.filter(live | changed, project_id=project_id)
     if environment:
         rows = rows.filter(deployment__environment=environment)
+    choices = BaselineChoice.objects.filter(version=OuterRef("deployment__version"), environment=OuterRef("deployment__environment"))
+    rows = rows.annotate(accepted=Exists(choices.filter(kind="accept")))
     found = list(rows.select_related("deployment__version", "deployment__model", "baseline__version").order_by("-created_at", "-pk"))
     since = clock.at_minute(start_minute)
     return Judgements(
         current={row.deployment_id: row for row in found if row.current},
         changes=[row for row in found if _is_change(row, since)][:CHANGES_SHOWN],
+        accepted={row.deployment_id for row in found if getattr(row, "accepted", False)},
     )
 
 

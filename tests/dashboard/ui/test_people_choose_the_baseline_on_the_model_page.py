@@ -46,6 +46,19 @@ def test_an_accepted_version_says_so_beside_its_verdict(as_role: Callable[[Role]
     assert "accepted as the new normal" in story
 
 
+def test_the_fleet_says_that_it_is_accepted_and_puts_it_after_what_asks_for_somebody(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
+    client = as_role(Role.OPERATOR)
+    accepted, watched = f"<bdi>{alert.deployment.model.name}</bdi></a>", "<bdi>llm-7b-chat</bdi></a>"
+    before = client.get("/p/ranking/").content.decode()
+    assert before.index(accepted) < before.index(watched)
+    choose(client, alert, kind="accept", note="more work per call")
+    after = client.get("/p/ranking/").content.decode()
+    assert after.index(watched) < after.index(accepted)
+    assert '<span class="tag line">accepted</span>' in after
+
+
 def test_what_cannot_be_chosen_is_said(as_role: Callable[[Role], Client], alert: Alert) -> None:
     page = choose(as_role(Role.OPERATOR), alert, version="nobody's")
     assert "There is no version" in page

@@ -96,6 +96,11 @@ def test_a_metric_that_is_only_shown_says_so() -> None:
     assert (row.label, row.judged) == ("NOT JUDGED", False)
 
 
+def test_a_muted_metric_says_so() -> None:
+    (row,) = rows(P50 | {"judged": False, "drives": False, "muted": True})
+    assert (row.label, row.judged, row.red) == ("MUTED", False, False)
+
+
 @pytest.mark.parametrize("missing", sorted(set(P50) - {"metric"}))
 def test_a_missing_key_is_not_an_error(missing: str) -> None:
     (row,) = rows({key: value for key, value in P50.items() if key != missing})
