@@ -111,6 +111,7 @@ EFFECTS = {
     "times": "Where the baseline shows it too, only a rise by this factor matters.",
     "points": "Where the baseline shows it too, only a rise by so much of all calls matters.",
     "hold_minutes": "REGRESSED for so long without a break before it asks for ROLL BACK.",
+    "watch_minutes": "The same for WATCH, here longer than for other metrics.",
     "muted": "Shown beside the others, and never part of a verdict.",
 }
 """What each field of a metric decides; a metric has those that its row in the table of metrics has."""
@@ -122,6 +123,7 @@ TITLES = {
     "times": "Rise by a factor",
     "points": "Rise by at least",
     "hold_minutes": "Minutes before ROLL BACK",
+    "watch_minutes": "Minutes before WATCH",
     "muted": "Muted",
 }
 
@@ -148,7 +150,7 @@ def _of_metric(metric: Metric, key: str) -> Setting:
     name, title = f"{metric.name}.{key}", f"{TITLES[key]} of {metric.name}"
     if key == "muted":
         return Setting(name, metric.name, key, title, "yes or no", default, 0, 1, EFFECTS[key])
-    if key == "hold_minutes":
+    if key in ("hold_minutes", "watch_minutes"):
         return Setting(name, metric.name, key, title, "min", default, 2, 240, EFFECTS[key])
     unit: Unit = "times" if key == "times" else "an hour" if key in ("threshold", "points") and metric.unit == "per hour" else "%"
     least, most = default / FURTHEST_DOWN, default * FURTHEST_UP
