@@ -1,5 +1,6 @@
 """Verdicts, changes, acceptances and open alerts for the Fleet page: two queries for any fleet."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,7 +18,7 @@ class Judgements:
     """What is said now about each live deployment, and what was said anew since the start of the range."""
 
     current: dict[int, Verdict]
-    changes: list[Verdict]
+    changes: Sequence[Verdict]
     accepted: set[int] = field(default_factory=set)
     """Deployments whose version somebody accepted as the new normal."""
 
