@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("fleet", "0010_environments_have_a_limit"),
+        ("fleet", "0008_an_earlier_release_may_write"),
         ("projects", "0002_keys_that_tell_of_deployments"),
     ]
 
