@@ -62,13 +62,13 @@ class Group:
     @property
     def changed(self) -> list[str]:
         """What is set differently on this layer, in words."""
-        return [f"{row.label.lower()} {row.given}{unit_of(row.setting)}" for row in self.rows if row.changed and row.given != "yes"]
+        return [f"{inside(row.label)} {row.given}{unit_of(row.setting)}" for row in self.rows if row.changed and row.given != "yes"]
 
     @property
     def told(self) -> str:
         """What is in force, on one line."""
         numbers = [row for row in self.rows if not row.choice]
-        return ", ".join(f"{row.label.lower()} {row.given or row.below}{unit_of(row.setting)}" for row in numbers)
+        return ", ".join(f"{inside(row.label)} {row.given or row.below}{unit_of(row.setting)}" for row in numbers)
 
     @property
     def muted(self) -> bool:
@@ -175,6 +175,11 @@ def _titled(key: str) -> tuple[str, str]:
     return title, "wall time, or GPU time where calls return before the GPU is done" if stand_ins else detail
 
 
+def inside(label: str) -> str:
+    """A label within a sentence; ROLL BACK and WATCH keep their capitals."""
+    return label[:1].lower() + label[1:]
+
+
 def unit_of(setting: Setting) -> str:
     """What stands after a value."""
     return "" if setting.unit == "yes or no" else f"{words.SPACE}{setting.unit}"
@@ -198,7 +203,7 @@ def _learned(facts: JudgingFacts) -> list[LearnedRow]:
                 in_force=learned.pairs >= ENOUGH_PAIRS,
                 spread=spread or "not seen yet",
                 assumed=words.percent(assumed) if assumed is not None else "nothing",
-                day=words.percent(learned.day_variance**0.5) if learned.day_variance is not None else "not seen yet",
+                day=words.percent(learned.day_variance**0.5) if learned.day_variance is not None else "",
             )
         )
     return found
