@@ -126,7 +126,7 @@ class Line:
         if self.database == "sqlite":
             import sqlite3
 
-            with sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30) as connection:
+            with contextlib.closing(sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30)) as connection, connection:
                 return connection.execute(sql).fetchall()
         with psycopg.connect(dbname=self.name, autocommit=True, **POSTGRESQL) as connection:
             cursor = connection.execute(sql.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def own_line(tmp_path: Path) -> Iterator[Line]:
 
 def copy(source: Path, target: Path) -> None:
     """A copy of a database that is in use."""
-    with sqlite3.connect(source) as one, sqlite3.connect(target) as other:
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
         one.backup(other)
 
 
@@ -35,10 +36,7 @@ def restore(line: Line, backup: Path) -> None:
     """The dashboard dies and comes back with the older database."""
     [role] = line.stack.roles
     line.stack.kill(role)
-    database = line.stack.folder / "compilewatch.sqlite3"
-    for left in line.stack.folder.glob("compilewatch.sqlite3*"):
-        left.unlink()
-    database.write_bytes(backup.read_bytes())
+    line.stack.manage("restore", str(backup))
     line.stack.start_role(role)
     wait_for("the dashboard is back", lambda: line.stack.status("/healthz") == 200, seconds=120)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -152,7 +153,8 @@ class Stack:
         if self.database == "sqlite":
             import sqlite3
 
-            with sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30) as connection:
+            # Without `closing` it stays open until garbage is collected: somebody else, and in the way of a restore.
+            with contextlib.closing(sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30)) as connection, connection:
                 return connection.execute(sql).fetchall()
         with psycopg.connect(dbname=self.name, **self.server) as connection:
             return connection.execute(sql).fetchall()

@@ -1,0 +1,77 @@
+"""`manage.py restore` puts a backup of SQLite in place of the database, never under somebody who has it open."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.flow.guide import guide_run
+from tests.flow.stack import REPOSITORY
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Of a dashboard whose database is in a folder of the test's own."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    return plain | {"COMPILEWATCH_DATA": str(tmp_path), "BACKUP": str(tmp_path / "copy.backup")}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Somebody who has it open, in the mode that the dashboard uses."""
+    with closing(sqlite3.connect(tmp_path / "compilewatch.sqlite3", isolation_level=None)) as opened:
+        opened.execute("PRAGMA journal_mode = WAL")
+        opened.execute("CREATE TABLE word (word text)")
+        yield opened
+
+
+def restore(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "manage.py", "restore", environment["BACKUP"], *words]
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def words_of(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as opened:
+        return [word for (word,) in opened.execute("SELECT word FROM word ORDER BY rowid")]
+
+
+def test_the_guide(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+    place = tmp_path / "compilewatch.sqlite3"
+    database.execute("INSERT INTO word VALUES ('before')")
+    guide_run("SQLite, backup", environment)
+    database.execute("INSERT INTO word VALUES ('after')")
+
+    refused = restore(environment, "--wait", "0")
+    assert refused.returncode == 1 and "The database is in use: stop the dashboard" in refused.stderr
+    assert words_of(place) == ["before", "after"]
+
+    database.close()
+    guide_run("SQLite, restore", environment)
+    assert words_of(place) == ["before"]
+    assert words_of(tmp_path / "compilewatch.sqlite3.before-restore") == ["before", "after"]
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_backup_that_is_damaged_changes_nothing(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+    Path(environment["BACKUP"]).write_bytes(b"no database at all" * 1000)
+    database.execute("INSERT INTO word VALUES ('before')")
+    database.close()
+    refused = restore(environment)
+    assert refused.returncode == 1 and "is damaged: file is not a database. Nothing was changed." in refused.stderr
+    assert words_of(tmp_path / "compilewatch.sqlite3") == ["before"]
+
+
+def test_a_database_that_is_damaged_is_replaced(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+    database.execute("INSERT INTO word VALUES ('before')")
+    guide_run("SQLite, backup", environment)
+    database.close()
+    (tmp_path / "compilewatch.sqlite3").write_bytes(b"no database at all" * 1000)
+    assert restore(environment).returncode == 0
+    assert words_of(tmp_path / "compilewatch.sqlite3") == ["before"]
