@@ -24,6 +24,7 @@ FAULTS: dict[str, dict[str, object]] = {
     "p50 +20 %": {"fault": "slow", "size": 0.20},
     "p50 +50 %": {"fault": "slow", "size": 0.50},
     "p99 alone +30 %": {"fault": "tail", "size": 0.30},
+    "errors 0.1 to 1 %": {"fault": "error", "size": 10.0},
     "half the calls eager on 30 % of instances": {"fault": "eager", "size": 0.5, "affected": 0.3},
 }
 
