@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Arm = Literal["baseline", "candidate"]
-Layout = Literal["side_by_side", "day_before", "past_by_load"]
-"""In the same minutes; on the same hosts, a day before; on the same hosts, their past adjusted for load."""
+Layout = Literal["side_by_side", "day_before", "past_by_load", "last_day"]
+"""In the same minutes; on the same hosts, a day before, or their past adjusted for load; with the baseline's last day as a whole."""
 Stratum = str | tuple[str, ...]
 CellKey = tuple[Stratum, str]
 """Stratum and shape bucket: only calls of the same cell are compared with each other."""

@@ -53,6 +53,8 @@ class Process:
         for series, _ in self.entries:
             if isinstance(series, OnceSeries | MissSeries):
                 series.add(minute, strata)
+            elif isinstance(series, LevelSeries):
+                series.remember(minute, strata)
 
     def add(self, minute: int, states: Iterable[InstanceState], comparisons: int) -> None:
         """Takes all rows of one closed minute, in any order; the first minutes of an instance are left out."""

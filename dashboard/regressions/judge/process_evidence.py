@@ -93,6 +93,8 @@ def level_row(series: Compared, track: Track, settings: Settings, comparisons: i
         found["bound"] = math.expm1(bound) if bound is not None else None
     if isinstance(series, LevelSeries):
         found["tolerated"] = series.metric.tolerated
+        if 2 * series.after_end > series.matched_minutes:
+            found["layouts"] = ("last_day",)
     return row_of(metric, track, verdict, label, reason, **found)
 
 

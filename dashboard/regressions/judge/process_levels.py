@@ -9,24 +9,46 @@ from .estimate import Total, Unit
 from .minutes import Arm, Stratum
 from .process_compared import Compared, Numbers, Strata, highest
 from .process_metrics import Level, Once
+from .sequential import DAY
 from .settings import Settings
 
 
 class LevelSeries(Compared):
-    """Every instance against the baseline of the same minute and stratum, since the deployment."""
+    """Every instance against the baseline of the same minute and stratum, since the deployment.
+
+    Where the baseline has ended, against its instances as they were in its last day: what a process holds hardly follows
+    the time of day, and says the same on another host of the stratum.
+    """
 
     def __init__(self, metric: Level, settings: Settings) -> None:
         super().__init__(metric, settings)
         self.metric = metric
         self.totals: dict[Arm, dict[Stratum, dict[Unit, Total]]] = {"baseline": {}, "candidate": {}}
+        self.after_end = 0
+        """Minutes that were compared with the baseline's last day."""
+        self._past: dict[Stratum, dict[Unit, Total]] = {}
+        self._seen: dict[Stratum, int] = {}
         self._recent: deque[float] = deque(maxlen=settings.recent_minutes)
+
+    def remember(self, minute: int, strata: Strata) -> None:
+        """Takes a minute of the baseline before the deployment."""
+        for stratum, arms in strata.items():
+            self._keep(minute, stratum, highest(arms.baseline, self.metric.value))
 
     def add(self, minute: int, strata: Strata) -> int:
         """Takes a minute; answers 1 when it brought a comparison, else 0."""
         changes: list[float] = []
+        ended = False
         for stratum, arms in strata.items():
             base, cand = highest(arms.baseline, self.metric.value), highest(arms.candidate, self.metric.value)
-            if self.note(arms, base, cand):
+            self._keep(minute, stratum, base)
+            if cand and not arms.baseline and (past := self._ended(minute, stratum)):
+                self.reports |= {"baseline", "candidate"}
+                middle = math.fsum(past.values()) / len(past)
+                self._sum("candidate", stratum, cand, middle)
+                changes += [level - middle for level in cand.values()]
+                ended = True
+            elif self.note(arms, base, cand):
                 middle = math.fsum(base.values()) / len(base)
                 self._sum("baseline", stratum, base, middle)
                 self._sum("candidate", stratum, cand, middle)
@@ -34,12 +56,34 @@ class LevelSeries(Compared):
         if not changes:
             return 0
         self.matched_minutes += 1
+        self.after_end += ended
         self._recent.append(math.fsum(changes) / len(changes))
         self.changed()
         return 1
 
+    def _keep(self, minute: int, stratum: Stratum, base: Numbers) -> None:
+        if base:
+            self._seen[stratum] = minute
+            self._add(self._past.setdefault(stratum, {}), base, 0.0)
+
+    def _ended(self, minute: int, stratum: Stratum) -> Numbers:
+        """The baseline's instances where it has ended within a day; those that never ran beside the candidate count from now on."""
+        last = self._seen.get(stratum)
+        if last is None or not self._settings.gone_minutes <= minute - last <= DAY:
+            return {}
+        kept = {unit: total for unit, total in self._past[stratum].items() if total.minutes >= self._settings.instance_minutes}
+        past = {unit: total.level / total.minutes for unit, total in kept.items()}
+        matched = self.totals["baseline"].setdefault(stratum, {})
+        for unit in past.keys() - matched.keys():
+            found = matched[unit] = Total()
+            found.level, found.minutes = kept[unit].level, kept[unit].minutes
+            found.difference = kept[unit].level - kept[unit].minutes * math.fsum(past.values()) / len(past)
+        return past
+
     def _sum(self, arm: Arm, stratum: Stratum, levels: Numbers, middle: float) -> None:
-        totals = self.totals[arm].setdefault(stratum, {})
+        self._add(self.totals[arm].setdefault(stratum, {}), levels, middle)
+
+    def _add(self, totals: dict[Unit, Total], levels: Numbers, middle: float) -> None:
         for unit, level in levels.items():
             total = totals.get(unit)
             if total is None:

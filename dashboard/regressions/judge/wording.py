@@ -55,6 +55,7 @@ PLACES: dict[Layout, str] = {
     "side_by_side": "",
     "day_before": f" on the same hosts 24{SPACE}h earlier",
     "past_by_load": " on the same hosts before, adjusted for load,",
+    "last_day": " in its last day",
 }
 
 
@@ -146,7 +147,7 @@ def since(row: Evidence, say_minute: Callable[[int], str]) -> str:
 def instances(row: Evidence) -> str:
     """How many of the candidate's instances show it."""
     count, total = row.affected_instances, row.candidate_instances
-    unit = "instance" if row.layouts[:1] in ((), ("side_by_side",)) else "host"
+    unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
     if count == total:
         return f"its only {unit}" if total == 1 else f"all {total} {unit}s"
     return f"{count} of {total} {unit}s" if count else f"average over {total} {unit}s"

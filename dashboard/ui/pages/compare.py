@@ -30,6 +30,7 @@ WHY = {
 HOW = {
     "side_by_side": "same minutes, strata and shapes",
     "day_before": "same hosts 24 h earlier, same shapes",
+    "last_day": "the baseline's last day",
     "past_by_load": "same hosts before, adjusted for load, same shapes",
 }
 

@@ -187,3 +187,20 @@ def test_processes_on_another_gpu_type_are_not_compared():
 def test_healthy_simulated_processes_are_left_alone():
     outcome = simulated(Fleet(seed=610_100, candidates=2, minutes=300))
     assert not [found.metric for found in outcome.evidence if found.label == "REGRESSED"]
+
+
+@pytest.mark.parametrize(("factor", "verdict", "label"), [(1.0, "healthy", "NO CHANGE"), (1.2, "roll_back", "REGRESSED")])
+def test_memory_is_compared_with_the_last_day_of_a_baseline_that_has_ended(factor: float, verdict: str, label: str):
+    calls, found = [], []
+    for minute in range(-300, 90):
+        for number in range(8):
+            name, first = (f"b{number}", -400) if minute < 0 else (f"c{number}", 0)
+            calls.append(instance(name, minute=minute, first_minute=first, host=f"host-{number}"))
+            held = round((30 + number / 10) * GIB * (factor if minute >= 0 else 1.0))
+            found.append(state(name, minute=minute, first_minute=first, gpu_peak=held))
+    outcome = judge(calls, now_minute=90, deployed_minute=0, states=found)
+    memory = next(row for row in outcome.evidence if row.unit == "bytes" and row.hard)
+    assert (outcome.verdict, memory.label, memory.layouts) == (verdict, label, ("last_day",))
+    assert memory.change == pytest.approx(factor - 1, abs=1e-6)
+    assert (memory.baseline_instances, memory.candidate_instances) == (8, 8)
+    assert memory.matched_minutes == 81
