@@ -73,6 +73,6 @@ def _section(name: str | None) -> str:
         return "alerts"
     if name == "health":
         return "health"
-    if name.startswith("judging"):
+    if name.startswith(("judging", "rule", "maintenance")):
         return "settings"
     return "setup" if name.startswith(("setup", "key", "channel")) else "fleet"

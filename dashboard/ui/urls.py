@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.ui.views import account, alerts, baseline, compare, fleet, health, home, judging, model, setup
+from dashboard.ui.views import account, alerts, baseline, compare, fleet, health, home, judging, model, rules, setup
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -25,6 +25,13 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/judging/", judging.judging, name="judging"),
     path("p/<slug:slug>/settings/judging/save/", judging.judging_save, name="judging_save"),
     path("p/<slug:slug>/settings/judging/try/", judging.judging_try, name="judging_try"),
+    path("p/<slug:slug>/settings/messages/", rules.rules, name="rules"),
+    path("p/<slug:slug>/settings/messages/rules/add/", rules.rule_make, name="rule_make"),
+    path("p/<slug:slug>/settings/messages/rules/<int:rule_id>/remove/", rules.rule_end, name="rule_end"),
+    path("p/<slug:slug>/settings/messages/zone/", rules.rule_zone, name="rule_zone"),
+    path("p/<slug:slug>/settings/messages/maintenance/add/", rules.maintenance_make, name="maintenance_make"),
+    path("p/<slug:slug>/settings/messages/maintenance/<int:window_id>/end/", rules.maintenance_stop, name="maintenance_stop"),
+    path("p/<slug:slug>/settings/messages/<int:delivery_id>/replay/", rules.rule_replay, name="rule_replay"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),
     path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
     path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),

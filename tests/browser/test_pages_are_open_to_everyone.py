@@ -22,6 +22,7 @@ def addresses(alert: Alert) -> list[str]:
         "/p/search-and-chat/setup/",
         "/p/search-and-chat/health/",
         "/p/search-and-chat/settings/judging/",
+        "/p/search-and-chat/settings/messages/",
     ]
 
 
@@ -49,7 +50,7 @@ def test_pages_with_content(
 def test_empty_pages(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, theme: str) -> None:
     page = sign_in(user)
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-    for part in ("", "alerts/", "setup/", "health/", "settings/judging/"):
+    for part in ("", "alerts/", "setup/", "health/", "settings/judging/", "settings/messages/"):
         check(page, f"{live_server.url}/p/search-and-chat/{part}")
 
 

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import Min, Q
 
 from dashboard import __version__
-from dashboard.alerts.models import Delivery, DeliveryState
+from dashboard.alerts.models import Channel, Delivery, DeliveryState
 from dashboard.alerts.selectors import deliveries_by_state
 from dashboard.common import clock
 from dashboard.common.health import Check, database_check, heartbeats, migrations_check, worker_state, workers_check
@@ -85,6 +85,7 @@ class HealthPage:
     losses: list[tuple[Instance, list[tuple[str, int]]]]
     deliveries: dict[str, int]
     oldest_delivery: datetime | None
+    channels_off: list[Channel]
     stands_on: list[tuple[str, str]]
     database_size: int | None
     storage: list[tuple[StorageMeasure, int]]
@@ -150,6 +151,7 @@ def health_page(*, project: Project) -> HealthPage:
         losses=_losses(project),
         deliveries=deliveries_by_state(project),
         oldest_delivery=waiting.aggregate(oldest=Min("created_at"))["oldest"],
+        channels_off=list(for_project(Channel, project).filter(enabled=False).order_by("name", "pk")[:LISTED]),
         stands_on=_stands_on(),
         database_size=_database_size(),
         storage=[(one, GOALS[one.of]) for one in StorageMeasure.objects.order_by("of") if one.of in GOALS],

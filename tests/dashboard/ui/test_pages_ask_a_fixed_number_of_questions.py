@@ -28,7 +28,13 @@ def test_the_fleet_asks_as_much_for_twelve_models_as_for_three(signed_in: Client
 
 
 def test_the_other_pages_ask_few_questions(signed_in: Client, alert: Alert) -> None:
-    for address in ("/p/ranking/alerts/", f"/p/ranking/alerts/{alert.number}/", "/p/ranking/setup/", "/p/ranking/settings/judging/"):
+    for address in (
+        "/p/ranking/alerts/",
+        f"/p/ranking/alerts/{alert.number}/",
+        "/p/ranking/setup/",
+        "/p/ranking/settings/judging/",
+        "/p/ranking/settings/messages/",
+    ):
         asked = queries(signed_in, address)
         assert len(asked) <= FRAME + 10, asked
 

@@ -11,7 +11,17 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Key, Project, Role
 from tests.dashboard.ui import stories
 
-ADMIN_ONLY = ("setup/keys/add/", "setup/channels/add/", "settings/judging/save/", "settings/judging/try/")
+MESSAGES = "settings/messages/"
+ADMIN_ONLY = (
+    "setup/keys/add/",
+    "setup/channels/add/",
+    "settings/judging/save/",
+    "settings/judging/try/",
+    f"{MESSAGES}rules/add/",
+    f"{MESSAGES}rules/1/remove/",
+    f"{MESSAGES}zone/",
+)
+OPERATORS_TOO = (f"{MESSAGES}maintenance/add/", f"{MESSAGES}maintenance/1/end/", f"{MESSAGES}1/replay/")
 
 
 def pages(alert: Alert) -> list[str]:
@@ -23,6 +33,7 @@ def pages(alert: Alert) -> list[str]:
         f"/p/ranking/models/{alert.deployment.model_id}/compare",
         "/p/ranking/health/",
         "/p/ranking/settings/judging/",
+        "/p/ranking/settings/messages/",
         f"/p/ranking/settings/judging/?model={alert.deployment.model_id}",
         "/p/ranking/setup/",
         "/p/ranking/setup/arrival/",
@@ -39,7 +50,7 @@ def acts(alert: Alert) -> list[str]:
         *alerts,
         baseline,
         f"{baseline}1/end/",
-        *(f"/p/ranking/{part}" for part in ADMIN_ONLY),
+        *(f"/p/ranking/{part}" for part in (*ADMIN_ONLY, *OPERATORS_TOO)),
         f"/p/ranking/setup/channels/{channel.pk}/test/",
     ]
 

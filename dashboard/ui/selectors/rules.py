@@ -1,0 +1,51 @@
+"""What Settings > Messages reads: rules, maintenance, channels, and the messages that were given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
+from dashboard.alerts.services.owe import zone_of
+from dashboard.common import clock
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+
+LISTED = 50
+
+
+@dataclass(frozen=True)
+class RulesPage:
+    """The whole page."""
+
+    project: Project
+    channels: list[Channel]
+    rules: list[Rule]
+    windows: list[MaintenanceWindow]
+    given_up: list[Delivery]
+    given_up_count: int
+    held: int
+
+    @property
+    def off(self) -> list[Channel]:
+        """Channels that take no messages, with the reason."""
+        return [channel for channel in self.channels if not channel.enabled]
+
+    @property
+    def now_there(self) -> datetime:
+        """What a clock in the project's time zone shows."""
+        return clock.now().astimezone(zone_of(self.project))
+
+
+def rules_page(*, project: Project) -> RulesPage:
+    """A fixed number of queries."""
+    dead = for_project(Delivery, project).filter(state=DeliveryState.DEAD)
+    return RulesPage(
+        project=project,
+        channels=list(for_project(Channel, project).order_by("name", "pk")),
+        rules=list(for_project(Rule, project).select_related("channel", "escalate_to").order_by("channel__name", "pk")),
+        windows=list(for_project(MaintenanceWindow, project).filter(ends_at__gt=clock.now()).order_by("starts_at", "pk")),
+        given_up=list(dead.select_related("channel", "alert").defer("facts").order_by("-created_at", "-pk")[:LISTED]),
+        given_up_count=dead.count(),
+        held=for_project(Delivery, project).filter(state=DeliveryState.HELD).count(),
+    )

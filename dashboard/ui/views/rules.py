@@ -1,0 +1,141 @@
+"""Settings > Messages: who is told what and when, maintenance, and what could not be delivered."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.alerts.models import Channel, Delivery, MaintenanceWindow, Rule
+from dashboard.alerts.services import delivery_replay, maintenance_add, maintenance_end, rule_add, rule_remove, time_zone_set
+from dashboard.alerts.services.owe import zone_of
+from dashboard.alerts.services.rules import RuleError
+from dashboard.common import clock
+from dashboard.projects.models import Role
+from dashboard.projects.selectors import for_project
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.fragments import uncached
+from dashboard.ui.pages.rules import moment_read, rule_read
+from dashboard.ui.selectors.rules import rules_page
+
+
+@require_safe
+@project_page()
+def rules(request: ProjectRequest) -> HttpResponse:
+    """Every rule with what it means."""
+    return _render(request)
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def rule_make(request: ProjectRequest) -> HttpResponse:
+    """Adds a rule, or says which field is wrong."""
+    channels = {str(channel.pk): channel for channel in for_project(Channel, request.project)}
+    try:
+        rule = rule_add(project=request.project, given=rule_read(request.POST, channels), user=request.user, address=_address(request))
+    except RuleError as error:
+        return _refused(request, "rule", error)
+    messages.success(request, f"The rule for {rule.channel.name} holds from now on.")
+    return redirect("rules", request.project.slug)
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def rule_end(request: ProjectRequest, rule_id: int) -> HttpResponse:
+    """Removes a rule."""
+    rule = for_project(Rule, request.project).select_related("channel", "escalate_to", "project").filter(pk=rule_id).first()
+    if rule is None:
+        raise Http404("There is no such rule.")
+    rule_remove(rule=rule, user=request.user, address=_address(request))
+    messages.success(request, f"The rule for {rule.channel.name} is removed.")
+    return redirect("rules", request.project.slug)
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def rule_zone(request: ProjectRequest) -> HttpResponse:
+    """Sets the clock of the quiet hours."""
+    try:
+        time_zone_set(project=request.project, name=request.POST.get("time_zone", "").strip(), user=request.user, address=_address(request))
+    except RuleError as error:
+        return _refused(request, "zone", error)
+    messages.success(request, f"Quiet hours go by the clock of {request.project.time_zone}.")
+    return redirect("rules", request.project.slug)
+
+
+@require_POST
+@project_page(Role.OPERATOR)
+def maintenance_make(request: ProjectRequest) -> HttpResponse:
+    """Adds a maintenance window, or says which field is wrong."""
+    zone = zone_of(request.project)
+    try:
+        ends_at = moment_read(request.POST, "ends_at", zone)
+        if ends_at is None:
+            raise RuleError("ends_at: say when it ends.")
+        maintenance_add(
+            project=request.project,
+            starts_at=moment_read(request.POST, "starts_at", zone) or clock.now(),
+            ends_at=ends_at,
+            environment=request.POST.get("environment", "").strip(),
+            model=request.POST.get("model", "").strip(),
+            note=request.POST.get("note", "").strip(),
+            user=request.user,
+            address=_address(request),
+        )
+    except RuleError as error:
+        return _refused(request, "maintenance", error)
+    messages.success(request, "Messages wait during that time and come as one message at its end.")
+    return redirect("rules", request.project.slug)
+
+
+@require_POST
+@project_page(Role.OPERATOR)
+def maintenance_stop(request: ProjectRequest, window_id: int) -> HttpResponse:
+    """Ends a window now, or takes back one that has not begun."""
+    windows = for_project(MaintenanceWindow, request.project).select_related("project")
+    window = windows.filter(pk=window_id, ends_at__gt=clock.now()).first()
+    if window is None:
+        raise Http404("There is no such window.")
+    maintenance_end(window=window, user=request.user, address=_address(request))
+    messages.success(request, "The maintenance is over. What was held back is sent now.")
+    return redirect("rules", request.project.slug)
+
+
+@require_POST
+@project_page(Role.OPERATOR)
+def rule_replay(request: ProjectRequest, delivery_id: int) -> HttpResponse:
+    """Sends a message again that was given up."""
+    delivery = for_project(Delivery, request.project).filter(pk=delivery_id).first()
+    if delivery is None:
+        raise Http404("There is no such message.")
+    try:
+        delivery_replay(delivery=delivery, user=request.user, address=_address(request))
+    except ValueError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, "It is tried again from the start, under the same id.")
+    return redirect("rules", request.project.slug)
+
+
+def _refused(request: ProjectRequest, form: str, error: RuleError) -> HttpResponse:
+    field, _, text = str(error).partition(": ")
+    messages.error(request, f"Nothing is saved. {field.replace('_', ' ').capitalize()}: {text}")
+    return _render(request, form=form, field=field, text=text, status=400)
+
+
+def _render(request: ProjectRequest, *, form: str = "", field: str = "", text: str = "", status: int = 200) -> HttpResponse:
+    context = {
+        "project": request.project,
+        "page": rules_page(project=request.project),
+        "form": form,
+        "field": field,
+        "text": text.capitalize(),
+        "given": request.POST,
+        "given_severities": request.POST.getlist("severities") if form == "rule" else ["roll_back"],
+    }
+    return uncached(render(request, "ui/rules/page.html", context, status=status))
+
+
+def _address(request: ProjectRequest) -> str | None:
+    return request.META.get("REMOTE_ADDR")
