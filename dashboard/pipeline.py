@@ -5,6 +5,7 @@
     findings   -> lives  -> what is new, ongoing, gone, back
     minutes    -> judge  -> verdicts
     verdicts   -> alert  -> alerts and deliveries that are owed
+    minutes    -> rollbacks -> what was rolled back, and whether the old level came back
     deliveries -> deliver -> Slack, webhooks
     verdicts   -> learn  -> how much healthy instances differ, for the judge of the next day
 
@@ -30,6 +31,7 @@ STAGES = (
     Stage("deployments", "dashboard.fleet.tasks.deployments", 10),
     Stage("judge", "dashboard.regressions.tasks.judge", 5),
     Stage("alert", "dashboard.alerts.tasks.sweep", 5),
+    Stage("rollbacks", "dashboard.alerts.tasks.rollbacks", 30),
     Stage("deliver", "dashboard.alerts.tasks.deliver", 2),
     Stage("lives", "dashboard.fleet.tasks.lives", 30),
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),

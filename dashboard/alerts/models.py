@@ -45,6 +45,9 @@ class EventKind(models.TextChoices):
     REPEATED = "repeated", "Said again"
     ESCALATED = "escalated", "Escalated"
     ROLLBACK_SEEN = "rollback_seen", "Rolled back"
+    LEVEL_BACK = "level_back", "The old level is back"
+    LEVEL_NOT_BACK = "level_not_back", "Rolling back did not help"
+    LEVEL_UNKNOWN = "level_unknown", "Recovery not known"
 
 
 class Alert(models.Model):

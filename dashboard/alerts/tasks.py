@@ -4,7 +4,7 @@ import logging
 
 from celery import shared_task
 
-from dashboard.alerts.services import alerts_sweep, deliveries_send, held_release, reminders_owe
+from dashboard.alerts.services import alerts_sweep, deliveries_send, held_release, reminders_owe, rollbacks_watch
 from dashboard.common.jobs import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every
@@ -23,6 +23,13 @@ def sweep(swept: bool = False) -> None:
 def deliver(swept: bool = False) -> None:
     """Sends what is owed."""
     job_run(name="deliver", interval=every("deliver"), job=deliveries_send, nudged=not swept)
+
+
+@shared_task
+def rollbacks(swept: bool = False) -> None:
+    """Sees roll backs while they go on, and whether they helped."""
+    if job_run(name="rollbacks", interval=every("rollbacks"), job=rollbacks_watch, nudged=not swept):
+        nudge("dashboard.alerts.tasks.deliver")
 
 
 def _follow() -> int:

@@ -32,6 +32,9 @@ _MARKS = {
     EventKind.DELIVERED: ("mail", ""),
     EventKind.FAILED: ("failed", ""),
     EventKind.ROLLBACK_SEEN: ("deployment", ""),
+    EventKind.LEVEL_BACK: ("healthy", "ok"),
+    EventKind.LEVEL_NOT_BACK: ("watch", "wt"),
+    EventKind.LEVEL_UNKNOWN: ("not_enough_data", ""),
     EventKind.REPEATED: ("mail", ""),
     EventKind.ESCALATED: ("mail", ""),
 }
@@ -43,6 +46,9 @@ _HEADS = {
     EventKind.DELIVERED: "Message delivered.",
     EventKind.FAILED: "Message not delivered.",
     EventKind.ROLLBACK_SEEN: "Roll back seen.",
+    EventKind.LEVEL_BACK: "The old level is back.",
+    EventKind.LEVEL_NOT_BACK: "The old level is not back.",
+    EventKind.LEVEL_UNKNOWN: "Recovery not known.",
     EventKind.REPEATED: "Said again.",
     EventKind.ESCALATED: "Escalated.",
 }
@@ -115,6 +121,11 @@ def recovery(page: AlertPage) -> Recovery | None:
 def rolled_back_at(page: AlertPage) -> datetime | None:
     """When traffic was seen to have gone back."""
     return next((event.at for event in page.events if event.kind == EventKind.ROLLBACK_SEEN), None)
+
+
+def level_said(page: AlertPage) -> str:
+    """What came of the roll back: the kind of the event that says it, empty while nothing does."""
+    return next((event.kind for event in page.events if event.kind.startswith("level_")), "")
 
 
 def baseline_name(page: AlertPage) -> str:

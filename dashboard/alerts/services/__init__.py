@@ -6,6 +6,7 @@ from dashboard.alerts.services.digest import held_release
 from dashboard.alerts.services.outbox import deliveries_send
 from dashboard.alerts.services.remind import reminders_owe
 from dashboard.alerts.services.replay import delivery_replay
+from dashboard.alerts.services.rollback import rollbacks_watch
 from dashboard.alerts.services.rules import maintenance_add, maintenance_end, rule_add, rule_remove, time_zone_set
 from dashboard.alerts.services.sweep import alerts_sweep
 
@@ -27,6 +28,7 @@ __all__ = [
     "maintenance_add",
     "maintenance_end",
     "reminders_owe",
+    "rollbacks_watch",
     "rule_add",
     "rule_remove",
     "time_zone_set",

@@ -90,6 +90,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "acknowledged_after": alert_story.after(one, one.acknowledged_at),
         "acknowledged_by": next((event.actor_name for event in page.events if event.kind == EventKind.ACKNOWLEDGED), ""),
         "rolled_back": rolled_back,
+        "level": alert_story.level_said(page),
         "ended_after": alert_story.after(one, rolled_back or one.resolved_at),
         "guide_text": alert_story.guide_filled(page.guide.text, page) if page.guide else "",
         "guide_url": alert_story.guide_address(page),

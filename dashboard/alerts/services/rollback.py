@@ -1,0 +1,173 @@
+"""Sees that a version was rolled back while it is going on, and whether that brought the old level back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+
+from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.moved import NOW, Shares, shares_of
+from dashboard.alerts.services.owe import messages_owe
+from dashboard.alerts.services.transition import alert_close, alert_open, event_add, project_hold
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.models import ModelVersion
+from dashboard.fleet.selectors.fleet_page import Window, version_points
+from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.fleet.selectors.traffic import calls_by_minute
+from dashboard.fleet.selectors.trends import Span
+from dashboard.regressions.models import Verdict, VerdictKind
+
+logger = logging.getLogger(__name__)
+
+AROUND = 30
+"""Minutes before and after the opening of an alert that say how much of the calls the version had."""
+
+BIN = 5
+WITHIN = 30
+"""Minutes after a roll back in which the old level has to be back."""
+
+NEAR = 0.05
+"""As far above its earlier p50 the old version may be; the band that the page draws."""
+
+RECOVERY = (EventKind.LEVEL_BACK, EventKind.LEVEL_NOT_BACK, EventKind.LEVEL_UNKNOWN)
+
+
+def rollbacks_watch() -> int:
+    """Looks at alerts of live versions that call for a roll back, and at roll backs whose outcome is open; returns how many had news."""
+    minute = closed_minute(clock.unix())
+    rows = Alert.objects.select_related("deployment__version", "deployment__model", "project", "verdict__baseline__version")
+    live = rows.filter(worst=VerdictKind.ROLL_BACK, deployment__ended_minute=None)
+    since = clock.now() - timedelta(minutes=2 * WITHIN)
+    gone = rows.filter(outcome=AlertOutcome.ROLLED_BACK, resolved_at__gte=since)
+    count, errors = 0, []
+    looks: list[tuple[Alert, Callable[[], bool]]] = []
+    looks += [(alert, partial(_moved_look, alert, minute)) for alert in live.exclude(state=AlertState.RESOLVED)]
+    looks += [(alert, partial(_return_look, alert, minute)) for alert in gone.filter(deployment__ended_minute=None)]
+    looks += [(alert, partial(_level_look, alert, minute)) for alert in gone.exclude(events__kind__in=RECOVERY)]
+    for alert, look in looks:
+        try:
+            count += look()
+        except Exception as error:
+            logger.exception("the roll back of A-%s of %s could not be looked at", alert.number, alert.project)
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("roll backs that could not be looked at", errors)
+    return count
+
+
+def _shares(alert: Alert, minute: int) -> Shares | None:
+    """The version's part of the calls when the alert opened, and in the last closed minutes."""
+    deployment, opened = alert.deployment, clock.minute_of(alert.opened_at.timestamp())
+    recent = Span(minute + 1 - NOW, minute + 1)
+    then = Span(max(deployment.started_minute, opened - AROUND), min(opened + AROUND, recent.first))
+    if then.first >= then.last:
+        return None
+    calls = calls_by_minute(deployment=deployment, spans=[then, recent])
+    return shares_of(calls, version=deployment.version_id, then=range(*then), now=range(*recent))
+
+
+def _moved_look(alert: Alert, minute: int) -> bool:
+    """Closes the alert when the version's calls are gone to an earlier one; where a later one took them, its end says so."""
+    shares, version = _shares(alert, minute), alert.deployment.version
+    if shares is None or not shares.left or shares.most is None:
+        return False
+    to = ModelVersion.objects.get(pk=shares.most)
+    if (to.first_seen_at, to.pk) >= (version.first_seen_at, version.pk) or to.is_other:
+        return False
+    with write_transaction():
+        project_hold(alert.project_id)
+        held = _held(alert)
+        if held.state == AlertState.RESOLVED:
+            return False
+        text = f"Traffic returned to {to.name}."
+        event_add(alert=held, kind=EventKind.ROLLBACK_SEEN, text=f"{version.name} was rolled back. {text}")
+        alert_close(alert=held, outcome=AlertOutcome.ROLLED_BACK, text=text)
+    return True
+
+
+def _return_look(alert: Alert, minute: int) -> bool:
+    """Opens another alert when the version carries calls again and is still as bad: the verdict alone would not be news."""
+    shares = _shares(alert, minute)
+    verdict = Verdict.objects.filter(deployment=alert.deployment, current=True).first()
+    if shares is None or not shares.back or verdict is None or verdict.kind != VerdictKind.ROLL_BACK:
+        return False
+    with write_transaction():
+        project_hold(alert.project_id)
+        if Alert.objects.filter(deployment=alert.deployment, number__gt=alert.number).exists():
+            return False
+        alert_open(verdict=verdict)
+    return True
+
+
+def _level_look(alert: Alert, minute: int) -> bool:
+    """Says once whether the old version is back at its level, or that it is not after half an hour."""
+    seen = alert.events.filter(kind=EventKind.ROLLBACK_SEEN).order_by("pk").first()
+    if seen is None:
+        return False
+    said = _level_said(alert, seen, minute)
+    if said is None:
+        return False
+    kind, text = said
+    with write_transaction():
+        project_hold(alert.project_id)
+        held = _held(alert)
+        if held.events.filter(kind__in=RECOVERY).exists():
+            return False
+        event = event_add(alert=held, kind=kind, text=text)
+        if kind == EventKind.LEVEL_NOT_BACK:
+            messages_owe(alert=held, event=event, kind=DeliveryKind.RESOLVED, verdict=held.verdict, news=text)
+    return True
+
+
+def _level_said(alert: Alert, seen: AlertEvent, minute: int) -> tuple[EventKind, str] | None:
+    """What there is to say by now; None while it is too early."""
+    deployment, rolled = alert.deployment, clock.minute_of(seen.at.timestamp())
+    late = minute >= rolled + WITHIN
+    shares = _shares(alert, minute)
+    old = ModelVersion.objects.filter(pk=shares.most).first() if shares and shares.most else _baseline(alert)
+    if old is None:
+        return (EventKind.LEVEL_UNKNOWN, "No version carried calls that could be compared.") if late else None
+    before = _p50(alert, old, Span(deployment.started_minute - 12 * BIN, deployment.started_minute))
+    after = _p50(alert, old, Span(rolled + 1, min(minute + 1, rolled + 1 + WITHIN)))
+    name = old.name
+    if before and after and (back := min(after)) <= sorted(before)[len(before) // 2] * (1 + NEAR):
+        return EventKind.LEVEL_BACK, f"{name} is at its level again: p50 {_time(back)}, {_time(sorted(before)[len(before) // 2])} before."
+    if not late:
+        return None
+    if not before or not after:
+        when = f"before {deployment.version.name} was deployed" if not before else "since"
+        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: no calls of {name} were reported {when}."
+    text = (
+        f"Rolling back did not help: p50 of {name} is {_time(after[-1])} after {WITHIN} minutes, {_time(sorted(before)[len(before) // 2])} "
+        f"before {deployment.version.name} was deployed. Look at the environment: machines, drivers, what else runs there."
+    )
+    return EventKind.LEVEL_NOT_BACK, text
+
+
+def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[float]:
+    """p50 of its whole five minutes in the span, oldest first."""
+    whole = (span.last - span.first) // BIN
+    if whole < 1:
+        return []
+    window = Window(start=span.first, end=span.first + whole * BIN - 1, bin=BIN)
+    facts = version_points(
+        project_id=alert.project_id, version_ids=[version.pk], environment=alert.deployment.environment, window=window
+    ).get(version.pk)
+    return [point.p50 / point.weight for _, point in sorted(facts.points.items())] if facts else []
+
+
+def _baseline(alert: Alert) -> ModelVersion | None:
+    return alert.verdict.baseline.version if alert.verdict and alert.verdict.baseline else None
+
+
+def _held(alert: Alert) -> Alert:
+    related = ("deployment__model", "deployment__version", "project", "verdict")
+    return Alert.objects.select_related(*related).get(pk=alert.pk)
+
+
+def _time(seconds: float) -> str:
+    size, unit = next(one for one in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= one[0] or one[0] == 1e-6)
+    return f"{seconds / size:.3g}\u00a0{unit}"
