@@ -44,6 +44,8 @@ def test_an_accepted_version_says_so_beside_its_verdict(as_role: Callable[[Role]
     assert alert.outcome == "accepted"
     story = as_role(Role.VIEWER).get(f"/p/ranking/alerts/{alert.number}/").content.decode()
     assert "accepted as the new normal" in story
+    assert "The new normal" in story
+    assert "Roll back guide" not in story
 
 
 def test_the_fleet_says_that_it_is_accepted_and_puts_it_after_what_asks_for_somebody(
