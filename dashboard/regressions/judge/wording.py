@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from .facts import Certain, fact_words
 from .minutes import Layout
@@ -84,8 +84,13 @@ def healthy_sentence(outcome: Outcome, baseline: str) -> str:
     side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
     against = found_against(baseline, outcome.layouts).rstrip(",")
     sentence = f"Nothing worse than {worst} in {duration(outcome.look or 0)} {side} {against}{f': {each}' if len(bounds) > 1 else ''}."
-    silent = [row for row in outcome.evidence if row.hard and row.judged and row.reason in WHY_SILENT and row.label == "NOT ENOUGH DATA"]
-    return sentence + "".join(f" {capitalised(LEVELS.get(row.metric, (row.metric,))[0])} {WHY_SILENT[row.reason]}." for row in silent)
+    return sentence + not_judged_phrases(outcome, WHY_SILENT)
+
+
+def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
+    """What stands beside the answer without being in it, for one of these reasons."""
+    silent = [row for row in outcome.evidence if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"]
+    return "".join(f" {capitalised(LEVELS.get(row.metric, (row.metric,))[0])} {WHY_SILENT[row.reason]}." for row in silent)
 
 
 def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
@@ -208,6 +213,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         look = f"; next look at {say_minute(outcome.next_look)}" if outcome.next_look is not None else ""
         side = "beside" if outcome.layouts[:1] in ((), ("side_by_side",)) else "against"
         missing = f"{sees} {side} {found_against(baseline, outcome.layouts).rstrip(',')}{look}."
+        missing += not_judged_phrases(outcome, ("one_sided",))
     step = next_step_phrase(outcome.next_step) if outcome.next_step else ""
     return f"{missing} {step}".rstrip() + adoption(outcome, candidate)
 

@@ -13,6 +13,7 @@ from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
 from tests.dashboard.alerts.slack_stand_in import StandIn
 
+ERRORS = evidence_row("errors", unit="share", baseline=0.001, candidate=0.012, change=11.0, low=4.0, high=30.0)
 EAGER = evidence_row("eager", unit="share", baseline=0.0, candidate=0.277, change=None, low=None, high=None)
 
 
@@ -21,6 +22,7 @@ EAGER = evidence_row("eager", unit="share", baseline=0.0, candidate=0.277, chang
     [
         ([evidence_row(change=0.27), EAGER], "p50 27\u00a0% slower, 28\u00a0% of calls eager"),
         ([EAGER], "28\u00a0% of calls eager"),
+        ([ERRORS], "1.2\u00a0% of calls fail"),
         (
             [evidence_row(change=0.1), evidence_row("gpu_p50", change=0.4), EAGER],
             "p50, GPU time 40\u00a0% slower, 28\u00a0% of calls eager",

@@ -30,10 +30,15 @@ def instance_minute(draw: st.DrawFn) -> InstanceMinute:
         calls=calls,
         eager=eager,
         eager_by={"limit": eager} if eager else {},
+        errors=draw(st.integers(0, calls)),
         p50=draw(DURATIONS),
+        p99=draw(DURATIONS),
         gpu_p50=draw(DURATIONS),
+        gpu_p99=draw(DURATIONS),
         gpu_count=draw(st.integers(0, 50)),
         outermost=draw(st.booleans()),
+        items=draw(st.none() | st.floats(min_value=0.0, max_value=1e9)),
+        latency_sum=draw(st.floats(min_value=0.0, max_value=1e6)),
         host=draw(st.sampled_from(["", "x", "y"])),
     )
 

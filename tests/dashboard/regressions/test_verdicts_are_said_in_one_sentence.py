@@ -71,6 +71,37 @@ def test_healthy_says_nothing_worse_than():
     assert sentence == "Nothing worse than 4 % in 1 h beside 2026.11.2."
 
 
+WHOLE = {"calls": 1000, "p50": 0.010, "p99": 0.020, "items": 16000.0, "latency_sum": 11.0}
+
+
+def twelve(**candidate: object) -> list:
+    return [instance(f"b{i}", **WHOLE) for i in range(6)] + [instance(f"c{i}", **{**WHOLE, **candidate}) for i in range(6)]
+
+
+def test_healthy_says_what_is_ruled_out_of_each_metric():
+    assert said(judged(twelve())) == "Nothing worse than 5 % in 1 h beside 2026.11.2: p50 4 %, p99 5 %, throughput 4 %."
+
+
+def test_a_tail_and_a_lower_throughput_are_said_in_their_own_direction():
+    outcome = judged(twelve(p99=0.030, items=12800.0))
+    rows = {row.metric: row for row in outcome.evidence}
+    low, high = (round((1 - 1 / (1 + end)) * 100) for end in (rows["throughput"].low, rows["throughput"].high))
+    assert said(outcome).startswith("Roll back 2026.11.3: p99 is 50 % slower (")
+    assert f"; throughput is 20 % lower ({low} to {high} %) than 2026.11.2 on all 6 instances" in said(outcome)
+
+
+def test_failing_calls_are_said_with_the_instances_and_what_the_baseline_had():
+    rows = [*BASE, instance("c1"), instance("c2", errors=40)]
+    assert said(judged(rows)) == "Roll back 2026.11.3: 20 % of calls fail on 1 of 2 instances since 09:00, none on 2026.11.2."
+
+
+def test_what_one_version_does_not_report_is_named():
+    silent = " Throughput is not judged: one version does not report it."
+    assert said(judged([*twelve()[:6], *(instance(f"c{i}", **{**WHOLE, "items": None}) for i in range(6))])).count(silent) == 1
+    newly = [instance(f"b{i}", **{**WHOLE, "items": None}) for i in range(6)] + twelve()[6:]
+    assert said(judged(newly)) == "Nothing worse than 5 % in 1 h beside 2026.11.2: p50 4 %, p99 5 %." + silent
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [

@@ -66,6 +66,26 @@ def test_a_count_is_told_in_points_and_instances_and_has_no_interval() -> None:
     assert (row.change, row.spread, row.interval, row.note) == ("+28.8\u00a0pts", "6 of 6\u00a0instances", None, "0\u00a0% to 28.8\u00a0%")
 
 
+def test_a_rate_is_told_in_points_and_times_and_stays_out_of_the_plot() -> None:
+    rate = {"metric": "errors", "baseline": 0.001, "candidate": 0.012, "change": 11.0, "low": 4.0, "high": 30.0}
+    (row,) = rows(EAGER | rate | {"smallest_effect": 1.0, "times": 2.0, "points": 0.002})
+    assert (row.title, row.change, row.spread, row.interval) == ("Errors", "+1.1\u00a0pts", "5 to 31 times", None)
+    assert row.effect == "matters from 2 times and +0.2\u00a0pts"
+
+
+def test_a_change_that_follows_from_another_names_it_and_is_not_red() -> None:
+    tail = P50 | {"metric": "gpu_p99", "drives": False, "explained_by": "gpu_p50"}
+    first, second = rows(P50, tail)
+    assert (first.follows, first.red) == ("", True)
+    assert (second.title, second.follows, second.red, second.caution) == ("p99", "p50", False, True)
+
+
+def test_what_one_version_does_not_report_is_said() -> None:
+    silent = {"baseline": 1400.0, "candidate": None, "change": None, "label": "NOT ENOUGH DATA", "reason": "one_sided", "drives": False}
+    (row,) = rows(P50 | {"metric": "throughput", "unit": "items/s"} | silent)
+    assert (row.baseline, row.candidate, row.note) == ("1,400\u00a0items/s", "–", "one version does not report it")
+
+
 def test_less_throughput_points_right_and_reads_as_less() -> None:
     (row,) = rows(
         P50 | {"metric": "throughput", "unit": "/s", "worse": -1, "change": 1 / 0.76 - 1, "low": 1 / 0.82 - 1, "high": 1 / 0.71 - 1}
