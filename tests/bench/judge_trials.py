@@ -28,6 +28,12 @@ FAULTS: dict[str, dict[str, object]] = {
     "half the calls eager on 30 % of instances": {"fault": "eager", "size": 0.5, "affected": 0.3},
 }
 
+LATER_FAULTS: dict[str, dict[str, object]] = {
+    "errors .1 to 1 %": {"fault": "error", "size": 10.0},
+    "a fifth fewer items in the same time": {"fault": "batches", "size": 0.2},
+}
+"""Faults that were simulated later: their rows stand after all others."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -81,6 +87,8 @@ def trials() -> list[Trial]:
     for name, changes in WORSE.items():
         for layout in (TWO, SEQUENTIAL):
             found.append(Trial("worse world, healthy", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 10))
+    for name, changes in LATER_FAULTS.items():
+        found += [Trial("fault", f"{name}, {layout}", replace(fleet, **changes), 1 / 10) for layout, fleet in LAYOUTS.items()]
     return [replace(trial, number=number) for number, trial in enumerate(found)]
 
 

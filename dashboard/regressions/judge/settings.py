@@ -92,7 +92,7 @@ P99 = Ratio(
     samples=calls.wall_tail_calls,
     smallest_effect=0.10,
     tolerated=0.20,
-    prior_variance=((20, 0.075**2), (60, 0.065**2)),
+    prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
     follows=("p50", "eager"),
 )
 GPU_P99 = Ratio(
@@ -102,7 +102,7 @@ GPU_P99 = Ratio(
     samples=calls.gpu_tail_calls,
     smallest_effect=0.10,
     tolerated=0.20,
-    prior_variance=((20, 0.075**2), (60, 0.065**2)),
+    prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
     instead_of="p99",
     only_with="gpu",
     follows=("gpu_p50", "eager"),

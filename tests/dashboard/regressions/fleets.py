@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.regressions.judge import InstanceMinute, Settings
-from dashboard.regressions.judge.settings import EAGER, GPU_P50, P50
+from dashboard.regressions.judge.settings import METRICS, P50
 
 # Variance between healthy simulated instances after so many matched minutes, as a fleet would have learned it.
 LEARNED_VARIANCE = (
@@ -23,7 +23,7 @@ LEARNED_VARIANCE = (
     (480, 0.00147),
     (1400, 0.00142),
 )
-LEARNED = Settings(metrics=(replace(P50, prior_variance=LEARNED_VARIANCE), GPU_P50, EAGER))
+LEARNED = Settings(metrics=tuple(replace(P50, prior_variance=LEARNED_VARIANCE) if metric is P50 else metric for metric in METRICS))
 
 ROW = InstanceMinute(
     instance="b1",
