@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.alerts.models import Alert, AlertEvent, Delivery, DeliveryState, EventKind
@@ -13,6 +13,7 @@ from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.fleet_page import VersionFacts, Window, version_points
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words
+from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.recovery import Recovery, recovery_draw, span_of
 from dashboard.ui.selectors.alerts import AlertPage
@@ -68,6 +69,7 @@ class Moment:
     evidence: list[EvidenceRow]
     after: str
     link: str = ""
+    certain: list[FactLine] = field(default_factory=list)
 
     @property
     def pinned(self) -> str:
@@ -187,7 +189,9 @@ def _moment(event: AlertEvent, alert: Alert) -> Moment:
         head = f"{event.actor_name} put it aside."
     shown = evidence_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
     later = f"after {after(alert, event.at)}" if kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN) else ""
-    return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later)
+    known = event.verdict.evidence if event.verdict and kind in _WITH_EVIDENCE else None
+    certain = fact_lines(known, sentence=event.text)
+    return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain)
 
 
 def _posted(told: DeploymentMark) -> Moment:

@@ -123,13 +123,13 @@ def _value(value: Any, unit: Any) -> str:
     if found is None:
         return "no report"
     if unit in RATES:
-        return f"{words.number(found) if unit == 'per hour' else words.percent(found)}/h"
+        return f"{words.number(found)}{words.SPACE}/h" if unit == "per hour" else f"{words.percent(found)}/h"
     say = {"s": words.duration, "share": words.percent, "B": words.size, "bytes": words.size}.get(str(unit), words.number)
     return say(found)
 
 
 def _more(difference: float) -> str:
-    return f"{'+' if difference > 0 else ''}{words.number(difference)}/h"
+    return f"{'+' if difference > 0 else ''}{words.number(difference)}{words.SPACE}/h"
 
 
 def _interval(entry: Mapping[str, Any]) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 SHIFTED = 0.10
 """Where both sides have the same values, a share of instances that differs by so much is a difference too."""
 FIRST = ("gpu", "gpu_count", "world_size", "driver", "cuda", "torch", "triton", "python", "agent")
 """What is told first; the rest follows by name."""
-MOST = 40
-MOST_VALUES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +43,3 @@ def shifted(before: Counter[str], after: Counter[str]) -> bool:
 def counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
     """Most frequent first; equal ones by name, so that their order says nothing."""
     return tuple(sorted(values.items(), key=lambda item: (-item[1], item[0])))
-
-
-def said(values: Iterable[tuple[str, int]]) -> str:
-    """The values in words; how many instances have each, where there are several."""
-    told = [(value or "unset", count) for value, count in values]
-    if len(told) == 1:
-        return told[0][0]
-    more = f" and {len(told) - MOST_VALUES} more" if len(told) > MOST_VALUES else ""
-    return ", ".join(f"{value} × {count}" for value, count in told[:MOST_VALUES]) + more

@@ -23,6 +23,9 @@ class Arms(NamedTuple):
     candidate: Units
 
 
+SMALLEST = 1e-6
+"""Neither a byte nor a second: at or below it nothing was measured."""
+
 Strata = Mapping[Stratum, Arms]
 
 
@@ -43,12 +46,12 @@ def highest(units: Units, value: Callable[[InstanceState], float | None]) -> Num
     """The log of the highest value of each unit: the rank that holds most runs out first, the slowest keeps the others waiting."""
     found = {}
     for unit, rows in units.items():
-        top = 0.0
+        top = SMALLEST
         for row in rows:
             number = value(row)
             if number is not None and top < number < math.inf:
                 top = number
-        if top > 0.0:
+        if top > SMALLEST:
             found[unit] = math.log(top)
     return found
 

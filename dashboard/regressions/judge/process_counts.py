@@ -136,8 +136,11 @@ class MissSeries:
                 start = row.start
                 if start is not None and start.hit_seconds + start.miss_seconds > 0.0 and start.hits + start.misses:
                     of_unit = known.setdefault(unit, {})
-                    fresh |= of_unit.get(str(row.instance)) != start
-                    of_unit[str(row.instance)] = start
+                    earlier = of_unit.get(str(row.instance))
+                    # Of two accounts of one start the fuller one counts, whichever came first.
+                    if earlier is None or fullness(start) > fullness(earlier):
+                        of_unit[str(row.instance)] = start
+                        fresh = True
         return fresh
 
     @property
@@ -181,6 +184,11 @@ class Served(NamedTuple):
     def share(self) -> float:
         """The share of seconds that no cache served."""
         return self.miss_seconds / self.seconds
+
+
+def fullness(start: InstanceStart) -> tuple[int, int, float, float]:
+    """How much an account of a start tells."""
+    return start.hits + start.misses, start.misses, start.miss_seconds, start.hit_seconds
 
 
 def served(starts: list[InstanceStart]) -> Served:

@@ -19,6 +19,7 @@ from .process_metrics import ProcessMetric
 from .settings import Settings
 
 NO_REGION = ""
+LARGEST = 700.0
 ARMS: tuple[Arm, Arm] = ("baseline", "candidate")
 Compared = LevelSeries | OnceSeries | GrowthSeries
 
@@ -72,7 +73,7 @@ def level_row(series: Compared, track: Track, settings: Settings, comparisons: i
     strata = strata_changes(estimate)
     level = baseline_level(series, estimate) if estimate else None
     # A slope is itself a change: what it is in percent an hour, not the factor of a level.
-    said: Callable[[float], float] = math.expm1 if isinstance(series, GrowthSeries) else math.exp
+    said: Callable[[float], float] = ratio if isinstance(series, GrowthSeries) else math.exp
     bound = series.bound()
     found: dict[str, Any] = {
         "baseline": said(level) if level is not None else None,
@@ -87,15 +88,20 @@ def level_row(series: Compared, track: Track, settings: Settings, comparisons: i
         "dots": level_dots(series, estimate, said),
     }
     if estimate:
-        found["change"] = math.expm1(estimate.delta)
-        found["low"], found["high"] = math.expm1(estimate.delta - margin), math.expm1(estimate.delta + margin)
-        found["smallest_visible"] = math.expm1(margin)
-        found["bound"] = math.expm1(bound) if bound is not None else None
+        found["change"] = ratio(estimate.delta)
+        found["low"], found["high"] = ratio(estimate.delta - margin), ratio(estimate.delta + margin)
+        found["smallest_visible"] = ratio(margin)
+        found["bound"] = ratio(bound) if bound is not None else None
     if isinstance(series, LevelSeries):
         found["tolerated"] = series.metric.tolerated
         if 2 * series.after_end > series.matched_minutes:
             found["layouts"] = ("last_day",)
     return row_of(metric, track, verdict, label, reason, **found)
+
+
+def ratio(logarithm: float) -> float:
+    """A log as a change; what no float holds is as large as one can be."""
+    return math.expm1(min(logarithm, LARGEST))
 
 
 def level_label(estimate: Estimate | None, effect: float, margin: float, one_sided: bool) -> tuple[Label, Reason]:

@@ -9,15 +9,17 @@ from typing import Any
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
-from dashboard.ui.charts.evidence import MUTED, EvidenceRow, Raw, evidence_rows, number
+from dashboard.ui.charts.evidence import MUTED, TITLES, EvidenceRow, Raw, evidence_rows, number
+from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.charts.observed import cold_start_row, observed_rows
 from dashboard.ui.charts.places import place_name
 from dashboard.ui.charts.strips import Point, Strip, points_from_evidence, strip_built
 from dashboard.ui.charts.tally import Calls, Clock, Processes, calls_summed, clock_shared
-from dashboard.ui.pages.configuration import Configured, configuration_compared
+from dashboard.ui.pages.configuration import Configured, configuration_compared, values_said
 from dashboard.ui.pages.findings_board import Column, findings_columns
 from dashboard.ui.selectors.compare import CompareFacts
 
+ALSO_SHOWN = 3
 WHY = {
     "no_baseline_in_stratum": "no baseline on the same GPU type, mode and world size",
     "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
@@ -51,6 +53,7 @@ class ComparePage:
     clock: Clock
     gpu_known: bool
     rows: list[EvidenceRow]
+    certain: list[FactLine]
     strip: Strip
     strip_note: str
     panels: list[Panel]
@@ -97,7 +100,8 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
     rows = evidence_rows(evidence, verdict=facts.verdict.kind if facts.verdict else "")
     said = {row.trend for row in rows}
     sides = [_side(facts, version.pk, chosen) for version in (a, b)]
-    rows += observed_rows(sides[0], sides[1], clock=chosen, judged=said) + cold_start_row(facts.instances, a.pk, b.pk)
+    rows += observed_rows(sides[0], sides[1], clock=chosen, judged=said)
+    rows += cold_start_row(facts.instances, a.pk, b.pk) if "cold_start" not in said else []
     panels, left_out = panels_built(cells_merged(facts.calls, chosen), _strata(facts), a.pk, b.pk)
     strip, note = _strip(facts, evidence, chosen)
     return ComparePage(
@@ -105,6 +109,7 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
         clock=chosen,
         gpu_known=any(row.gpu_count for row in facts.calls),
         rows=rows,
+        certain=fact_lines(evidence, sentence=facts.verdict.sentence) if facts.verdict else [],
         strip=strip,
         strip_note=note,
         panels=panels,
@@ -159,7 +164,8 @@ def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareFacts) -
         if isinstance(entry, Mapping):
             share, why = number(entry, "share"), str(entry.get("why") or "")
             size = f"; {words.percent(share)} of calls" if share is not None else ""
-            found.append(NotCompared(str(entry.get("what") or "some calls"), WHY.get(why, why.replace("_", " ")) + size))
+            what = str(entry.get("what") or "some calls")
+            found.append(NotCompared(TITLES[what][0] if what in TITLES else what, WHY.get(why, why.replace("_", " ")) + size))
     muted = [row.title for row in rows if row.label == MUTED]
     if muted:
         found.append(NotCompared(", ".join(muted), "muted in the settings of this model or project: shown, and not part of the verdict"))
@@ -182,13 +188,18 @@ def _how(evidence: Raw) -> str:
 
 
 def _notes(evidence: Raw) -> list[str]:
-    """A shifted mix apart from the change within it."""
+    """A shifted mix apart from the change within it, and what else differs between the instances."""
     notes = []
     for shift in evidence.get("mix_shift") or []:
         change = number(shift, "change") if isinstance(shift, Mapping) else None
         if change is not None and abs(change) >= 0.001:
             where, level = shift.get("region", "the region"), shift.get("metric", "the level")
             notes.append(f"Shape mix of {where}: worth {words.change(change)} of {level}, already taken out")
+    different = [entry for entry in evidence.get("environment") or [] if isinstance(entry, Mapping) and entry.get("key")]
+    if different:
+        said = [f"{entry['key']} {values_said(entry.get('baseline'))} to {values_said(entry.get('candidate'))}" for entry in different]
+        more = f"; {len(said) - ALSO_SHOWN} more under Configuration" if len(said) > ALSO_SHOWN else ""
+        notes.append(f"What else differs: {'; '.join(said[:ALSO_SHOWN])}{more}")
     return notes
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dashboard.fleet.selectors.instances import Configuration
+from dashboard.regressions.judge.environment import environment_diff
 
 OWN = frozenset(
     {
@@ -66,19 +66,26 @@ class Configured:
 
 
 def configuration_compared(rows: Iterable[Configuration], baseline: int, candidate: int) -> Configured:
-    """Every key whose set of values is not the same on both sides."""
-    sides: dict[int, dict[str, Counter[str]]] = {baseline: {}, candidate: {}}
+    """Every key whose values are not the same on both sides, or not in the same shares of the instances."""
+    sides: dict[int, list[dict[str, str]]] = {baseline: [], candidate: []}
     for version, identity, components in rows:
         if version in sides:
-            for key, value in _flat(identity, components):
-                sides[version].setdefault(key, Counter())[value] += 1
-    keys = sorted(set(sides[baseline]) | set(sides[candidate]))
+            sides[version].append(dict(_flat(identity, components)))
+    keys = {key for side in sides.values() for instance in side for key in instance}
     found = [
-        Difference(key, _said(sides[baseline].get(key)), _said(sides[candidate].get(key)), any(part in key.lower() for part in EXPLAINS))
-        for key in keys
-        if set(sides[baseline].get(key) or ()) != set(sides[candidate].get(key) or ())
+        Difference(one.key, values_said(one.baseline), values_said(one.candidate), any(part in one.key.lower() for part in EXPLAINS))
+        for one in environment_diff(sides[baseline], sides[candidate])
     ]
     return Configured(sorted(found, key=lambda one: (not one.explains, one.key)), len(keys))
+
+
+def values_said(values: Any) -> str:
+    """Values with the number of instances that have each, most frequent first; one that all have stands alone."""
+    told = [(str(value) or "unset", count) for value, count in values] if isinstance(values, list | tuple) else []
+    if len(told) <= 1:
+        return told[0][0] if told else "unset"
+    more = f" and {len(told) - VALUES_SHOWN} more" if len(told) > VALUES_SHOWN else ""
+    return ", ".join(f"{value} × {count}" for value, count in told[:VALUES_SHOWN]) + more
 
 
 def _flat(identity: Any, components: Any) -> Iterable[tuple[str, str]]:
@@ -87,11 +94,3 @@ def _flat(identity: Any, components: Any) -> Iterable[tuple[str, str]]:
             for key, value in source.items():
                 if key not in OWN and isinstance(value, str | int | float | bool):
                     yield str(key), str(value)
-
-
-def _said(values: Counter[str] | None) -> str:
-    if not values:
-        return "unset"
-    ordered = sorted(values, key=lambda value: (-values[value], value))
-    more = f" and {len(ordered) - VALUES_SHOWN} more" if len(ordered) > VALUES_SHOWN else ""
-    return ", ".join(value or "empty" for value in ordered[:VALUES_SHOWN]) + more

@@ -12,6 +12,7 @@ from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words
 from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
+from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.charts.proofs import Proof, proofs_chosen
 from dashboard.ui.charts.roles import JUDGED, Drawn
 from dashboard.ui.charts.tally import Calls, Clock, Processes, calls_binned, calls_total, clock_shared, processes_binned
@@ -37,6 +38,7 @@ class ModelPage:
     clock: Clock
     gpu_known: bool
     evidence: list[EvidenceRow]
+    certain: list[FactLine]
     proofs: list[Proof]
     alert: Alert | None
     trends: list[Trend]
@@ -87,6 +89,7 @@ def model_page(facts: ModelFacts, *, clock_asked: str = "") -> ModelPage:
         clock=chosen,
         gpu_known=any(row.gpu_count for row in facts.calls),
         evidence=evidence,
+        certain=fact_lines(verdict.evidence, sentence=verdict.sentence) if verdict else [],
         proofs=proofs_chosen(evidence, causes(latched, columns, judged[0] if judged else None)) if loud else [],
         alert=next((alert for alert in facts.alerts if _open_on(alert, standing.judged)), None),
         trends=trends,

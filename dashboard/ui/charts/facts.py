@@ -1,0 +1,50 @@
+"""Certain facts of a stored verdict as lines under its sentence; what is not whole is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.regressions.judge.facts import fact_words
+from dashboard.ui import words
+
+
+@dataclass(frozen=True)
+class FactLine:
+    """One fact: what is the matter, on how many of the version's instances, and since which minute."""
+
+    text: str
+    where: str
+    since: int | None
+    mark: str
+
+
+def fact_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> list[FactLine]:
+    """News first; what the verdict's sentence says already is not said twice."""
+    lines = []
+    stored = (evidence or {}).get("facts")
+    for entry in stored if isinstance(stored, list) else []:
+        if not isinstance(entry, Mapping) or not entry.get("kind"):
+            continue
+        text, about = fact_words(entry), entry.get("about")
+        if text.lower() not in sentence.lower() and not (about and f"`{about}`" in sentence):
+            since = entry.get("since")
+            lines.append(FactLine(capitalised(text), _where(entry), since if isinstance(since, int) else None, _mark(entry)))
+    return lines
+
+
+def capitalised(text: str) -> str:
+    """A line starts with a capital, except where it starts with a name."""
+    return text[:1].upper() + text[1:]
+
+
+def _where(entry: Mapping[str, Any]) -> str:
+    instances, before = entry.get("instances"), entry.get("on_baseline")
+    on = f"on {words.plural(len(instances), 'instance')}" if isinstance(instances, list) and instances else ""
+    also = f"also on {words.plural(before, 'instance')} of the baseline" if isinstance(before, int) and before else "not on the baseline"
+    return ", ".join(part for part in (on, also) if part)
+
+
+def _mark(entry: Mapping[str, Any]) -> str:
+    return "watch" if entry.get("severity") == "watch" else "not_enough_data"

@@ -1,0 +1,127 @@
+"""A latched frame, a stuck compilation and a lack of memory are findings at once: WATCH where they are news, and never more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from compilewatch.wire.report import Fact as WireFact
+from compilewatch.wire.report import Report
+
+from dashboard.demo.fleet import Fault, SimulatedInstance
+from dashboard.regressions.judge import Known, Outcome, judge
+from dashboard.regressions.judge.facts import Fact, certain_facts
+from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.models import Verdict
+from dashboard.regressions.services import deployments_judge
+from tests.dashboard.regressions.fleets import every_minute, instance
+from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES, state, states
+
+LATCHED = Fact("latched_eager", "candidate", "c1", 30, "forward", "it reached its recompile limit")
+
+
+def outcome_with(*facts: Fact, minutes: int = 90) -> Outcome:
+    calls = every_minute([instance(name) for name in NAMES], minutes)
+    return judge(calls, now_minute=minutes, deployed_minute=0, known=Known(facts=facts))
+
+
+def test_a_latched_frame_turns_healthy_into_watch_and_is_told():
+    outcome = outcome_with(LATCHED, replace(LATCHED, instance="c2", since=40))
+    assert (outcome.verdict, outcome.transitions[-1]) == ("watch", (59, "watch"))
+    (fact,) = outcome.facts
+    assert (fact.severity, fact.instances, fact.since, fact.on_baseline) == ("watch", ("c1", "c2"), 30, 0)
+    said = verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
+    assert said == (
+        "`forward` runs eager until its process restarts: it reached its recompile limit, "
+        "on 2 instances of new since minute 30 and none of old."
+    )
+
+
+def test_what_the_baseline_shows_too_is_told_and_changes_nothing():
+    outcome = outcome_with(LATCHED, replace(LATCHED, arm="baseline", instance="b1"))
+    assert outcome.verdict == "healthy"
+    (fact,) = outcome.facts
+    assert (fact.severity, fact.on_baseline) == ("known", 1)
+
+
+def test_another_frame_than_the_baselines_is_news():
+    outcome = outcome_with(LATCHED, replace(LATCHED, arm="baseline", instance="b1", about="encode"))
+    assert outcome.verdict == "watch"
+
+
+def test_facts_of_a_version_that_is_silent_say_nothing_of_today():
+    calls = every_minute([instance(name) for name in NAMES], 90)
+    outcome = judge(calls, now_minute=150, deployed_minute=0, known=Known(facts=(LATCHED,)))
+    assert outcome.verdict == "not_enough_data"
+
+
+def test_no_number_of_facts_is_a_roll_back():
+    stuck = Fact("stuck_compiling", "candidate", "c1", 30, "forward", "far longer than it ever took")
+    outcome = outcome_with(LATCHED, stuck, *(replace(LATCHED, instance=f"c{i}", about=f"f{i}") for i in range(20)))
+    assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
+
+
+@pytest.mark.parametrize(("last_minute", "verdict"), [(20, "healthy"), (40, "watch")])
+def test_a_lack_of_gpu_memory_counts_for_an_hour(last_minute: int, verdict: str):
+    rows = states(90, *(state(name) for name in NAMES))
+    rows = [replace(row, ooms=int(row.instance == "c0" and row.minute in (10, last_minute))) for row in rows]
+    calls = every_minute([instance(name) for name in NAMES], 90)
+    outcome = judge(calls, now_minute=90, deployed_minute=0, states=rows)
+    assert outcome.verdict == verdict
+    assert [(fact.kind, fact.count, fact.since) for fact in outcome.facts] == ([("out_of_memory", 2, 10)] if verdict == "watch" else [])
+
+
+def test_the_order_of_facts_says_nothing():
+    facts = [LATCHED, replace(LATCHED, instance="c2", why="another reason"), Fact("out_of_memory", "candidate", "c0", 5, until=40)]
+    assert certain_facts(facts, now_minute=60) == certain_facts(reversed(facts), now_minute=60)
+
+
+def healthy(instances: list[SimulatedInstance]) -> None:
+    for one in instances:
+        one.rollout = replace(one.rollout, fault=Fault())
+
+
+def current() -> Verdict:
+    return Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        ("oom", {"text": "CUDA out of memory", "count": 2}, "the GPU ran out of memory 2 times"),
+        ("latched_eager", {"frame": "merge_lists", "cause": "limit", "reason": "x.size(0) == 3"}, "`merge_lists` runs eager until"),
+    ],
+)
+def test_a_fact_that_an_agent_told_is_in_the_verdict(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], kind: str, data: dict[str, Any], words: str
+):
+    healthy(side_by_side)
+    for one in side_by_side[:-1]:
+        send(one)
+    told = side_by_side[-1]
+    plain = told.report
+
+    def with_fact(*, seq: int, start: float, end: float) -> Report:
+        report = plain(seq=seq, start=start, end=end)
+        return replace(report, facts=[*report.facts, *([WireFact(kind, start, data)] if seq == 20 else [])])
+
+    told.report = with_fact  # type: ignore[method-assign]
+    send(told)
+    deployments_judge()
+    verdict = current()
+    assert verdict.kind == "watch"
+    assert words.lower() in verdict.sentence.lower()
+    assert [len(fact["instances"]) for fact in verdict.evidence["facts"]] == [1]
+
+
+@pytest.mark.django_db
+def test_without_a_fact_the_same_fleet_is_not_watched(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+    healthy(side_by_side)
+    for one in side_by_side:
+        send(one)
+    deployments_judge()
+    verdict = current()
+    assert (verdict.kind, verdict.evidence["facts"]) == ("not_enough_data", [])

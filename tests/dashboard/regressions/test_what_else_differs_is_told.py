@@ -1,0 +1,60 @@
+"""The environment diff: two multisets of instances, whatever their order and number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.demo.fleet import SimulatedInstance
+from dashboard.regressions.judge.environment import environment_diff
+from dashboard.regressions.models import Verdict
+from dashboard.regressions.services import deployments_judge
+
+H100, A100 = {"gpu": "H100", "torch": "2.11.0"}, {"gpu": "A100", "torch": "2.11.0"}
+INSTANCES = st.lists(st.dictionaries(st.sampled_from(["gpu", "torch", "driver"]), st.sampled_from(["", "a", "b"])), max_size=6)
+
+
+def test_another_torch_is_told_with_its_instances():
+    (found,) = environment_diff([H100, H100], [H100 | {"torch": "2.12.0"}])
+    assert (found.key, found.baseline, found.candidate) == ("torch", (("2.11.0", 2),), (("2.12.0", 1),))
+
+
+def test_another_mix_of_the_same_gpus_is_a_difference():
+    (found,) = environment_diff([H100, H100, A100], [H100, A100, A100])
+    assert (found.key, found.baseline) == ("gpu", (("H100", 2), ("A100", 1)))
+    assert not environment_diff([H100, A100], [H100, H100, A100, A100])
+
+
+def test_what_one_side_does_not_set_is_told_as_unset():
+    (found,) = environment_diff([H100], [H100 | {"inductor_config max_autotune": "9f"}])
+    assert (found.baseline, found.candidate) == ((("", 1),), (("9f", 1),))
+
+
+def test_machines_come_before_configuration():
+    found = environment_diff([{"a config": "1", "driver": "570", "gpu": "H100"}], [{"a config": "2", "driver": "580", "gpu": "A100"}])
+    assert [one.key for one in found] == ["gpu", "driver", "a config"]
+
+
+@given(baseline=INSTANCES, candidate=INSTANCES)
+def test_order_and_number_say_nothing(baseline: list[dict[str, str]], candidate: list[dict[str, str]]):
+    found = environment_diff(baseline, candidate)
+    assert environment_diff(baseline[::-1], candidate[::-1]) == found
+    assert not environment_diff(baseline, baseline * 2)
+    assert [one.key for one in environment_diff(candidate, baseline)] == [one.key for one in found]
+
+
+@pytest.mark.django_db
+def test_the_verdict_keeps_what_differed(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+    for one in side_by_side:
+        if one.rollout.version == "2026.11.3":
+            one.identity.torch, one.identity.driver = "2.12.0", "580.65"
+        send(one)
+    deployments_judge()
+    evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
+    assert evidence["environment"] == [
+        {"key": "driver", "baseline": [["", 3]], "candidate": [["580.65", 3]]},
+        {"key": "torch", "baseline": [["2.11.0", 3]], "candidate": [["2.12.0", 3]]},
+    ]
