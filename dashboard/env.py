@@ -31,6 +31,18 @@ class Database:
 
 
 @dataclass(frozen=True)
+class Mail:
+    """The server that takes our mail; `tls` is starttls, tls or none."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    tls: str
+    sender: str
+
+
+@dataclass(frozen=True)
 class Env:
     """Every setting of the dashboard, checked. docker/env.example explains each."""
 
@@ -45,6 +57,7 @@ class Env:
     base_url: str
     allow_http: bool
     outbound_allow: tuple[str, ...]
+    mail: Mail | None
     debug: bool
 
     @property
@@ -70,8 +83,32 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         base_url=_base_url(environ, mode, port),
         allow_http=_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
+        mail=_mail(environ),
         debug=_flag(environ, "COMPILEWATCH_DEBUG"),
     )
+
+
+def _mail(environ: Mapping[str, str]) -> Mail | None:
+    """None without a host: then there is no e-mail channel."""
+    host, sender = environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(), environ.get("COMPILEWATCH_EMAIL_FROM", "").strip()
+    if not host:
+        if sender:
+            raise SettingError(
+                "COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_FROM is set, expected a name of a mail server."
+            )
+        return None
+    if not _url(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
+        raise SettingError(f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as mail.example.com.")
+    if sender.count("@") != 1 or any(letter.isspace() for letter in sender):
+        raise SettingError(f"COMPILEWATCH_EMAIL_FROM is {sender!r}, expected an address such as compilewatch@example.com.")
+    tls = _one_of(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
+    user, password = environ.get("COMPILEWATCH_EMAIL_USER", ""), _file_or(environ, "COMPILEWATCH_EMAIL_PASSWORD")
+    if bool(user) != bool(password):
+        raise SettingError("COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set both, or neither.")
+    if password and tls == "none":
+        raise SettingError("COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not sent over an open connection.")
+    port = environ.get("COMPILEWATCH_EMAIL_PORT") or {"starttls": "587", "tls": "465", "none": "25"}[tls]
+    return Mail(host, _port_number("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
 
 
 def env_check() -> None:
@@ -95,9 +132,12 @@ def _flag(environ: Mapping[str, str], name: str) -> bool:
 
 
 def _port(environ: Mapping[str, str]) -> int:
-    value = environ.get("COMPILEWATCH_PORT") or "8000"
+    return _port_number("COMPILEWATCH_PORT", environ.get("COMPILEWATCH_PORT") or "8000")
+
+
+def _port_number(name: str, value: str) -> int:
     if not value.isdecimal() or not 1 <= int(value) <= 65535:
-        raise SettingError(f"COMPILEWATCH_PORT is {value!r}, expected a number from 1 to 65535.")
+        raise SettingError(f"{name} is {value!r}, expected a number from 1 to 65535.")
     return int(value)
 
 
@@ -150,18 +190,23 @@ def _redis(environ: Mapping[str, str], mode: str) -> str:
 
 def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str:
     """A secret from the variable, from the file NAME_FILE names, or, embedded only, from a file made for it."""
-    value = environ.get(name, "")
-    file = environ.get(f"{name}_FILE")
-    if not value and file:
-        try:
-            value = Path(file).read_text().strip()
-        except OSError as error:
-            raise SettingError(f"{name}_FILE cannot be read: {error.strerror}.") from error
+    value = _file_or(environ, name)
     if not value and mode == "embedded":
         value = _made_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
     if len(value) < 32:
         raise SettingError(f"{name} is missing or shorter than 32 characters; make one with `openssl rand -base64 48`.")
     return value
+
+
+def _file_or(environ: Mapping[str, str], name: str) -> str:
+    """The variable, or else what the file NAME_FILE names has in it."""
+    value, file = environ.get(name, ""), environ.get(f"{name}_FILE")
+    if value or not file:
+        return value
+    try:
+        return Path(file).read_text().strip()
+    except OSError as error:
+        raise SettingError(f"{name}_FILE cannot be read: {error.strerror}.") from error
 
 
 def _made_secret(path: Path) -> str:

@@ -19,6 +19,14 @@ ALLOWED_HOSTS = list(ENV.hosts)
 BASE_URL = ENV.base_url
 EMBEDDED = ENV.embedded
 OUTBOUND_ALLOW = ENV.outbound_allow
+# Mail goes by Django's own backend; without a server there is no e-mail channel.
+MAIL_READY = ENV.mail is not None
+if ENV.mail:
+    EMAIL_HOST, EMAIL_PORT = ENV.mail.host, ENV.mail.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = ENV.mail.user, ENV.mail.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = ENV.mail.tls == "starttls", ENV.mail.tls == "tls"
+    DEFAULT_FROM_EMAIL = ENV.mail.sender
+EMAIL_TIMEOUT = 10
 ALLOW_HTTP = ENV.allow_http or EMBEDDED
 _HTTPS = urlsplit(BASE_URL).scheme == "https"
 

@@ -76,3 +76,38 @@ def test_every_program_says_it_and_ends(program: list[str]) -> None:
     assert run.returncode == 3
     assert "compilewatch cannot start: COMPILEWATCH_DATABASE_URL is missing" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+MAIL = {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com"}
+
+
+def test_mail_is_off_without_a_server_and_goes_over_tls_with_one() -> None:
+    assert env_read(FULL).mail is None
+    mail = env_read({**FULL, **MAIL}).mail
+    assert mail
+    assert (mail.host, mail.port, mail.tls, mail.sender) == ("mail.example.com", 587, "starttls", "cw@example.com")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COMPILEWATCH_EMAIL_HOST", ""),
+        ("COMPILEWATCH_EMAIL_HOST", "smtp://mail.example.com:25"),
+        ("COMPILEWATCH_EMAIL_FROM", ""),
+        ("COMPILEWATCH_EMAIL_FROM", "not an address"),
+        ("COMPILEWATCH_EMAIL_FROM", "a@b\nBcc: c@d"),
+        ("COMPILEWATCH_EMAIL_TLS", "ssl"),
+        ("COMPILEWATCH_EMAIL_PORT", "0"),
+        ("COMPILEWATCH_EMAIL_USER", "cw"),
+        ("COMPILEWATCH_EMAIL_PASSWORD_FILE", "/no/such/file"),
+    ],
+)
+def test_a_wrong_setting_of_mail_is_named(name: str, value: str) -> None:
+    with pytest.raises(SettingError, match=name):
+        env_read({**FULL, **MAIL, name: value})
+
+
+def test_a_password_is_not_sent_over_an_open_connection() -> None:
+    signed = {"COMPILEWATCH_EMAIL_USER": "cw", "COMPILEWATCH_EMAIL_PASSWORD": "secret"}
+    with pytest.raises(SettingError, match="COMPILEWATCH_EMAIL_TLS"):
+        env_read({**FULL, **MAIL, **signed, "COMPILEWATCH_EMAIL_TLS": "none"})

@@ -1,9 +1,31 @@
-"""The channels there are. A new one is a file beside these that follows base.Channel, and its line here."""
+"""The channels there are. A new one is a file beside these that follows base.Channel, and its line here.
+
+What a channel for Mattermost would be, say, which takes JSON with a text (`mattermost.py`):
+
+    class Mattermost:
+        kind, label, pace = "mattermost", "Mattermost", 0.1
+
+        def address_check(self, address: str) -> None:
+            target_of(address, settings.OUTBOUND_ALLOW)
+
+        def build(self, message: Message) -> Payload:
+            lines = [message_title(message), message.facts["sentence"], *message_notes(message)]
+            return Payload(message.id, json.dumps({"text": "\\n".join(lines)}).encode())
+
+        def send(self, payload: Payload, channel: ChannelRow) -> Answer:
+            answer = outbound_post(url=channel.address, body=payload.body, headers={"Content-Type": "application/json"})
+            if answer.status != 200:
+                raise DeliveryError(f"Mattermost answered {answer.status}.", disables=answer.status in (404, 410), answer=answer)
+            return answer
+
+Leases, the schedule of tries, order, merging, *Send test*, rules and pages come by themselves; its kind joins those of models.Channel.
+"""
 
 from dashboard.alerts.channels.base import Channel, DeliveryError, Message, Payload
+from dashboard.alerts.channels.email import Email
 from dashboard.alerts.channels.slack import Slack
 from dashboard.alerts.channels.webhook import Webhook
 
-CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook())}
+CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook(), Email())}
 
 __all__ = ["CHANNELS", "Channel", "DeliveryError", "Message", "Payload"]

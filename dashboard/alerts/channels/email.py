@@ -1,0 +1,104 @@
+"""E-mail by Django's backend: one plain text a message, to one address, which may be that of a list."""
+
+from __future__ import annotations
+
+import json
+import smtplib
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMessage
+from django.core.validators import validate_email
+
+from dashboard.alerts.channels.base import DeliveryError, Message, Payload
+from dashboard.alerts.channels.wording import digest_line, message_notes, message_title
+from dashboard.alerts.facts import Facts
+from dashboard.alerts.models import Channel, DeliveryKind
+from dashboard.common.outbound import Answer
+
+SUBJECT, MOST = 150, 20_000
+NOBODY = (550, 551, 553)
+"""What a mail server answers when there is no such mailbox."""
+
+
+class Email:
+    """One address."""
+
+    kind = "email"
+    label = "E-mail"
+    pace = 1.0
+
+    def address_check(self, address: str) -> None:
+        """A mail address, on a server that may send mail."""
+        if not settings.MAIL_READY:
+            raise ValueError("This server sends no mail; its operator has to set COMPILEWATCH_EMAIL_HOST.")
+        try:
+            validate_email(address)
+        except ValidationError as error:
+            raise ValueError("This is no mail address.") from error
+
+    def build(self, message: Message) -> Payload:
+        """A subject, a text, and what makes mail programs put the messages about one alert together."""
+        facts, host = message.facts, urlsplit(settings.BASE_URL).hostname or "compilewatch"
+        thread = f"{facts['alert']['id']}.{facts['slug']}" if facts["alert"] else message.id
+        text = "\n".join(_lines(message))[:MOST]
+        content = {"subject": _line(message_title(message))[:SUBJECT], "text": text, "thread": f"<{thread}@{host}>", "host": host}
+        return Payload(message.id, json.dumps(content).encode())
+
+    def send(self, payload: Payload, channel: Channel) -> Answer:
+        """Taken means that our mail server took it; what becomes of it there comes back as mail."""
+        content: dict[str, Any] = json.loads(payload.body)
+        headers = {
+            "Message-ID": f"<{payload.id}@{content['host']}>",
+            "References": content["thread"],
+            "Auto-Submitted": "auto-generated",
+        }
+        mail = EmailMessage(content["subject"], content["text"], to=[channel.address], headers=headers)
+        try:
+            mail.send()
+        except smtplib.SMTPRecipientsRefused as error:
+            code, said = next(iter(error.recipients.values()), (0, b""))
+            raise _refused(code, said, disables=code in NOBODY, permanent=500 <= code < 600) from error
+        except smtplib.SMTPAuthenticationError as error:
+            raise _refused(error.smtp_code, error.smtp_error) from error
+        except smtplib.SMTPResponseException as error:
+            data = isinstance(error, smtplib.SMTPDataError)
+            raise _refused(error.smtp_code, error.smtp_error, permanent=data and 500 <= error.smtp_code < 600) from error
+        except (smtplib.SMTPException, OSError) as error:
+            raise DeliveryError(f"The mail server could not be reached, or the connection broke off ({type(error).__name__}).") from error
+        return Answer(250, "taken by the mail server")
+
+
+def _refused(code: int, said: bytes | str, *, disables: bool = False, permanent: bool = False) -> DeliveryError:
+    text = said.decode(errors="replace") if isinstance(said, bytes) else said
+    return DeliveryError(
+        f"The mail server answered {code}.", permanent=permanent, disables=disables, answer=Answer(code, _line(text)[:200])
+    )
+
+
+def _lines(message: Message) -> list[str]:
+    facts = message.facts
+    lines = [_line(facts["news"] or facts["sentence"]), ""]
+    if message.kind == DeliveryKind.DIGEST:
+        lines += [_line(digest_line(line)) for line in facts["alerts"]]
+    elif message.kind == DeliveryKind.RESOLVED:
+        lines.append(_line(f"It said: {facts['sentence']}"))
+    else:
+        where = ((f"{row['name']}{', ' + row['region'] if row['region'] else ''}", row["text"]) for row in facts["evidence"])
+        lines += [_line(f"- {name}: {text}") for name, text in where]
+        lines += [_line(f"Cause: {facts['cause']}")] if facts["cause"] else []
+    return [*lines, "", *(_line(note) for note in message_notes(message)), "", *_links(facts)]
+
+
+def _links(facts: Facts) -> list[str]:
+    links = facts["links"]
+    wanted = (("Alert", links["alert"]), ("Evidence", links["evidence"]), ("Roll back guide", links["roll_back_guide"]))
+    found = [f"{label}: {_line(url)}" for label, url in wanted if url]
+    return found or [f"Alerts: {links.get('alerts') or links['project']}"]
+
+
+def _line(text: str) -> str:
+    """One line without control characters: a name that somebody chose makes no header and no line of its own."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

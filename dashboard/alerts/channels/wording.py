@@ -1,0 +1,77 @@
+"""The words that channels share: what a message is called, what stands beneath it, and one alert among several."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from dashboard.alerts.channels.base import Message
+from dashboard.alerts.facts import DigestLine
+from dashboard.alerts.models import AlertOutcome, DeliveryKind
+
+LISTED = 8
+"""Alerts of one message that a person reads; the page has all of them."""
+_AGAIN = {DeliveryKind.REPEATED.value: "Still open: ", DeliveryKind.ESCALATED.value: "Nobody answered: "}
+_VERDICTS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
+
+
+def message_title(message: Message) -> str:
+    """The verdict, the alert and both versions."""
+    facts, alert = message.facts, message.facts["alert"]
+    if message.kind == DeliveryKind.DIGEST:
+        return f"{'Simulated: ' if facts['simulated'] else ''}{len(facts['alerts'])} alerts, {facts['project']['name']}"
+    if alert is None:
+        return f"Test of compilewatch, {facts['project']['name']}"
+    model, version, baseline = _name(facts["model"]), _name(facts["version"]), _name(facts["baseline"])
+    simulated = "Simulated: " if facts["simulated"] else ""
+    names = f"{_short(model)} {_short(version)}" + (f" against {_short(baseline)}" if baseline else "")
+    if message.kind == DeliveryKind.RESOLVED:
+        return f"{simulated}{alert['id']} over: {names}"
+    return f"{simulated}{_AGAIN.get(message.kind, '')}{_VERDICTS.get(alert['severity'], alert['severity'])} {alert['id']}: {names}"
+
+
+def message_notes(message: Message) -> list[str]:
+    """Where, since when, and what else there is to know, each in a few words."""
+    facts, alert = message.facts, message.facts["alert"]
+    if message.kind == DeliveryKind.DIGEST and len(facts["alerts"]) > LISTED:
+        return [facts["project"]["name"], f"the {LISTED} worst of {len(facts['alerts'])}"]
+    if alert is None:
+        return [facts["project"]["name"]]
+    where = f"{facts['environment']}, project {facts['project']['name']}"
+    notes = [f"{alert['id']} in {where}", f"opened {_moment(alert['opened_at'])}"]
+    if message.kind == DeliveryKind.RESOLVED:
+        if alert["resolved_at"]:
+            notes.append(f"over {_moment(alert['resolved_at'])}: {_outcome(alert['outcome'])}")
+        if facts["covers"]:
+            count = len(facts["covers"])
+            notes.append(f"stands for {count} earlier message{'s' if count > 1 else ''} that could not be delivered")
+    elif facts["since"]:
+        notes.append(f"since {_moment(facts['since'])}")
+    if facts["simulated"]:
+        notes.append("simulated data, no real machine is affected")
+    if facts["roll_back_guide"] and message.kind != DeliveryKind.RESOLVED:
+        notes.append(f"roll back guide: {facts['roll_back_guide']}")
+    return notes
+
+
+def digest_line(line: DigestLine) -> str:
+    """One alert among several, on one line."""
+    verdict = "over" if line["kind"] == DeliveryKind.RESOLVED else _VERDICTS.get(line["severity"], line["severity"])
+    simulated = "simulated, " if line["simulated"] else ""
+    return f"{line['id']} {verdict}, {simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}: {line['text']}"
+
+
+def _name(named: Any) -> str:
+    return named["name"] if named else ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 36 else name[:35] + "\u2026"
+
+
+def _outcome(value: str) -> str:
+    return AlertOutcome(value).label.lower() if value in AlertOutcome.values else value
+
+
+def _moment(text: str) -> str:
+    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M} UTC"
