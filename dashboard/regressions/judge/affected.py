@@ -88,7 +88,7 @@ class AffectedSeries:
             found.cand_events += cand_events
         if not called:
             return 0
-        self.rates.add(sums)
+        self.rates.add(sums, self._with_past(minute, rows, sums))
         self._rate = None
         self.baseline_judged, self.baseline_affected = survey(self.baseline, minute, self.metric, self.baseline_seen)
         strata = {stratum for stratum, _ in self.baseline_judged}
@@ -100,6 +100,15 @@ class AffectedSeries:
         self.matched_minutes += 1
         self._calm_minutes = 0 if self.affected else self._calm_minutes + 1
         return 1
+
+    def _with_past(self, minute: int, rows: Mapping[CellKey, CellRows], sums: dict[Stratum, Sums]) -> set[Stratum]:
+        """Puts all that the baseline did in its last day beside the candidate's minute where it has ended; answers with those strata."""
+        gone = {stratum for (stratum, _), cell in rows.items() if cell.gone and minute - self.baseline_seen.get(stratum, minute) <= DAY}
+        for stratum in gone:
+            past = self.baseline.get(stratum, {}).values()
+            sums[stratum].base_calls = sum(window.all_calls for window in past)
+            sums[stratum].base_events = sum(window.all_events for window in past)
+        return gone
 
     def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
         """Takes a minute of the baseline before the deployment."""

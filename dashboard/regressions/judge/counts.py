@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from .estimate import t_quantile
@@ -129,8 +129,8 @@ class RateSeries:
         self.half_hour = Recent(settings.recent_minutes)
         self._called = self._matched = 0
 
-    def add(self, minute: Mapping[Stratum, Sums]) -> None:
-        """Takes a minute; strata in which one arm alone called are left out."""
+    def add(self, minute: Mapping[Stratum, Sums], gone: Set[Stratum] = frozenset()) -> None:
+        """Takes a minute; strata in which one arm alone called are left out. Where the baseline is gone, its part is all of its past."""
         total = Sums()
         for stratum, sums in minute.items():
             self._called += sums.cand_calls
@@ -139,6 +139,8 @@ class RateSeries:
             kept = self.strata.get(stratum)
             if kept is None:
                 kept = self.strata[stratum] = Sums()
+            if stratum in gone:
+                kept.base_events = kept.base_calls = 0
             for each in (kept, total):
                 each.base_events += sums.base_events
                 each.base_calls += sums.base_calls
@@ -151,7 +153,7 @@ class RateSeries:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether most of the candidate's calls had a baseline calling in the same minutes."""
+        """Whether most of the candidate's calls had a baseline calling in the same minutes, or its past."""
         return 0 < self._called <= 2 * self._matched
 
     def exceeds(self, rate: Rate | None, alpha: float, comparisons: int) -> bool:

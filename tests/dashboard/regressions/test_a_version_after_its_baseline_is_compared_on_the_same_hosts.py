@@ -154,6 +154,16 @@ def test_eager_calls_stand_beside_the_baselines_last_minutes():
     assert judged(rows(0.0)).verdict != "roll_back"
 
 
+def test_errors_stand_beside_the_rate_of_the_baselines_last_day():
+    def rows(errors: int) -> Iterator[InstanceMinute]:
+        for row in a_day_and_after(1.0, minutes=90):
+            yield replace(row, calls=1000, compiled=1000, errors=errors if row.arm == "candidate" else 1)
+
+    # One in a hundred is not over the threshold of an affected instance: only the rate tells.
+    assert judged(rows(10), 90).verdict == "roll_back"
+    assert judged(rows(1), 90).verdict != "roll_back"
+
+
 def test_a_comparison_without_the_day_before_asks_for_it_and_then_says_the_same():
     rows = a_day_and_after(1.3)
     live = Comparison(0)
