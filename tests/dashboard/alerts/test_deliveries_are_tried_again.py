@@ -124,7 +124,8 @@ def test_a_channel_keeps_its_order_and_holds_up_no_other(project: Project, chann
 
 
 @pytest.mark.parametrize(
-    ("status", "word"), [(410, "channel_is_archived"), (404, "no_service"), (403, "invalid_token"), (403, "action_prohibited"), (410, "")]
+    ("status", "word"),
+    [(410, "channel_is_archived"), (404, "no_service"), (404, "not found"), (403, "invalid_token"), (403, "action_prohibited"), (410, "")],
 )
 def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
     status: int, word: str, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
@@ -142,6 +143,23 @@ def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
     assert "the channel is off" in waiting.last_answer
     assert AlertEvent.objects.filter(kind="failed").count() == 1
     assert len(slack.bodies) == 1
+
+
+def test_a_receiver_that_is_replaced_may_answer_404_for_half_an_hour(project: Project, slack: StandIn, time: Time) -> None:
+    hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    slack.always = (404, "no backend", {})
+    delivery = channel_test(channel=hook, actor_name="test")
+    begun = clock.unix()
+    for _ in range(3):
+        deliveries_send()
+        hook.refresh_from_db()
+        assert hook.enabled
+        time.go(wait_of(delivery))
+    assert clock.unix() - begun >= 0.8 * (5 + 300 + 1800)
+    deliveries_send()
+    hook.refresh_from_db()
+    delivery.refresh_from_db()
+    assert (hook.enabled, hook.disabled_reason, delivery.state) == (False, "The receiver answered 404. no backend", "dead")
 
 
 def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(channel: Channel, slack: StandIn, time: Time) -> None:

@@ -1,12 +1,14 @@
 """The door: who is not signed in goes to the sign-in page, a foreign project does not exist, a role that is too low may not act."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
 from django.test import Client
 
-from dashboard.alerts.models import Alert, Channel
+from dashboard.alerts.models import Alert, Channel, Delivery, MaintenanceWindow, Rule
+from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Key, Project, Role
 from tests.dashboard.ui import stories
@@ -84,6 +86,15 @@ def test_ids_of_another_project_do_not_exist_in_this_one(signed_in: Client, proj
     assert signed_in.get(f"/p/ranking/settings/judging/?model={other_model.pk}").status_code == 404
     assert signed_in.post("/p/ranking/settings/judging/save/", {"model": other_model.pk, "p50.muted": "yes"}).status_code == 404
     assert signed_in.post(f"/p/ranking/setup/channels/{channel.pk}/test/").status_code == 404
+    delivery = Delivery.objects.filter(project=other_project).first()
+    rule = Rule.objects.create(project=other_project, channel=channel)
+    now = clock.now()
+    window = MaintenanceWindow.objects.create(project=other_project, starts_at=now, ends_at=now + timedelta(hours=1), made_by_name="x")
+    assert delivery
+    for part in (f"rules/{rule.pk}/remove/", f"maintenance/{window.pk}/end/", f"{delivery.pk}/replay/"):
+        assert signed_in.post(f"/p/ranking/{MESSAGES}{part}").status_code == 404
+    assert signed_in.post(f"/p/ranking/{MESSAGES}rules/add/", {"channel": channel.pk}).status_code == 400
+    assert Rule.objects.get() == rule
     assert "ranker" not in signed_in.get("/p/ranking/").content.decode()
 
 
