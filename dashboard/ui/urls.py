@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from dashboard.ui.views import account, alerts, baseline, compare, fleet, health, home, judging, model, rules, setup
+from dashboard.ui.views import account, alerts, baseline, compare, fleet, grades, health, home, judging, model, rules, setup
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/models/<int:model_id>/compare.json", compare.compare_json, name="compare_json"),
     path("p/<slug:slug>/models/<int:model_id>/compare.csv", compare.compare_csv, name="compare_csv"),
     path("p/<slug:slug>/alerts/", alerts.alerts, name="alerts"),
+    path("p/<slug:slug>/alerts/grades/", grades.grades, name="alert_grades"),
     path("p/<slug:slug>/alerts/<int:number>/", alerts.alert, name="alert"),
     path("p/<slug:slug>/alerts/<int:number>/<slug:action>/", alerts.alert_act, name="alert_act"),
     path("p/<slug:slug>/settings/judging/", judging.judging, name="judging"),

@@ -18,6 +18,7 @@ def addresses(alert: Alert) -> list[str]:
     return [
         "/p/search-and-chat/",
         "/p/search-and-chat/alerts/",
+        "/p/search-and-chat/alerts/grades/",
         f"/p/search-and-chat/alerts/{alert.number}/",
         "/p/search-and-chat/setup/",
         "/p/search-and-chat/health/",
@@ -50,7 +51,7 @@ def test_pages_with_content(
 def test_empty_pages(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, theme: str) -> None:
     page = sign_in(user)
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-    for part in ("", "alerts/", "setup/", "health/", "settings/judging/", "settings/messages/"):
+    for part in ("", "alerts/", "alerts/grades/", "setup/", "health/", "settings/judging/", "settings/messages/"):
         check(page, f"{live_server.url}/p/search-and-chat/{part}")
 
 

@@ -30,6 +30,7 @@ def test_the_fleet_asks_as_much_for_twelve_models_as_for_three(signed_in: Client
 def test_the_other_pages_ask_few_questions(signed_in: Client, alert: Alert) -> None:
     for address in (
         "/p/ranking/alerts/",
+        "/p/ranking/alerts/grades/",
         f"/p/ranking/alerts/{alert.number}/",
         "/p/ranking/setup/",
         "/p/ranking/settings/judging/",

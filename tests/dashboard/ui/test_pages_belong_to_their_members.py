@@ -30,6 +30,7 @@ def pages(alert: Alert) -> list[str]:
     return [
         "/p/ranking/",
         "/p/ranking/alerts/",
+        "/p/ranking/alerts/grades/",
         f"/p/ranking/alerts/{alert.number}/",
         f"/p/ranking/models/{alert.deployment.model_id}/",
         f"/p/ranking/models/{alert.deployment.model_id}/compare",

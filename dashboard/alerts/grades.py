@@ -1,0 +1,149 @@
+"""How good the alerts were: what became of each, as operators said or as was seen, and which roll backs had no alert before."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db.models import Exists, OuterRef
+
+from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, EventKind
+from dashboard.common import clock
+from dashboard.fleet.fold.keys import OTHER
+from dashboard.fleet.fold.presence import GONE_AFTER
+from dashboard.fleet.models import Deployment
+from dashboard.projects.models import Project
+from dashboard.regressions.models import VerdictKind
+
+DAYS = 90
+ENOUGH = 10
+"""With fewer graded ones a percentage would say more than is known."""
+
+RIGHT, FALSE, NOT_GRADED = "right", "false", "not graded"
+NOT_HELPED = "not_helped"
+GRADES = {
+    AlertOutcome.ROLLED_BACK: RIGHT,
+    AlertOutcome.RESOLVED: RIGHT,
+    AlertOutcome.ACCEPTED: RIGHT,
+    AlertOutcome.DISMISSED: FALSE,
+    NOT_HELPED: FALSE,
+}
+"""Everything else is not graded: nobody said anything about it, and nothing was done because of it."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a whole, with the interval in which the true share lies with 95 % (Wilson)."""
+
+    part: int
+    whole: int
+
+    @property
+    def enough(self) -> bool:
+        """Whether a percentage can be said."""
+        return self.whole >= ENOUGH
+
+    @property
+    def value(self) -> float | None:
+        """None of nothing."""
+        return self.part / self.whole if self.whole else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None of nothing."""
+        if not self.whole:
+            return None
+        z, n, share = 1.959964, self.whole, self.part / self.whole
+        middle, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
+
+
+@dataclass
+class Graded:
+    """The alerts whose worst verdict was this one, by what became of them; an empty outcome is an alert that is open."""
+
+    worst: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def count(self, grade: str) -> int:
+        """How many got this grade."""
+        return sum(count for outcome, count in self.outcomes.items() if grade_of(outcome) == grade)
+
+    @property
+    def precision(self) -> Share:
+        """The right ones among those that are graded."""
+        right = self.count(RIGHT)
+        return Share(right, right + self.count(FALSE))
+
+
+@dataclass(frozen=True)
+class RollBacks:
+    """Deployments whose calls went back to an earlier version, by the alert that they had before; `recall` counts ROLL BACK alone."""
+
+    told: int
+    watched: int
+    missed: int
+
+    @property
+    def recall(self) -> Share:
+        """The least that it can be: people also roll back for reasons that no measurement here shows."""
+        return Share(self.told, self.told + self.watched + self.missed)
+
+
+@dataclass(frozen=True)
+class Grades:
+    """What the page shows."""
+
+    graded: list[Graded]
+    roll_backs: RollBacks
+    simulated: int
+
+
+def grade_of(outcome: str) -> str:
+    """What an outcome says about the alert."""
+    return GRADES.get(outcome, NOT_GRADED)
+
+
+def grades_of(*, project: Project) -> Grades:
+    """The last 90 days of a project; two queries."""
+    since = clock.now() - timedelta(days=DAYS)
+    not_back = AlertEvent.objects.filter(alert=OuterRef("pk"), kind=EventKind.LEVEL_NOT_BACK)
+    rows = Alert.objects.filter(project=project, opened_at__gte=since).annotate(not_back=Exists(not_back))
+    graded = {str(kind): Graded(kind) for kind in (VerdictKind.ROLL_BACK, VerdictKind.WATCH)}
+    simulated = 0
+    for worst, state, outcome, helped_not, made in rows.values_list(
+        "worst", "state", "outcome", "not_back", "deployment__model__simulated"
+    ):
+        became = "" if state != AlertState.RESOLVED else NOT_HELPED if helped_not else outcome
+        graded.setdefault(worst, Graded(worst)).outcomes[became] += 1
+        simulated += made
+    return Grades(list(graded.values()), _roll_backs(project, clock.minute_of(since.timestamp())), simulated)
+
+
+def _roll_backs(project: Project, since: int) -> RollBacks:
+    """Ended deployments beside which an earlier version went on and no later one did, and those that an alert saw go back."""
+    beside = Deployment.objects.filter(
+        model=OuterRef("model"),
+        environment=OuterRef("environment"),
+        started_minute__lte=OuterRef("ended_minute"),
+        last_minute__gt=OuterRef("ended_minute") + GONE_AFTER,
+    ).exclude(version__name=OTHER)
+    alerts = Alert.objects.filter(deployment=OuterRef("pk"))
+    rows = (
+        Deployment.objects.filter(project=project, ended_minute__gte=since)
+        .exclude(version__name=OTHER)
+        .annotate(
+            earlier=Exists(beside.filter(version__first_seen_at__lt=OuterRef("version__first_seen_at"))),
+            later=Exists(beside.filter(version__first_seen_at__gt=OuterRef("version__first_seen_at"))),
+            told=Exists(alerts.filter(worst=VerdictKind.ROLL_BACK)),
+            alerted=Exists(alerts),
+            seen=Exists(alerts.filter(outcome=AlertOutcome.ROLLED_BACK)),
+        )
+    )
+    found: Counter[str] = Counter()
+    for earlier, later, told, alerted, seen in rows.values_list("earlier", "later", "told", "alerted", "seen"):
+        if seen or (earlier and not later):
+            found["told" if told else "watched" if alerted else "missed"] += 1
+    return RollBacks(found["told"], found["watched"], found["missed"])

@@ -1,0 +1,79 @@
+"""The words of the page that says how good the alerts were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dashboard.alerts.grades import FALSE, GRADES, NOT_GRADED, NOT_HELPED, RIGHT, Graded, Grades, Share, grade_of
+from dashboard.alerts.models import AlertOutcome
+from dashboard.regressions.models import VerdictKind
+
+
+@dataclass(frozen=True)
+class Row:
+    """One verdict and how its alerts fared."""
+
+    kind: str
+    total: int
+    right: int
+    false: int
+    not_graded: int
+    precision: str
+    interval: str
+
+
+@dataclass(frozen=True)
+class Became:
+    """One outcome: how many alerts ended so, and what that counts as."""
+
+    label: str
+    count: int
+    grade: str
+
+
+def grade_rows(grades: Grades) -> list[Row]:
+    """ROLL BACK first."""
+    return [_row(graded) for graded in grades.graded]
+
+
+def became_rows(grades: Grades) -> list[Became]:
+    """Every outcome there is, those that count first; what never happened is there with 0."""
+    counts = {outcome: sum(graded.outcomes[outcome] for graded in grades.graded) for outcome in _labels()}
+    order = [RIGHT, FALSE, NOT_GRADED]
+    rows = [Became(label, counts[outcome], grade_of(outcome)) for outcome, label in _labels().items()]
+    return sorted(rows, key=lambda row: order.index(row.grade))
+
+
+def share_said(share: Share) -> str:
+    """A percentage where there are enough to say one."""
+    if share.value is None:
+        return "nothing graded yet"
+    return _percent(share.value) if share.enough else f"{share.part} of {share.whole}: too few for a percentage"
+
+
+def interval_said(share: Share) -> str:
+    """Where the true share lies."""
+    if share.interval is None or not share.enough:
+        return ""
+    low, high = share.interval
+    return f"{_percent(low)} to {_percent(high)} with 95\u00a0%"
+
+
+def _percent(share: float) -> str:
+    """Whole percents: some hundred alerts tell no more."""
+    return f"{share * 100:.0f}\u00a0%"
+
+
+def _row(graded: Graded) -> Row:
+    total = sum(graded.outcomes.values())
+    counts = (graded.count(RIGHT), graded.count(FALSE), graded.count(NOT_GRADED))
+    kind = graded.worst if graded.worst in VerdictKind.values else VerdictKind.WATCH
+    return Row(kind, total, *counts, share_said(graded.precision), interval_said(graded.precision))
+
+
+def _labels() -> dict[str, str]:
+    labels = {str(value): str(label) for value, label in AlertOutcome.choices}
+    return {**labels, NOT_HELPED: "Rolled back, which did not help", "": "Still open"}
+
+
+assert set(GRADES) <= set(_labels())
