@@ -100,7 +100,9 @@ class Channel(models.Model):
     """Where messages go. The address is a secret: it is never shown whole again."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="channels")
-    kind = models.CharField(max_length=16, choices=[("slack", "Slack"), ("webhook", "Webhook"), ("email", "E-mail")])
+    kind = models.CharField(
+        max_length=16, choices=[("slack", "Slack"), ("webhook", "Webhook"), ("cloudevents", "Webhook, CloudEvents"), ("email", "E-mail")]
+    )
     name = models.CharField(max_length=100)
     address = models.TextField(help_text="The webhook's URL, or a mail address.")
     secret = models.TextField(default="", help_text="What signs generic webhooks.")

@@ -22,10 +22,11 @@ Leases, the schedule of tries, order, merging, *Send test*, rules and pages come
 """
 
 from dashboard.alerts.channels.base import Channel, DeliveryError, Message, Payload
+from dashboard.alerts.channels.cloudevents import CloudEvents
 from dashboard.alerts.channels.email import Email
 from dashboard.alerts.channels.slack import Slack
 from dashboard.alerts.channels.webhook import Webhook
 
-CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook(), Email())}
+CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook(), CloudEvents(), Email())}
 
 __all__ = ["CHANNELS", "Channel", "DeliveryError", "Message", "Payload"]

@@ -37,12 +37,18 @@ def signature(*, message_id: str, timestamp: int, body: bytes, keys: list[str]) 
     return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
 
 
+def event_type(message: Message) -> str:
+    """What a message is about, as receivers know it."""
+    return NAMES.get(message.kind, f"alert.{message.kind}")
+
+
 class Webhook:
     """Argo CD, Jenkins, GitHub and whatever else takes JSON."""
 
     kind = "webhook"
     label = "Webhook"
     pace = 0.0
+    content_type = "application/json"
 
     def address_check(self, address: str) -> None:
         """Any address that the outbound client would send to."""
@@ -50,8 +56,7 @@ class Webhook:
 
     def build(self, message: Message) -> Payload:
         """The envelope around the facts."""
-        what = NAMES.get(message.kind, f"alert.{message.kind}")
-        envelope = {"type": what, "timestamp": message.at.isoformat(), "data": message.facts}
+        envelope = {"type": event_type(message), "timestamp": message.at.isoformat(), "data": message.facts}
         return Payload(message.id, json.dumps(envelope, separators=(",", ":"), allow_nan=False).encode())
 
     def send(self, payload: Payload, channel: Channel) -> Answer:
@@ -59,7 +64,7 @@ class Webhook:
         timestamp = int(clock.unix())
         keys = [key for key in (channel.secret, channel.secret_previous) if key]
         headers = {
-            "Content-Type": "application/json",
+            "Content-Type": self.content_type,
             "webhook-id": payload.id,
             "webhook-timestamp": str(timestamp),
             "webhook-signature": signature(message_id=payload.id, timestamp=timestamp, body=payload.body, keys=keys),

@@ -7,7 +7,7 @@ import secrets
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.channels import CHANNELS
-from dashboard.alerts.channels.webhook import secret_make
+from dashboard.alerts.channels.webhook import Webhook, secret_make
 from dashboard.alerts.facts import channel_test_facts
 from dashboard.alerts.models import Channel, Delivery, DeliveryKind, DeliveryState
 from dashboard.common import clock
@@ -33,7 +33,7 @@ def channel_create(
             kind=kind,
             name=name.strip(),
             address=address,
-            secret=secret_make() if kind == "webhook" else "",
+            secret=secret_make() if isinstance(CHANNELS[kind], Webhook) else "",
             created_at=clock.now(),
         )
         _audit("channel.create", channel, user, actor_name, client, after={"kind": kind, "name": channel.name})
@@ -65,7 +65,7 @@ def channel_give_up(*, channel: Channel, reason: str) -> None:
 
 def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = None) -> str:
     """A new signing secret, returned once; messages carry signatures of both until the next rotation."""
-    if channel.kind != "webhook":
+    if not isinstance(CHANNELS.get(channel.kind), Webhook):
         raise ValueError("Only webhooks have a signing secret.")
     with write_transaction():
         held = Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)

@@ -110,7 +110,10 @@ def _page(request: ProjectRequest, *, made: str = "", channel_form: dict[str, st
         "arrival_etag": fragment_etag(heard),
         "channels": channels,
         "channels_etag": fragment_etag(channels),
-        "kinds": [(kind, {"slack": "Slack", "webhook": "Webhook", "email": "E-mail"}.get(kind, kind)) for kind in CHANNELS],
+        "kinds": [
+            (kind, {"slack": "Slack", "webhook": "Webhook", "cloudevents": "Webhook, CloudEvents", "email": "E-mail"}.get(kind, kind))
+            for kind in CHANNELS
+        ],
         "any_channel": "</li>" in channels,
         "channel_form": channel_form or {},
     }
