@@ -2,8 +2,9 @@
 
 Web, fold workers, beat, PostgreSQL, Redis and the load generator share the machine. Each instance sends every 10 s, as agents do, so
 a rate of 1,500/s is 15,000 instances. Rates are tried upwards for a minute each; the last one whose fold lag (the age of the oldest
-report that waits, looked at each second) has a p99 of at most 5 s runs for the whole time. At the end every acknowledged report must
-be folded, once."""
+report that waits, looked at each second) has a p99 of at most 5 s runs for the whole time. Every run begins with thousands of instances
+that nobody knew; its first 20 s count for what is acknowledged and not for the lag (bench_reconnect measures such an arrival). At the end
+every acknowledged report must be folded, once."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from tests.bench.line import Line
 LAG_GOAL, RATE_GOAL = 5.0, {"postgresql": 1500, "sqlite": 600}
 SENDS_EVERY = 10
 DRAINED_WITHIN = 300.0
+ARRIVES = 20
 PARTS = ("web", "workers", "database")
 
 
@@ -72,10 +74,12 @@ class Fleet:
         before, folded, logged = self._processor(), self._folded(), self._logged()
         ledger = str(self.line.folder / "ledger.json")
         instances = int(rate * SENDS_EVERY)
-        generator = self.line.load_start(seconds=seconds, connections=64, instances=instances, rate=rate, ledger=ledger)
-        lags = []
+        generator = self.line.load_start(seconds=ARRIVES + seconds, connections=64, instances=instances, rate=rate, ledger=ledger)
+        lags, began = [], time.perf_counter()
         while generator.poll() is None:
-            lags.append(self._age())
+            age = self._age()
+            if time.perf_counter() - began > ARRIVES:
+                lags.append(age)
             time.sleep(1)
         figures = json.loads(generator.communicate()[0])
         ended = time.perf_counter()
