@@ -60,13 +60,17 @@ def alert_open(*, verdict: Verdict) -> Alert:
 
 def alert_worsen(*, alert: Alert, verdict: Verdict) -> None:
     """The verdict got worse: whoever had put the alert aside sees it again, and messages are owed."""
-    alert.severity = verdict.kind
+    alert.severity, again = verdict.kind, False
     if rank(verdict.kind) > rank(alert.worst):
+        again = alert.state != AlertState.OPEN
         alert.worst = verdict.kind
         alert.state, alert.snoozed_until = AlertState.OPEN, None
     alert.title = title_of(verdict)
     alert.save()
     event = event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
+    if again:
+        # From here on it waits for an answer: reminders count their minutes from this line.
+        event_add(alert=alert, kind=EventKind.REOPENED, text="It got worse than it was when somebody answered.")
     if alert.state != AlertState.SNOOZED:
         messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=verdict)
 

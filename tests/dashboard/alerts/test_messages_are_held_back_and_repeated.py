@@ -146,6 +146,24 @@ def test_another_channel_hears_after_a_while_and_hears_the_end_too(
     assert AlertEvent.objects.get(kind="escalated").text == "Nobody has acknowledged it for 15 min: told to #on-call."
 
 
+def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
+    project: Project, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+) -> None:
+    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    Rule.objects.create(project=project, channel=channel, escalate_minutes=30, escalate_to=boss)
+    fleet.say(new, "watch")
+    step(1)
+    alert_acknowledge(alert=Alert.objects.get(), user=user)
+    step(5 * HOUR)
+    fleet.say(new, "roll_back")
+    step(1)
+    step(20 * 60)
+    assert slack.titles == ["WATCH A-1: ranker 2026.11.3", "ROLL BACK A-1: ranker 2026.11.3"]
+    assert list(AlertEvent.objects.filter(kind="reopened").values_list("text", flat=True))
+    step(15 * 60)
+    assert slack.titles[2:] == ["Nobody answered: ROLL BACK A-1: ranker 2026.11.3"]
+
+
 def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
     fleet: Fleet, new: Deployment, channel: Channel, user: User, step: Callable[[float], None]
 ) -> None:
