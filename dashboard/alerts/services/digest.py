@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from dashboard.alerts.facts import digest_facts
 from dashboard.alerts.models import Alert, Channel, Delivery, DeliveryKind, DeliveryState
@@ -16,6 +18,8 @@ from dashboard.alerts.services.transition import project_hold
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 
+logger = logging.getLogger(__name__)
+
 STORM = 10
 """From more messages than this that wait for one channel they become one."""
 MOST = 200
@@ -24,18 +28,20 @@ NOT_MERGED = (DeliveryKind.TEST, DeliveryKind.DIGEST)
 
 
 def held_release() -> int:
-    """Sends what was held back and may go now, as one message a channel; returns how many messages that is."""
-    count = 0
+    """Sends what was held back and may go now, as one message a channel; returns how many messages that is.
+
+    A project that fails holds up no other."""
+    count, errors = 0, []
     due = Delivery.objects.filter(state=DeliveryState.HELD, held_until__lte=clock.now())
     for project_id in sorted(set(due.values_list("project_id", flat=True))):
-        with write_transaction():
-            project_hold(project_id)
-            channels = channels_hold(project_id)
-            rows = due.filter(project_id=project_id).select_related("alert__deployment__model").order_by("pk")
-            by_channel: dict[int, list[Delivery]] = {}
-            for row in _due_still(project_id, list(rows)):
-                by_channel.setdefault(row.channel_id, []).append(row)
-            count += sum(_release(channels[pk], held) for pk, held in by_channel.items() if pk in channels)
+        try:
+            with write_transaction():
+                count += _project_release(project_id, due)
+        except Exception as error:
+            logger.exception("what was held back for project %s could not be released", project_id)
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("projects whose messages could not be released", errors)
     return count
 
 
@@ -50,6 +56,16 @@ def covered_alerts(*, delivery: Delivery) -> list[Alert]:
     """The alerts that a message about several of them stands for."""
     covers = delivery.facts.get("covers", [])
     return list(Alert.objects.filter(deliveries__message_id__in=covers).distinct().order_by("pk"))
+
+
+def _project_release(project_id: int, due: QuerySet[Delivery]) -> int:
+    project_hold(project_id)
+    channels = channels_hold(project_id)
+    rows = due.filter(project_id=project_id).select_related("alert__deployment__model").order_by("pk")
+    by_channel: dict[int, list[Delivery]] = {}
+    for row in _due_still(project_id, list(rows)):
+        by_channel.setdefault(row.channel_id, []).append(row)
+    return sum(_release(channels[pk], held) for pk, held in by_channel.items() if pk in channels)
 
 
 def _due_still(project_id: int, rows: list[Delivery]) -> list[Delivery]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db.models import Max, Q
@@ -13,21 +15,30 @@ from dashboard.alerts.services.transition import event_add, project_hold
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 
+logger = logging.getLogger(__name__)
+
 
 def reminders_owe() -> int:
-    """Every reminder that is due; returns how many."""
+    """Every reminder that is due; returns how many. A project that fails holds up no other."""
     asking = Rule.objects.filter(Q(repeat_minutes__gt=0) | Q(escalate_minutes__gt=0))
     unanswered = Alert.objects.filter(state=AlertState.OPEN, project__in=asking.values("project"))
-    count = 0
+    count, errors = 0, []
     for project_id in sorted(set(unanswered.values_list("project_id", flat=True))):
-        with write_transaction():
-            project_hold(project_id)
-            count += _project_remind(project_id)
+        try:
+            with write_transaction():
+                project_hold(project_id)
+                count += _project_remind(project_id)
+        except Exception as error:
+            logger.exception("the reminders of project %s could not be owed", project_id)
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("projects whose reminders could not be owed", errors)
     return count
 
 
 def _project_remind(project_id: int) -> int:
     channels, policy = channels_hold(project_id), policy_of(project_id)
+    off = {rule.channel for rule in policy.rules} - set(channels)
     related = ("deployment__model", "deployment__version", "verdict__baseline__version", "project")
     alerts = Alert.objects.filter(project_id=project_id, state=AlertState.OPEN).select_related(*related)
     reopened = Max("events__at", filter=Q(events__kind=EventKind.REOPENED))
@@ -36,7 +47,7 @@ def _project_remind(project_id: int) -> int:
         told.setdefault(row.alert_id or 0, []).append(row)
     count = 0
     for alert in alerts.annotate(reopened=reopened).order_by("pk"):
-        standing = _standing(alert.reopened or alert.opened_at, told.get(alert.pk, []))
+        standing = _standing(alert.reopened or alert.opened_at, told.get(alert.pk, []), off)
         for reminder in reminders(policy, subject_of(alert), standing, clock.now()):
             if reminder.channel in channels:
                 _remind(alert, channels[reminder.channel], reminder, policy)
@@ -44,12 +55,16 @@ def _project_remind(project_id: int) -> int:
     return count
 
 
-def _standing(open_since: datetime, rows: list[Delivery]) -> Standing:
-    """A message that was held back was told when it was released; one that was given up was not."""
+def _standing(open_since: datetime, rows: list[Delivery], off: Collection[int]) -> Standing:
+    """A message that was held back was told when it was released; one that was given up was not.
+
+    Where the channel cannot tell anybody the minutes of the next one run all the same: that is what it is for."""
     said = [row for row in rows if row.state not in (DeliveryState.HELD, DeliveryState.DEAD)]
+    given_up = {row.channel_id for row in rows if row.state == DeliveryState.DEAD}
+    untold = dict.fromkeys((*off, *given_up), open_since)
     return Standing(
         open_since=open_since,
-        first_told={row.channel_id: row.held_until or row.created_at for row in reversed(said)},
+        first_told=untold | {row.channel_id: row.held_until or row.created_at for row in reversed(said)},
         last_told={row.channel_id: row.held_until or row.created_at for row in said},
         waiting={row.channel_id for row in rows if row.state in (DeliveryState.WAITING, DeliveryState.HELD)},
         escalated={row.channel_id for row in rows if row.kind == DeliveryKind.ESCALATED and row.created_at >= open_since},

@@ -10,7 +10,16 @@ import pytest
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, MaintenanceWindow, Rule
-from dashboard.alerts.services import alert_acknowledge, channel_create, channel_disable, deliveries_send, maintenance_add, maintenance_end
+from dashboard.alerts.services import (
+    alert_acknowledge,
+    channel_create,
+    channel_disable,
+    deliveries_send,
+    held_release,
+    maintenance_add,
+    maintenance_end,
+    reminders_owe,
+)
 from dashboard.alerts.tasks import sweep
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
@@ -162,6 +171,51 @@ def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
     assert list(AlertEvent.objects.filter(kind="reopened").values_list("text", flat=True))
     step(15 * 60)
     assert slack.titles[2:] == ["Nobody answered: ROLL BACK A-1: ranker 2026.11.3"]
+
+
+@pytest.mark.parametrize("gone", ["before", "after"])
+def test_a_channel_that_is_gone_does_not_keep_the_next_one_from_hearing(
+    gone: str, project: Project, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+) -> None:
+    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    Rule.objects.create(project=project, channel=channel, escalate_minutes=30, escalate_to=boss)
+    if gone == "before":
+        channel_disable(channel=channel, user=user)
+    else:
+        slack.answers.append((410, "no_service", {}))
+    fleet.say(new, "roll_back")
+    step(1)
+    heard = len(slack.titles)
+    step(20 * 60)
+    assert len(slack.titles) == heard
+    step(15 * 60)
+    assert slack.titles[heard:] == ["Nobody answered: ROLL BACK A-1: ranker 2026.11.3"]
+    step(HOUR)
+    assert len(slack.titles) == heard + 1
+
+
+@pytest.mark.parametrize("stage", ["remind._project_remind", "digest._project_release"])
+def test_a_project_that_fails_holds_up_no_other(
+    stage: str, fleet: Fleet, new: Deployment, channel: Channel, other_project: Project, slack: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, name = stage.split(".")
+    seen: list[int] = []
+
+    def fails(project_id: int, *_: object) -> int:
+        seen.append(project_id)
+        raise RuntimeError
+
+    others = fleet_make(other_project)
+    theirs = channel_create(project=other_project, kind="slack", name="#theirs", address=slack.url, actor_name="tests")
+    for one, deployment, to in ((fleet, new, channel), (others, others.deploy("1"), theirs)):
+        Rule.objects.create(project=one.project, channel=to, repeat_minutes=30)
+        one.say(deployment, "roll_back")
+    sweep()
+    Delivery.objects.update(state="held", held_until=clock.now())
+    monkeypatch.setattr(f"dashboard.alerts.services.{module}.{name}", fails)
+    with pytest.raises(ExceptionGroup):
+        (reminders_owe if module == "remind" else held_release)()
+    assert seen == sorted([fleet.project.pk, other_project.pk])
 
 
 def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
