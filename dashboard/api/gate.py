@@ -66,9 +66,10 @@ def _gate(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) 
     if deployment.last_minute < minute - SILENT_AFTER:
         return _inconclusive("silent", f"No instance of {name} has reported since {_said(deployment.last_minute)}.", wait=True)
     judged = Comparison.objects.filter(deployment=deployment).values_list("judged_minute", flat=True).first()
-    # Minute 0 stands for "judge it anew at the next sweep", seconds from now: what was said holds until then.
-    if judged is None or 0 < judged < minute - SILENT_AFTER:
-        return _inconclusive("judge_late", f"{name} was last judged at {_said(judged or verdict.minute)}: the judge is behind.", wait=True)
+    # Minute 0 stands for "judge it anew at the next sweep", seconds from now: what was said holds until then, and not if nothing comes.
+    last = judged or verdict.minute
+    if judged is None or last < minute - SILENT_AFTER:
+        return _inconclusive("judge_late", f"{name} was last judged at {_said(last)}: the judge is behind.", wait=True)
     if verdict.kind == VerdictKind.HEALTHY:
         return Gate(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
     if verdict.kind == VerdictKind.WATCH:

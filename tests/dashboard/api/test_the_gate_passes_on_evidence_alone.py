@@ -13,6 +13,7 @@ from dashboard.alerts.services import alert_dismiss, alerts_sweep
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
+from dashboard.regressions.judging import rejudge_soon
 from dashboard.regressions.models import Comparison
 from tests.dashboard.alerts.conftest import fleet, new, old, time
 from tests.dashboard.alerts.fleet import Fleet, Time
@@ -91,6 +92,17 @@ def test_an_old_healthy_does_not_pass(ask: Any, fleet: Fleet, new: Deployment, t
         fleet.end(new)
     found = ask()
     assert (found["state"], found["reasons"][0]["code"], found["wait"]) == ("inconclusive", what, what != "ended")
+
+
+def test_a_judge_that_stopped_before_it_judged_anew_does_not_pass(ask: Any, fleet: Fleet, new: Deployment, time: Time) -> None:
+    fleet.say(new, "healthy")
+    judged(new)
+    rejudge_soon(project_id=new.project_id)
+    assert ask()["state"] == "pass", "seconds from now it is judged anew"
+    time.go(11 * 60)
+    Deployment.objects.filter(pk=new.pk).update(last_minute=clock.minute_of(clock.unix()))
+    found = ask()
+    assert (found["state"], found["reasons"][0]["code"], found["wait"]) == ("inconclusive", "judge_late", True)
 
 
 def test_roll_back_still_fails_after_the_version_is_gone(ask: Any, fleet: Fleet, new: Deployment, time: Time) -> None:
