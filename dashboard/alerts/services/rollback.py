@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
+from django.db.models import Exists, OuterRef
+
 from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
 from dashboard.alerts.moved import NOW, Shares, shares_of
 from dashboard.alerts.services.owe import messages_owe
@@ -41,11 +43,14 @@ def rollbacks_watch() -> int:
     rows = Alert.objects.select_related("deployment__version", "deployment__model", "project", "verdict__baseline__version")
     live = rows.filter(worst=VerdictKind.ROLL_BACK, deployment__ended_minute=None)
     since = clock.now() - timedelta(minutes=2 * WITHIN)
-    gone = rows.filter(outcome=AlertOutcome.ROLLED_BACK, resolved_at__gte=since)
+    rolled_back = rows.filter(outcome=AlertOutcome.ROLLED_BACK)
+    newer = Alert.objects.filter(deployment=OuterRef("deployment"), number__gt=OuterRef("number"))
+    may_return = rolled_back.filter(~Exists(newer), deployment__ended_minute=None)
+    gone = rolled_back.filter(resolved_at__gte=since)
     count, errors = 0, []
     looks: list[tuple[Alert, Callable[[], bool]]] = []
     looks += [(alert, partial(_moved_look, alert, minute)) for alert in live.exclude(state=AlertState.RESOLVED)]
-    looks += [(alert, partial(_return_look, alert, minute)) for alert in gone.filter(deployment__ended_minute=None)]
+    looks += [(alert, partial(_return_look, alert, minute)) for alert in may_return]
     looks += [(alert, partial(_level_look, alert, minute)) for alert in gone.exclude(events__kind__in=RECOVERY)]
     for alert, look in looks:
         try:

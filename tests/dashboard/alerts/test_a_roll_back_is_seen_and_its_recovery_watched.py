@@ -149,6 +149,18 @@ def test_a_version_that_carries_calls_again_and_is_as_bad_gets_another_alert(
     assert list(Alert.objects.order_by("number").values_list("state", flat=True)) == ["resolved", "open"]
 
 
+def test_a_version_whose_few_calls_never_ended_gets_another_alert_hours_later(
+    alert: Alert, old: Deployment, new: Deployment, time: Time
+) -> None:
+    run(time, 8, (old, 99, 0.014), (new, 1, 0.019))
+    rollbacks_watch()
+    run(time, 3 * 60, (old, 99, 0.014), (new, 1, 0.019))
+    rollbacks_watch()
+    run(time, 8, (old, 50, 0.014), (new, 50, 0.019))
+    rollbacks_watch()
+    assert list(Alert.objects.order_by("number").values_list("state", flat=True)) == ["resolved", "open"]
+
+
 def test_other_environments_do_not_count(alert: Alert, fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> None:
     staging = fleet.deploy("2026.11.2", environment="staging")
     run(time, 8, (old, 50, 0.014), (new, 50, 0.019), (staging, 5000, 0.014))
