@@ -5,6 +5,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
 from dashboard.accounts.models import User
@@ -31,6 +32,8 @@ def project_page(
         @wraps(view)
         def through(request: HttpRequest, slug: str, *args: Any, **kwargs: Any) -> HttpResponse:
             inside = cast(ProjectRequest, request)
+            if any("\0" in text for given in (request.GET, request.POST) for name, texts in given.lists() for text in (name, *texts)):
+                raise BadRequest("A text holds the character 0, which PostgreSQL does not store.")
             inside.project = project_or_404(inside.user, slug, at_least)
             return view(inside, *args, **kwargs)
 

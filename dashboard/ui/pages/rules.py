@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -28,8 +28,8 @@ def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleGiven:
         severities=given.getlist("severities"),
         environments=_names(given.get("environments", "")),
         models=_names(given.get("models", "")),
-        quiet_from=_maybe(given, "quiet_from", time.fromisoformat, "a time such as 22:00"),
-        quiet_until=_maybe(given, "quiet_until", time.fromisoformat, "a time such as 07:00"),
+        quiet_from=_maybe(given, "quiet_from", _wall, "a time such as 22:00"),
+        quiet_until=_maybe(given, "quiet_until", _wall, "a time such as 07:00"),
         roll_back_passes=given.get("roll_back_passes") == "yes",
         repeat_minutes=_maybe(given, "repeat_minutes", _whole, "a number of minutes"),
         escalate_minutes=_maybe(given, "escalate_minutes", _whole, "a number of minutes"),
@@ -39,7 +39,7 @@ def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleGiven:
 
 def moment_read(given: QueryDict, name: str, zone: ZoneInfo) -> datetime | None:
     """A time as the browser's field gives it, on the project's clock; None if it is empty."""
-    return _maybe(given, name, lambda text: datetime.fromisoformat(text).replace(tzinfo=zone), "a date and a time")
+    return _maybe(given, name, lambda text: _there(text, zone), "a date and a time")
 
 
 def _maybe(given: QueryDict, name: str, read: Callable[[str], T], expected: str) -> T | None:
@@ -50,6 +50,21 @@ def _maybe(given: QueryDict, name: str, read: Callable[[str], T], expected: str)
         return read(text)
     except (ValueError, OverflowError) as error:
         raise RuleError(f"{name}: {text[:40]!r} is not {expected}.") from error
+
+
+def _wall(text: str) -> time:
+    wall = time.fromisoformat(text)
+    if wall.tzinfo is not None:
+        raise ValueError(text)
+    return wall
+
+
+def _there(text: str, zone: ZoneInfo) -> datetime:
+    """Raises OverflowError for what is outside the years in UTC."""
+    local = datetime.fromisoformat(text)
+    if local.tzinfo is not None:
+        raise ValueError(text)
+    return local.replace(tzinfo=zone).astimezone(UTC)
 
 
 def _whole(text: str) -> int:

@@ -130,7 +130,7 @@ def _render(request: ProjectRequest, *, form: str = "", field: str = "", text: s
         "page": rules_page(project=request.project),
         "form": form,
         "field": field,
-        "text": text.capitalize(),
+        "text": text[:1].upper() + text[1:],
         "given": request.POST,
         "given_severities": request.POST.getlist("severities") if form == "rule" else ["roll_back"],
     }

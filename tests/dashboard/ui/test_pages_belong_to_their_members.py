@@ -124,3 +124,11 @@ def test_an_operator_acts_on_alerts_but_makes_no_keys(as_role: Callable[[Role], 
 @pytest.mark.parametrize("address", ["acknowledge", "snooze", "resolve", "dismiss"])
 def test_looking_never_changes_anything(signed_in: Client, alert: Alert, address: str) -> None:
     assert signed_in.get(f"/p/ranking/alerts/{alert.number}/{address}/").status_code == 405
+
+
+def test_what_a_database_cannot_store_is_refused_at_the_door(signed_in: Client, alert: Alert) -> None:
+    page = f"/p/ranking/alerts/{alert.number}/"
+    assert signed_in.post(f"{page}acknowledge/", {"note": "a\0b"}).status_code == 400
+    assert signed_in.get(f"/p/ranking/models/{alert.deployment.model_id}/?env=%00").status_code == 400
+    alert.refresh_from_db()
+    assert alert.state == "open"

@@ -57,9 +57,10 @@ def test_a_rule_is_said_in_words_and_recorded(signed_in: Client, channels: list[
     [
         ({"channel": "999999"}, "Choose a channel of this project."),
         ({"escalate_to": "x"}, "Choose a channel of this project."),
-        ({"severities": ["healthy"]}, "Choose watch, roll back or both."),
+        ({"severities": ["healthy"]}, "Choose WATCH, ROLL BACK or both."),
         ({"quiet_until": ""}, "Give both ends of the quiet hours, or none."),
         ({"quiet_from": "25:99"}, "is not a time such as 22:00."),
+        ({"quiet_from": "22:00+05:00"}, "is not a time such as 22:00."),
         ({"repeat_minutes": "1"}, "Expected a number of minutes from 5 to 10,080."),
         ({"repeat_minutes": "-5"}, "is not a number of minutes."),
         ({"escalate_minutes": ""}, "Give both the minutes and the channel, or neither."),
@@ -98,8 +99,19 @@ def test_maintenance_is_announced_on_the_projects_clock_and_ended(signed_in: Cli
     ]
 
 
-@pytest.mark.parametrize("given", [{}, {"ends_at": "soon"}, {"ends_at": "2001-01-01T10:00"}, {"ends_at": "2999-01-01T10:00"}])
-def test_a_window_has_a_sensible_end(given: dict[str, str], signed_in: Client, channels: list[Channel]) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"ends_at": "soon"},
+        {"ends_at": "2001-01-01T10:00"},
+        {"ends_at": "2999-01-01T10:00"},
+        {"ends_at": f"{clock.now() + timedelta(hours=12):%Y-%m-%dT%H:%M}+05:00"},
+        {"starts_at": "9999-12-30T00:00", "ends_at": "9999-12-31T23:59"},
+    ],
+)
+def test_a_window_has_a_sensible_end(given: dict[str, str], signed_in: Client, channels: list[Channel], project: Project) -> None:
+    Project.objects.filter(pk=project.pk).update(time_zone="America/Los_Angeles")
     assert signed_in.post(f"{PAGE}maintenance/add/", given).status_code == 400
     assert not MaintenanceWindow.objects.exists()
 
