@@ -70,7 +70,7 @@ def key_end(request: ProjectRequest, key_id: int) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def channel_make(request: ProjectRequest) -> HttpResponse:
-    """Adds a channel, or says which field is wrong."""
+    """Adds a channel, or says which field is wrong; what signs a webhook is shown this once, in the answer itself."""
     given = {field: request.POST.get(field, "").strip() for field in ("kind", "name", "address")}
     try:
         channel = channel_create(project=request.project, user=request.user, client=request.META.get("REMOTE_ADDR"), **given)
@@ -78,7 +78,11 @@ def channel_make(request: ProjectRequest) -> HttpResponse:
         field, _, text = str(error).partition(": ")
         return _page(request, channel_form=given | {"field": field, "error": text or str(error)}, status=400)
     messages.success(request, f"{channel.name} is added. Send a test to see whether it answers.")
-    return redirect("setup", request.project.slug)
+    if not channel.secret:
+        return redirect("setup", request.project.slug)
+    response = _page(request, secret=channel.secret)
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 @require_POST
@@ -98,11 +102,14 @@ def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpRe
     return redirect("setup", request.project.slug)
 
 
-def _page(request: ProjectRequest, *, made: str = "", channel_form: dict[str, str] | None = None, status: int = 200) -> HttpResponse:
+def _page(
+    request: ProjectRequest, *, made: str = "", secret: str = "", channel_form: dict[str, str] | None = None, status: int = 200
+) -> HttpResponse:
     heard, channels = _arrival(request), _channels(request)
     context: dict[str, Any] = {
         "project": request.project,
         "made": made,
+        "secret": secret,
         "keys": list(ingest_keys(project=request.project)),
         "environment_text": environment(address=settings.BASE_URL, key=made),
         "snippets": snippets(address=settings.BASE_URL),

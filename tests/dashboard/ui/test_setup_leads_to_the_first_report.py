@@ -86,3 +86,12 @@ def test_a_channel_is_added_tested_and_switched_off(signed_in: Client, project: 
 
 def test_a_project_without_channels_says_that_nobody_is_told(signed_in: Client, project: Project) -> None:
     assert "No channel yet" in signed_in.get(SETUP).content.decode()
+
+
+def test_what_signs_a_webhook_is_shown_once(signed_in: Client, project: Project) -> None:
+    given = {"kind": "webhook", "name": "ci", "address": "https://ci.example.com/hook"}
+    made = signed_in.post(SETUP + "channels/add/", given)
+    assert (made.status_code, made["Cache-Control"]) == (200, "no-store")
+    assert f'<code id="secret">{Channel.objects.get(project=project).secret}</code>' in made.content.decode()
+    assert "whsec_" not in signed_in.get(SETUP).content.decode()
+    assert "whsec_" not in signed_in.post(SETUP + "channels/add/", {"kind": "slack", "name": "x", "address": ""}).content.decode()
