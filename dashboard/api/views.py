@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from dashboard.api.door import with_key
 from dashboard.api.gate import gate_of
 from dashboard.common.http import error_answer, json_answer
+from dashboard.common.visible import visible_name
 from dashboard.ingest.schema import openapi_document
 from dashboard.projects.keycheck import KnownKey
 
@@ -32,7 +33,9 @@ def gate(request: HttpRequest, key: KnownKey) -> HttpResponse:
     if wrong or (more := sorted(set(request.GET) - set(ASKED))):
         detail = f"{' and '.join(wrong)}: give 1 to {LONGEST} characters." if wrong else f"{more[0]}: there is no such parameter."
         return error_answer(400, "bad_request", detail)
-    answer = json_answer(msgspec.json.encode(gate_of(project_id=key.project_id, **asked).as_dict(asked)))
+    # Names are stored as they are shown; CI asks with the one that its job reported.
+    names = {name: visible_name(text) for name, text in asked.items()}
+    answer = json_answer(msgspec.json.encode(gate_of(project_id=key.project_id, **names).as_dict(asked)))
     answer["Cache-Control"] = "private, no-cache"
     answer["ETag"] = f'"{hashlib.blake2b(answer.content, digest_size=16).hexdigest()}"'
     return get_conditional_response(request, etag=answer["ETag"], response=answer) or answer

@@ -140,6 +140,13 @@ def test_the_newest_deployment_counts(ask: Any, fleet: Fleet, new: Deployment, t
     assert ask()["state"] == "pass"
 
 
+def test_a_name_is_asked_for_as_its_job_reported_it(ask: Any, fleet: Fleet, old: Deployment) -> None:
+    deployment = fleet.deploy("7<U+200B>")
+    fleet.say(deployment, "healthy")
+    judged(deployment)
+    assert (ask(version="7\u200b")["state"], ask(version="7\u200b")["version"]) == ("pass", "7\u200b")
+
+
 def test_an_answer_that_stays_is_not_sent_twice(client: Client, api_key: str, fleet: Fleet, new: Deployment) -> None:
     fleet.say(new, "healthy")
     judged(new)
