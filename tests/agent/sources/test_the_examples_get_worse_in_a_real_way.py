@@ -37,7 +37,7 @@ def test_a_version_that_pads_runs_compiled(tmp_path: Path) -> None:
 
 
 def test_a_version_that_forgets_to_pad_runs_partly_eager(tmp_path: Path) -> None:
-    reports = run(tmp_path / "reports", "serve.py", "--seconds", "4", "--fault", "shapes")
+    reports = run(tmp_path / "reports", "serve.py", "--seconds", "12", "--fault", "shapes")
     regions = [region for region in every(reports, "regions") if region["name"] == "Ranker"]
     (latched,) = [fact["data"] for fact in every(reports, "facts") if fact["kind"] == "latched_eager"]
     assert (latched["frame"], latched["limit_name"], latched["limit"]) == ("forward", "recompile_limit", 8)

@@ -25,4 +25,4 @@ def test_a_finding_nobody_knows_has_none(signed_in: Client, project: Project) ->
     made = charted(project, Plan("1", start=30))
     finding(made, "compile_error", "KeyError: 3", "ranker/features.py:61", {"1": 1})
     text = signed_in.get(made.url()).content.decode()
-    assert "KeyError" in text and 'class="hint"' not in text
+    assert "KeyError" in text and '<p class="hint">' not in text
