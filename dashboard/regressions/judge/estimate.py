@@ -13,6 +13,19 @@ from .minutes import Stratum
 
 Unit = str | int
 
+LARGEST = 700.0
+"""The exponential of a larger log is no float."""
+
+
+def ratio(logarithm: float) -> float:
+    """A log as a change; what no float holds is as large as one can be."""
+    return math.expm1(min(logarithm, LARGEST))
+
+
+def level_of(logarithm: float) -> float:
+    """A log level as the level itself, likewise."""
+    return math.exp(min(logarithm, LARGEST))
+
 
 @lru_cache(maxsize=65536)
 def t_quantile(df: int, tail: float) -> float:

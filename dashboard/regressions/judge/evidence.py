@@ -9,7 +9,7 @@ from .affected import AffectedSeries, Windows
 from .causes import explained
 from .cell import Cell
 from .counts import Rate
-from .estimate import Estimate, Group
+from .estimate import Estimate, Group, level_of, ratio
 from .minutes import Stratum, stratum_name
 from .outcome import Dot, Evidence, Label, Reason, Rule, StratumChange
 from .policy import Track, Verdict
@@ -60,14 +60,14 @@ def ratio_row(
         hard=metric.hard,
         drives=judged and drives(track, verdict),
         since=track.since,
-        baseline=math.exp(metric.worse * level) if level is not None else None,
-        candidate=math.exp(metric.worse * (level + estimate.delta)) if level is not None and estimate else None,
-        change=math.expm1(estimate.delta) if estimate else None,
-        low=math.expm1(estimate.delta - margin) if estimate else None,
-        high=math.expm1(estimate.delta + margin) if estimate else None,
-        bound=math.expm1(estimate.delta + estimate.margin(settings.healthy_alpha)) if estimate else None,
+        baseline=level_of(metric.worse * level) if level is not None else None,
+        candidate=level_of(metric.worse * (level + estimate.delta)) if level is not None and estimate else None,
+        change=ratio(estimate.delta) if estimate else None,
+        low=ratio(estimate.delta - margin) if estimate else None,
+        high=ratio(estimate.delta + margin) if estimate else None,
+        bound=ratio(estimate.delta + estimate.margin(settings.healthy_alpha)) if estimate else None,
         smallest_effect=metric.smallest_effect,
-        smallest_visible=math.expm1(margin) if estimate else None,
+        smallest_visible=ratio(margin) if estimate else None,
         tolerated=metric.tolerated,
         worse=metric.worse,
         baseline_instances=sum(change.baseline_instances for change in strata),
@@ -85,7 +85,7 @@ def ratio_row(
 def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
     """The change within every stratum that was compared."""
     changes = [
-        StratumChange(stratum_name(group.stratum), math.expm1(group.delta), len(group.baseline), len(group.candidate))
+        StratumChange(stratum_name(group.stratum), ratio(group.delta), len(group.baseline), len(group.candidate))
         for group in (telling(estimate) if estimate else ())
     ]
     return tuple(sorted(changes, key=lambda change: change.stratum))
@@ -150,7 +150,7 @@ def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
         for unit, total in series.past_of(cell).items():
             found += [("baseline", unit, total.level - total.difference, total.minutes), ("candidate", unit, total.level, total.minutes)]
         for arm, unit, level, minutes in found:
-            dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, math.exp(series.metric.worse * level / minutes), minutes))
+            dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, level_of(series.metric.worse * level / minutes), minutes))
     return ordered(dots)
 
 
@@ -202,12 +202,12 @@ def with_rate(row: Evidence, metric: Affected, rate: Rate, margin: float, settin
         return row
     return replace(
         row,
-        change=math.expm1(rate.delta),
-        low=math.expm1(rate.delta - margin),
-        high=math.expm1(rate.delta + margin),
-        bound=math.expm1(rate.delta + rate.margin(settings.healthy_alpha)),
+        change=ratio(rate.delta),
+        low=ratio(rate.delta - margin),
+        high=ratio(rate.delta + margin),
+        bound=ratio(rate.delta + rate.margin(settings.healthy_alpha)),
         smallest_effect=metric.times - 1.0,
-        smallest_visible=math.expm1(margin),
+        smallest_visible=ratio(margin),
     )
 
 

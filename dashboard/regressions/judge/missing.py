@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .comparison import Comparison
-from .estimate import t_quantile
+from .estimate import ratio, t_quantile
 from .evidence import baseline_levels, series_of
 from .minutes import CellKey, Layout, Stratum, Traffic, stratum_name
 from .outcome import BucketShare, MixShift, NextStep, NotCompared, Reason, WhyNot
@@ -93,7 +93,7 @@ def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
             terms.append(cand * (share.candidate - share.baseline) * series.metric.worse * level)
     if not weight:
         return None
-    change = math.expm1(math.fsum(terms) / weight)
+    change = ratio(math.fsum(terms) / weight)
     return MixShift(region.name, series.metric.name, change, tuple(sorted(shares, key=lambda s: (s.stratum, s.bucket))))
 
 
@@ -173,6 +173,6 @@ def more_instances(series: RatioSeries, comparisons: int, settings: Settings, co
         for arm, grown, other in (("candidate", group.candidate, group.baseline), ("baseline", group.baseline, group.candidate)):
             k = 1.0 / (len(grown) + count) + 1.0 / len(other)
             error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))
-            visible = math.expm1(t_quantile(estimate.df + count, tail) * error)
+            visible = ratio(t_quantile(estimate.df + count, tail) * error)
             steps.append(NextStep("add_instances", arm, stratum_name(group.stratum), count, visible, 0))
     return steps

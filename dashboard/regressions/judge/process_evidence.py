@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .estimate import Estimate, Group
+from .estimate import Estimate, Group, ratio
 from .evidence import drives, ordered, ratio_affected, strata_changes
 from .minutes import Arm, stratum_name
 from .outcome import Dot, Evidence, Label, NotCompared, Reason
@@ -19,7 +19,6 @@ from .process_metrics import ProcessMetric
 from .settings import Settings
 
 NO_REGION = ""
-LARGEST = 700.0
 ARMS: tuple[Arm, Arm] = ("baseline", "candidate")
 Compared = LevelSeries | OnceSeries | GrowthSeries
 
@@ -97,11 +96,6 @@ def level_row(series: Compared, track: Track, settings: Settings, comparisons: i
         if 2 * series.after_end > series.matched_minutes:
             found["layouts"] = ("last_day",)
     return row_of(metric, track, verdict, label, reason, **found)
-
-
-def ratio(logarithm: float) -> float:
-    """A log as a change; what no float holds is as large as one can be."""
-    return math.expm1(min(logarithm, LARGEST))
 
 
 def level_label(estimate: Estimate | None, effect: float, margin: float, one_sided: bool) -> tuple[Label, Reason]:

@@ -10,6 +10,8 @@ from .outcome import Evidence, NextStep, NotCompared, Outcome
 
 SPACE = "\u00a0"
 MINUS = "\u2212"
+NOTHING = 1e-15
+"""As little as is left of a metric that all but ended."""
 
 CONFIDENCE_NOTE = (
     "Intervals are widened for every metric and for looking again each minute; they are calibrated on simulated fleets, "
@@ -245,7 +247,7 @@ def interval(row: Evidence, worse: bool) -> str:
 
 def own(change: float, worse: int) -> float:
     """A change of the metric itself where less is worse: half the throughput is 50 % lower, not twice as bad."""
-    return change if worse > 0 else change / (1.0 + change)
+    return change if worse > 0 else change / max(1.0 + change, NOTHING)
 
 
 def percent(ratio: float | None) -> str:

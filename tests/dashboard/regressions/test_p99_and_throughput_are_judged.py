@@ -1,10 +1,13 @@
 """p99 and throughput beside p50: found alone, explained by p50 where they follow it, and absent without holding HEALTHY back."""
 
+import json
+
 import pytest
 
 from dashboard.regressions.judge import Comparison, Outcome, judge, outcome_of
 from dashboard.regressions.judge.calls import STRETCH, tail
 from dashboard.regressions.judge.outcome import Evidence
+from dashboard.regressions.judge.wording import verdict_sentence
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -140,3 +143,12 @@ def test_roll_back_is_left_when_the_last_half_hour_is_back(metric: str):
 def test_strange_values_have_an_answer(strange: dict):
     outcome = judged(fleet(**strange))
     assert outcome.verdict == "not_enough_data"
+
+
+@pytest.mark.parametrize("most, least", [(1e15, 1e-310), (1e-310, 1e15)])
+def test_a_change_that_no_float_holds_is_said_all_the_same(most: float, least: float):
+    """Both amounts of items pass the door; a judge that raises here would leave the last verdict standing for ever."""
+    outcome = judged(fleet(baseline={"items": most}, items=least))
+    assert rows_of(outcome)["throughput"].label == ("REGRESSED" if most > least else "IMPROVED")
+    assert "throughput" in verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=str)
+    json.dumps(outcome.as_dict(), allow_nan=False)
