@@ -141,9 +141,9 @@ class Comparison:
         if len(self.regions) == 1:
             return [item for region in self.regions.values() for item in region.judged(minor=False)] + processes
         calls = {name: region.calls()[0] for name, region in self.regions.items()}
-        total = sum(calls.values())
-        least = self.settings.minor_region_share
-        regions = [item for name, region in self.regions.items() for item in region.judged(minor=calls[name] < least * total)]
+        # Beside the busiest and not beside all: of many even regions each would be minor, and none could say that the version is well.
+        least = self.settings.minor_region_share * max(calls.values(), default=0)
+        regions = [item for name, region in self.regions.items() for item in region.judged(minor=calls[name] < least)]
         return regions + processes
 
     @property

@@ -180,7 +180,7 @@ class Settings:
     past_minutes: int = 180
     """The least time that the baseline ran on a host whose past is compared with."""
     minor_region_share: float = 0.10
-    """A region with a smaller share of the candidate's calls does not hold back HEALTHY."""
+    """A region with a smaller part of the calls that the candidate's busiest one has does not hold back HEALTHY."""
 
 
 PRODUCTION = Settings()

@@ -85,6 +85,15 @@ def test_many_equal_instances_are_healthy_at_the_first_look_and_not_before():
     assert 0.0 < outcome.bound < 0.10
 
 
+def test_many_even_regions_can_be_healthy_too():
+    names = [f"{arm}{i}" for arm in "bc" for i in range(6)]
+    fleet = [instance(name, region=f"expert {number}") for name in names for number in range(12)]
+    outcome = outcome_of_rows(*fleet, minutes=60)
+    assert (outcome.verdict, outcome.look) == ("healthy", 60)
+    one_slower = [replace(row, p50=0.0108) if row.arm == "candidate" and row.region == "expert 7" else row for row in fleet]
+    assert outcome_of_rows(*one_slower, minutes=60).verdict == "not_enough_data"
+
+
 def test_a_healthy_version_that_falls_silent_is_not_healthy_any_more():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     assert outcome_of_rows(*fleet, minutes=90, now=119).verdict == "healthy"
