@@ -119,9 +119,10 @@ def smallest_visible(rows: list[Evidence], settings: Settings) -> float | None:
 
 
 def next_look(comparison: Comparison) -> int | None:
-    """The minute of the next fixed look, None after the last."""
+    """The minute of the next fixed look, None after the last and while that one waits for more data."""
     looks, taken = comparison.settings.looks, comparison.policy.looks_taken
-    return comparison.deployed_minute + looks[taken] if taken < len(looks) else None
+    minute = comparison.deployed_minute + looks[taken] if taken < len(looks) else None
+    return minute if minute is None or comparison.minute is None or minute > comparison.minute else None
 
 
 def out_of_memory(process: Process) -> list[Fact]:

@@ -118,7 +118,10 @@ class Policy:
                 bounds[metric.name] = max(bound, bounds.get(metric.name, bound))
                 matched += [item.series.matched_minutes] if metric.leads else []
         if not matched or min(matched) - self._matched_at_look < (looks[passed - 1] - previous) / 2:
-            return  # too little was seen since the last look to say anything new
+            # Too little was seen since the last look to say anything new. The last one waits for it: a version whose calls, or
+            # kept minutes, begin a day after its deployment is judged as well.
+            self.looks_taken = min(passed, len(looks) - 1)
+            return
         self._matched_at_look = min(matched)
         well = all(item.series.tolerable() for item in hard)
         calm = not any(item.track.reading.leaning or item.track.driving for item in judged)

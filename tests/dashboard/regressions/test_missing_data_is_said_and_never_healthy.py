@@ -85,6 +85,16 @@ def test_many_equal_instances_are_healthy_at_the_first_look_and_not_before():
     assert 0.0 < outcome.bound < 0.10
 
 
+def test_a_version_whose_minutes_begin_after_the_last_look_is_judged_once_enough_was_seen():
+    """It was deployed before a quiet weekend, or its first days are no longer kept when a worker begins anew."""
+    fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
+    rows = list(every_minute(fleet, 600, start=4000))
+    early = judge(rows, now_minute=4500, deployed_minute=0)
+    assert (early.verdict, early.next_look) == ("not_enough_data", None)
+    outcome = judge(rows, now_minute=4600, deployed_minute=0)
+    assert (outcome.verdict, outcome.look, outcome.since) == ("healthy", 1440, 4539)
+
+
 def test_many_even_regions_can_be_healthy_too():
     names = [f"{arm}{i}" for arm in "bc" for i in range(6)]
     fleet = [instance(name, region=f"expert {number}") for name in names for number in range(12)]
