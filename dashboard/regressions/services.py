@@ -80,14 +80,14 @@ def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deplo
 
 def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings) -> bool:
     """Judges one deployment and writes what changed; returns whether a verdict row was added."""
-    revision = deployment.version.revision
+    late = deployment.version.late_folds
     baseline = baseline_of(deployment=deployment, earlier=earlier)
     stands = baseline is not None and verdict_stands(deployment=deployment, baseline=baseline, now_minute=now_minute)
     judgement = None if stands else _judged(deployment, baseline, now_minute, settings) if baseline else _alone(deployment)
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
-            defaults={"project_id": deployment.project_id, "baseline": baseline, "judged_minute": now_minute, "judged_revision": revision},
+            defaults={"project_id": deployment.project_id, "baseline": baseline, "judged_minute": now_minute, "judged_revision": late},
         )
         return judgement is not None and verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1)
 
@@ -152,7 +152,8 @@ def way_cause(outcome: Outcome) -> str:
 
 
 def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
-    return judged is None or judged.judged_minute < now_minute or judged.judged_revision != deployment.version.revision
+    """Once a minute, and when data came late for minutes that may be judged already; what comes in time waits for its minute's end."""
+    return judged is None or judged.judged_minute < now_minute or judged.judged_revision != deployment.version.late_folds
 
 
 def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:

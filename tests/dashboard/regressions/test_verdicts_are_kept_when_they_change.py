@@ -8,6 +8,7 @@ import pytest
 
 from dashboard.demo.fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
+from dashboard.regressions import services
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.services import Judgement, deployments_judge, verdict_write
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
@@ -47,6 +48,26 @@ def test_nothing_is_judged_twice(side_by_side: list[SimulatedInstance], send: Ca
     before = list(Verdict.objects.order_by("pk").values())
     assert deployments_judge() == 0
     assert list(Verdict.objects.order_by("pk").values()) == before
+
+
+def test_what_comes_in_a_minute_that_is_not_over_has_nothing_judged_again(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports are folded every two seconds: judging each time would do the work of a minute thirty times."""
+    open_minute = [NOW_MINUTE - instance.first_minute for instance in side_by_side]
+    time_is.minute -= 1
+    for instance, last in zip(side_by_side, open_minute, strict=True):
+        send(instance, last=last - 1)
+    deployments_judge()
+    asked: list[str] = []
+    monkeypatch.setattr(services, "deployment_judge", lambda **told: asked.append(told["deployment"].version.name) or False)
+    for instance, last in zip(side_by_side, open_minute, strict=True):
+        send(instance, first=last, last=last)
+    deployments_judge()
+    assert asked == []
+    time_is.minute += 1
+    deployments_judge()
+    assert asked == ["2026.11.2", "2026.11.3"]
 
 
 def test_the_row_of_a_change_keeps_its_evidence(side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock) -> None:
