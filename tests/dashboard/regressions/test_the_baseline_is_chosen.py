@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dashboard.common import clock
@@ -43,6 +45,15 @@ def test_the_one_with_most_traffic_that_ran_beside_it(model: WatchedModel) -> No
     canary = deployed(model, "2", start=START - 500, last=START + 50, calls=20)
     newest = deployed(model, "3", start=START, last=START + 50)
     assert baseline_of(deployment=newest, earlier=[gone, main, canary]) == main
+
+
+def test_it_takes_as_many_queries_for_many_versions_as_for_two(model: WatchedModel, django_assert_num_queries: Any) -> None:
+    others = [deployed(model, f"{number}", start=START - 1000 + number, last=START + 50, calls=number % 7) for number in range(20)]
+    newest = deployed(model, "newest", start=START, last=START + 50)
+    for beside in (others[:2], others):
+        with django_assert_num_queries(4):
+            found = baseline_of(deployment=newest, earlier=beside)
+    assert found == others[13]
 
 
 def test_a_healthy_one_comes_before_one_with_more_traffic(model: WatchedModel) -> None:
