@@ -19,6 +19,8 @@ from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.states import InstanceState
 
 KEPT = 200
+FORGOTTEN_AFTER = 10
+"""Minutes after which nobody asks for a comparison any more."""
 PART = 240
 """Minutes that are read at once where a replay looks at each."""
 
@@ -53,7 +55,9 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: i
     with _guard:
         _running[key] = found
         while len(_running) > KEPT:
-            _running.popitem(last=False)
+            # Sweeps go through all deployments in one order: letting go of the oldest would drop each one just before its turn.
+            oldest = next(iter(_running.values()))
+            _running.popitem(last=oldest.next_minute >= now_minute - FORGOTTEN_AFTER)
     return found.comparison
 
 

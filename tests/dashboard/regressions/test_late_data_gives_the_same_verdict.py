@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from dashboard.demo.fleet import SimulatedInstance
+from dashboard.fleet.models import Deployment
+from dashboard.regressions import running
+from dashboard.regressions.judge import PRODUCTION
+from dashboard.regressions.judge import Comparison as Running
 from dashboard.regressions.models import Comparison, Verdict
 from dashboard.regressions.running import comparisons_forget
 from dashboard.regressions.services import deployments_judge
@@ -60,3 +66,32 @@ def instance_windows(instance: SimulatedInstance) -> int:
     from tests.dashboard.regressions.conftest import NOW_MINUTE
 
     return NOW_MINUTE - instance.first_minute
+
+
+def test_more_deployments_than_are_kept_do_not_drop_each_other(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five that are judged in turn, with room for three: two are read anew at each sweep, not all of them."""
+    for instance in side_by_side:
+        send(instance, last=5)
+    baseline, candidate = Deployment.objects.select_related("version", "project").order_by("started_minute")
+    pairs = [(candidate, replaced(baseline, number)) for number in range(5)]
+    monkeypatch.setattr(running, "KEPT", 3)
+
+    def sweep(minute: int) -> list[Running]:
+        return [running.comparison_at(deployment=one, baseline=other, now_minute=minute, settings=PRODUCTION) for one, other in pairs]
+
+    start = candidate.started_minute
+    found = [sweep(start + minute) for minute in (1, 2, 3)]
+    assert [sum(before is after for before, after in zip(*each, strict=True)) for each in pairwise(found)] == [3, 3]
+    # What nobody asks for any more makes room.
+    later = start + 3 + running.FORGOTTEN_AFTER + 1
+    pairs = [(candidate, replaced(baseline, number)) for number in (7, 8)]
+    assert all(before is after for before, after in zip(sweep(later), sweep(later), strict=True))
+
+
+def replaced(deployment: Deployment, number: int) -> Deployment:
+    """The same deployment under another number."""
+    other = copy(deployment)
+    other.pk = 1000 + number
+    return other
