@@ -11,7 +11,7 @@ from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
     """A pinned version first; else, of those that ran beside it, the one last judged HEALTHY, else the one with most traffic.
 
-    When nothing ran beside it the deployment just before is named, so that a page can say what is missing.
+    When nothing ran beside it the one that ended last is named: the hosts' past is compared, or a page says what is missing.
     """
     if not earlier:
         return None
@@ -22,7 +22,8 @@ def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Dep
                 return other
     beside = [other for other in earlier if other.last_minute >= deployment.started_minute]
     if len(beside) <= 1:
-        return beside[0] if beside else earlier[-1]
+        # The newest may be a canary that was stopped long ago: what ran until now is what this one replaced.
+        return beside[0] if beside else max(earlier, key=lambda other: (other.last_minute, other.started_minute))
     healthy = set(
         Verdict.objects.filter(deployment__in=beside, current=True, kind=VerdictKind.HEALTHY).values_list("deployment_id", flat=True)
     )

@@ -76,3 +76,9 @@ def test_a_pinned_version_comes_first(model: WatchedModel) -> None:
 def test_one_that_ended_before_is_named_when_nothing_ran_beside_it(model: WatchedModel) -> None:
     before = deployed(model, "1", start=START - 1000, last=START - 1)
     assert baseline_of(deployment=deployed(model, "2", start=START, last=START + 50), earlier=[before]) == before
+
+
+def test_a_canary_that_was_stopped_long_before_is_not_what_was_replaced(model: WatchedModel) -> None:
+    main = deployed(model, "1", start=START - 9000, last=START - 1)
+    canary = deployed(model, "2", start=START - 5000, last=START - 4000)
+    assert baseline_of(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, canary]) == main
