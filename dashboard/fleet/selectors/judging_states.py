@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
-from dashboard.fleet.models import ColdStart, CompileEvent, Deployment, Instance, ProcessMinute
+from dashboard.fleet.models import ColdStart, CompileEvent, Deployment, ProcessMinute
 from dashboard.fleet.selectors.judging import Arm
+from dashboard.fleet.selectors.units import Process, processes_of
 from dashboard.projects.selectors import for_project
 
 START_MINUTES = 20
@@ -48,18 +48,13 @@ class JudgedState(NamedTuple):
     recompiles: int
     ooms: int
     start: JudgedStart | None
+    life: str | None
+    """The job or process where its unit is more than that one."""
 
     @property
     def age(self) -> int:
         """Minutes since its first one."""
         return self.minute - self.first_minute
-
-
-class _Process(NamedTuple):
-    instance: str
-    unit: str
-    stratum: tuple[str, ...]
-    first_minute: int
 
 
 Starts = MutableMapping[int, JudgedStart]
@@ -94,8 +89,9 @@ def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts
         process = processes[id]
         known = starts.get(id) if minute - process.first_minute >= START_MINUTES else None
         yield JudgedState(
-            process.instance, process.unit, arm, process.stratum, minute, process.first_minute, gpu_peak, host_rss, recompiles, ooms, known
-        )
+            process.instance, process.unit, arm, _machine(process), minute, process.first_minute,
+            gpu_peak, host_rss, recompiles, ooms, known, _life(process),
+        )  # fmt: skip
 
 
 def _unread(known: JudgedStart | None, age: int) -> bool:
@@ -103,14 +99,18 @@ def _unread(known: JudgedStart | None, age: int) -> bool:
     return known is None or (known.cold_start is None and age < COLD_START_WITHIN)
 
 
-def _processes(side: Deployment, start: int, end: int) -> dict[int, _Process]:
-    """The processes of a version that may have reported in the span; what stands for many of them is none."""
-    rows = Instance.objects.filter(version_id=side.version_id, environment=side.environment, last_minute__gte=start, first_minute__lt=end)
-    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE)
-    return {
-        id: _Process(name, f"job {job}" if size > 1 and job else name, (gpu or "CPU", f"world size {size}" if size > 1 else ""), first)
-        for id, name, job, size, gpu, first in rows.values_list("id", "instance_id", "job", "world_size", "gpu", "first_minute")
-    }
+def _processes(side: Deployment, start: int, end: int) -> dict[int, Process]:
+    """The processes of a version that may have reported in the span."""
+    return {id: process for id, process in processes_of(side).items() if process.last_minute >= start and process.first_minute < end}
+
+
+def _machine(process: Process) -> tuple[str, ...]:
+    return process.gpu or "CPU", f"world size {process.world_size}" if process.world_size > 1 else ""
+
+
+def _life(process: Process) -> str | None:
+    """Ranks start together; alone, a process that took the unit of another over has a start of its own."""
+    return process.instance if process.world_size <= 1 and process.instance != process.unit else None
 
 
 def instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, JudgedStart]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .minutes import Arm, Stratum
 from .policy import Judged, Track
-from .process_compared import Arms
+from .process_compared import Arms, Units
 from .process_counts import MissSeries, StormSeries
 from .process_growth import GrowthSeries
 from .process_levels import LevelSeries, OnceSeries
@@ -50,9 +50,10 @@ class Process:
     def remember(self, minute: int, states: Iterable[InstanceState]) -> None:
         """Takes a minute of the baseline from before the deployment: what an instance's start took says the same at any time."""
         strata = self._strata(states)
+        lives = by_life(strata)
         for series, _ in self.entries:
             if isinstance(series, OnceSeries | MissSeries):
-                series.add(minute, strata)
+                series.add(minute, lives)
             elif isinstance(series, LevelSeries):
                 series.remember(minute, strata)
 
@@ -61,8 +62,9 @@ class Process:
         strata = self._strata(states)
         if not strata:
             return
+        lives = by_life(strata)
         for series, track in self.entries:
-            minutes = series.add(minute, strata)
+            minutes = series.add(minute, strata if isinstance(series, LevelSeries) else lives)
             if minutes:
                 reading = series.read(comparisons, closely=track.driving or track.released)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
@@ -92,3 +94,18 @@ class Process:
     def judged(self) -> list[Judged]:
         """The tracks that count for the verdict."""
         return [Judged(track, series, False) for series, track in self.entries if not track.metric.muted]
+
+
+def by_life(strata: dict[Stratum, Arms]) -> dict[Stratum, Arms]:
+    """The same rows by process: each starts and grows by itself, while the level of those that follow each other on a host is one."""
+    return {stratum: Arms(_lives(arms.baseline), _lives(arms.candidate)) for stratum, arms in strata.items()}
+
+
+def _lives(units: Units) -> Units:
+    if all(row.life is None for rows in units.values() for row in rows):
+        return units
+    found: Units = {}
+    for unit, rows in units.items():
+        for row in rows:
+            found.setdefault(unit if row.life is None else row.life, []).append(row)
+    return found

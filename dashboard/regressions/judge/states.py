@@ -32,7 +32,8 @@ class InstanceState:
     """One minute of one process; bytes, minutes since the epoch, absent is None and never 0.
 
     `instance`, `unit`, `arm` and `first_minute` are those of its `InstanceMinute`s. The stratum knows no mode: a process
-    holds regions of several. `start` is there from `START_MINUTES` on.
+    holds regions of several. `start` is there from `START_MINUTES` on. `life` is what starts and grows once, the job or the
+    process; None where that is the unit, which outlives a restart on its host.
     """
 
     instance: str | int
@@ -46,6 +47,7 @@ class InstanceState:
     recompiles: int = 0
     ooms: int = 0
     start: InstanceStart | None = None
+    life: str | int | None = None
 
     @property
     def age(self) -> int:

@@ -172,6 +172,34 @@ def test_ranks_of_a_job_are_one_unit_and_the_fullest_stands_for_it():
     assert found.change == pytest.approx(0.2)
 
 
+def test_restarts_on_one_host_are_not_so_many_machines_with_more_memory_in_use():
+    """One host a side, 5.6 % apart as two machines may be: ten processes that follow each other there say it no surer than one."""
+    rows, states = [], []
+    for minute in range(600):
+        for unit, peak in (("b", 40_000_000_000), ("c", 42_240_000_000)):
+            rows.append(instance(unit, minute=minute))
+            life = f"{unit}{minute // 60}"
+            born = minute - minute % 60
+            states.append(InstanceState(life, unit, rows[-1].arm, ("H100", ""), minute, born, gpu_peak=peak, life=life))
+    outcome = judge(rows, states=states, now_minute=600, deployed_minute=0)
+    assert [verdict for _, verdict in outcome.transitions] == ["not_enough_data"]
+    memory = next(row for row in outcome.evidence if row.metric == "gpu_memory")
+    assert (memory.baseline_instances, memory.candidate_instances) == (1, 1)
+
+
+def test_each_process_of_a_host_has_a_start_of_its_own():
+    rows, states = [], []
+    for minute in range(180):
+        for unit in ("b", "c"):
+            rows.append(instance(unit, minute=minute))
+            life, age = f"{unit}{minute // 60}", minute % 60
+            start = InstanceStart(compile_time=30.0) if age >= 20 else None
+            states.append(InstanceState(life, unit, rows[-1].arm, ("H100", ""), minute, minute - age, start=start, life=life))
+    outcome = judge(rows, states=states, now_minute=180, deployed_minute=0)
+    compiled = next(row for row in outcome.evidence if row.metric == "compile_time")
+    assert (compiled.baseline_instances, compiled.candidate_instances) == (3, 3)
+
+
 def test_one_instance_a_side_is_judged_with_what_it_can_see():
     found = row(judged(states(60, state("b0"), state("c0")), 60, ["b0", "c0"]), "gpu_memory")
     assert found.change == pytest.approx(0.0)
