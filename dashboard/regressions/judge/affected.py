@@ -95,7 +95,8 @@ class AffectedSeries:
         judged, affected = survey(self.candidate, minute, self.metric)
         self.judged = [key for key in judged if key[0] in strata]
         self.affected = [key for key in affected if key[0] in strata]
-        if not self.judged:
+        # Instances that hardly call are never judged by themselves; all of them together may fail often enough for their rate.
+        if not self.judged and not (self.metric.by_rate and any(found.base_calls and found.cand_calls for found in sums.values())):
             return 0
         self.matched_minutes += 1
         self._calm_minutes = 0 if self.affected else self._calm_minutes + 1

@@ -181,8 +181,8 @@ def count_row(
         smallest_visible=None,
         tolerated=metric.tolerated,
         worse=1,
-        baseline_instances=len(series.baseline_judged),
-        candidate_instances=len(series.judged),
+        baseline_instances=len(series.baseline_judged) or together(series, series.baseline),
+        candidate_instances=len(series.judged) or together(series, series.candidate),
         affected_instances=len(series.affected),
         matched_minutes=series.matched_minutes,
         strata_agreeing=len({stratum for stratum, _ in series.affected}),
@@ -193,6 +193,11 @@ def count_row(
         dots=affected_dots(series.baseline, "baseline") + affected_dots(series.candidate, "candidate"),
     )
     return with_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
+
+
+def together(series: AffectedSeries, windows: Windows) -> int:
+    """How many instances share in a rate, where none calls often enough to be judged by itself."""
+    return sum(len(windows.get(stratum, ())) for stratum in series.rates.strata) if series.metric.by_rate else 0
 
 
 def with_rate(row: Evidence, metric: Affected, rate: Rate, margin: float, settings: Settings) -> Evidence:
@@ -213,10 +218,10 @@ def with_rate(row: Evidence, metric: Affected, rate: Rate, margin: float, settin
 
 def count_label(series: AffectedSeries, track: Track, rate: Rate | None, margin: float) -> tuple[Label, Reason]:
     """The rule's answer where it has one, else that of the rate."""
-    if not series.judged:
-        return "NOT ENOUGH DATA", "too_few_calls"
     if track.reading.regressed:
         return "REGRESSED", ""
+    if not series.judged:
+        return "NOT ENOUGH DATA", "too_few_calls"
     if series.undecided():
         return "NOT ENOUGH DATA", "baseline_affected"
     if series.baseline_affected and not series.affected:

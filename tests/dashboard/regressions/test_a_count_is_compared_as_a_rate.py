@@ -8,6 +8,7 @@ from scipy.stats import t
 from dashboard.regressions.judge import Outcome, judge
 from dashboard.regressions.judge.counts import Sums, rate_of
 from dashboard.regressions.judge.outcome import Evidence
+from dashboard.regressions.judge.wording import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 
@@ -119,3 +120,15 @@ def test_eager_calls_are_compared_as_a_rate_where_the_baseline_is_eager_too():
     row = row_of(outcome, "eager")
     assert (outcome.verdict, row.label, row.rule, row.affected_instances) == ("roll_back", "REGRESSED", "rate", 12)
     assert (row.baseline, row.candidate) == (pytest.approx(0.04), pytest.approx(0.6))
+
+
+def test_a_quiet_version_whose_every_call_fails_is_found_by_its_rate():
+    """One call a minute and instance is too little to judge an instance by itself; a thousand calls that all failed are not."""
+    base = [instance(f"b{i}", calls=100) for i in range(4)]
+    outcome = judged(([*base, *[instance(f"c{i}", calls=1, errors=1) for i in range(4)]], 120))
+    row = row_of(outcome)
+    assert (outcome.verdict, row.rule, row.candidate, row.candidate_instances) == ("roll_back", "rate", 1.0, 4)
+    said = verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=str)
+    assert said.startswith("Roll back v2: 100\u00a0% of calls fail on average over 4 instances since ")
+    calm = judged(([*base, *[instance(f"c{i}", calls=1) for i in range(4)]], 120))
+    assert (row_of(calm).label, row_of(calm).reason) == ("NOT ENOUGH DATA", "too_few_calls")
