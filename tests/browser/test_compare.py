@@ -34,7 +34,7 @@ def test_intervals_instances_and_distributions_are_drawn(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page = opened(sign_in(user), live_server, made)
-    expect(page.locator("#intervals .points path")).to_have_count(1)
+    expect(page.locator("#intervals .points path")).to_have_count(2)  # p50 and p99
     expect(page.locator("#strip .points path")).to_have_count(16)
     expect(page.locator("[data-panel] .js-line")).to_have_count(8)
     expect(page.locator("#intervals")).to_contain_text("0 % to 28")
