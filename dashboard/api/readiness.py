@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from dashboard.common.health import Check, database_check, migrations_check, workers_check
 from dashboard.common.http import json_answer
 from dashboard.ingest.health import inbox_check
+from dashboard.regressions.health import judge_check
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "database": database_check,
     "migrations": migrations_check,
     "inbox": inbox_check,
+    "judge": judge_check,
     "workers": workers_check,
 }
 NEEDED = ("database", "migrations")

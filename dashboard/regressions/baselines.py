@@ -11,7 +11,8 @@ from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
     """A pinned version first; else, of those that ran beside it, the one last judged HEALTHY, else the one with most traffic.
 
-    When nothing ran beside it the one that ended last is named: the hosts' past is compared, or a page says what is missing.
+    When nothing ran beside it the one that ended last is named: the hosts' past is compared, or a page says what is missing. A version
+    that is to be rolled back is none as long as there is another: what is as bad as it would be called healthy beside it.
     """
     if not earlier:
         return None
@@ -20,14 +21,13 @@ def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Dep
         for other in reversed(earlier):
             if other.version_id == pinned:
                 return other
+    kinds = dict(Verdict.objects.filter(deployment__in=earlier, current=True).values_list("deployment_id", "kind"))
+    earlier = [other for other in earlier if kinds.get(other.pk) != VerdictKind.ROLL_BACK] or earlier
     beside = [other for other in earlier if other.last_minute >= deployment.started_minute]
     if len(beside) <= 1:
         # The newest may be a canary that was stopped long ago: what ran until now is what this one replaced.
         return beside[0] if beside else max(earlier, key=lambda other: (other.last_minute, other.started_minute))
-    healthy = set(
-        Verdict.objects.filter(deployment__in=beside, current=True, kind=VerdictKind.HEALTHY).values_list("deployment_id", flat=True)
-    )
-    sound = [other for other in beside if other.pk in healthy]
+    sound = [other for other in beside if kinds.get(other.pk) == VerdictKind.HEALTHY]
     if sound:
         return sound[-1]
     calls = calls_before(deployment, beside)

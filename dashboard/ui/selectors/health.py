@@ -29,6 +29,7 @@ from dashboard.ingest.selectors import inbox_size, intake_by_hour, poison_count,
 from dashboard.projects.limits import COUNTED, limits_of
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
+from dashboard.regressions.health import judge_check
 from dashboard.ui import words
 
 HOURS = 24
@@ -138,7 +139,7 @@ def health_page(*, project: Project) -> HealthPage:
     elsewhere = poison_count() - (here := poison_count(project))
     waiting = Delivery.objects.filter(project=project, state=DeliveryState.WAITING)
     return HealthPage(
-        checks=[database_check(), migrations_check(), inbox_check(), workers_check()],
+        checks=[database_check(), migrations_check(), inbox_check(), judge_check(), workers_check()],
         workers=[(beat, worker_state(beat)) for beat in heartbeats()],
         waiting=inbox_size(),
         bars=bars,

@@ -82,3 +82,18 @@ def test_a_canary_that_was_stopped_long_before_is_not_what_was_replaced(model: W
     main = deployed(model, "1", start=START - 9000, last=START - 1)
     canary = deployed(model, "2", start=START - 5000, last=START - 4000)
     assert baseline_of(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, canary]) == main
+
+
+def told(deployment: Deployment, kind: str) -> None:
+    Verdict.objects.create(
+        project=deployment.project, deployment=deployment, kind=kind, sentence="", evidence={}, minute=START, created_at=clock.now()
+    )
+
+
+def test_a_version_to_be_rolled_back_is_none_while_there_is_another(model: WatchedModel) -> None:
+    sound = deployed(model, "1", start=START - 2000, last=START - 600, calls=20)
+    bad = deployed(model, "2", start=START - 1000, last=START + 50, calls=5000)
+    newest = deployed(model, "3", start=START, last=START + 50)
+    told(bad, "roll_back")
+    assert baseline_of(deployment=newest, earlier=[sound, bad]) == sound
+    assert baseline_of(deployment=newest, earlier=[bad]) == bad

@@ -1,0 +1,32 @@
+"""A live deployment that is not judged, because the judge fails on it or does not run, is counted where people and alarms look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dashboard.demo.fleet import SimulatedInstance
+from dashboard.regressions.health import LATE_MINUTES, judge_check
+from dashboard.regressions.services import deployments_judge
+
+from .conftest import Clock
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_is_late_to_be_judged_is_counted_until_it_is_judged(
+    side_by_side: list[SimulatedInstance], send: Callable[[SimulatedInstance], None], time_is: Clock
+) -> None:
+    assert judge_check().ok
+    for instance in side_by_side:
+        send(instance)
+    late = judge_check()
+    assert (late.ok, late.value) == (False, 2)
+    assert late.sentence.startswith(f"2 deployments have not been judged for over {LATE_MINUTES} min")
+    deployments_judge()
+    assert judge_check().ok
+    time_is.minute += LATE_MINUTES
+    assert judge_check().ok
+    time_is.minute += 1
+    assert not judge_check().ok
