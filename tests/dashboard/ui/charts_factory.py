@@ -141,7 +141,7 @@ def _stratum(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes: l
 
 
 def _calls(made: Made, series: Series, plan: Plan, instances: list[Instance], minutes: list[int]) -> None:
-    noise = random.Random(f"{plan.name} {series.pk} {series.bucket}")
+    noise = random.Random(f"{plan.name} {series.region} {series.bucket}")
     hosts = {instance.pk: math.exp(noise.gauss(0, 0.02)) for instance in instances}
     hours: dict[int, tuple[Sketch, int]] = {}
     by_minute, by_instance = [], []
