@@ -1,5 +1,6 @@
 """What the commands that show and change a project's numbers have in common: `--project`, `--set NAME=NUMBER`, and what they say."""
 
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from dashboard.projects.models import Project
 MOST_DIGITS = 9
 
 
-class SettingsCommand(BaseCommand):
+class SettingsCommand(BaseCommand, ABC):
     """A command names its numbers, changes some of them, and says in lines what they are."""
 
     names: Collection[str]
@@ -21,13 +22,13 @@ class SettingsCommand(BaseCommand):
     metavar = "NAME=NUMBER"
     number = "a whole number"
 
+    @abstractmethod
     def change(self, project: Project, changes: dict[str, int]) -> None:
         """Sets them; raises ValueError with a sentence for what cannot be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lines(self, project: Project) -> Iterator[str]:
         """What they are now."""
-        raise NotImplementedError
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Without --project every project is shown."""

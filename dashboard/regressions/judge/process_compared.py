@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -56,7 +57,7 @@ def highest(units: Units, value: Callable[[InstanceState], float | None]) -> Num
     return found
 
 
-class Compared:
+class Compared(ABC):
     """What all of them share: numbers of instances by stratum become a change with its error."""
 
     def __init__(self, metric: HasLevel, settings: Settings) -> None:
@@ -68,13 +69,13 @@ class Compared:
         self._effect = math.log1p(metric.smallest_effect)
         self._known: tuple[list[Group], Estimate | None] | None = None
 
+    @abstractmethod
     def numbers(self, arm: Arm, stratum: Stratum) -> Numbers:
         """The number of every instance that counts, on the log scale."""
-        raise NotImplementedError
 
+    @abstractmethod
     def strata(self) -> list[Stratum]:
         """Where there are numbers of the candidate."""
-        raise NotImplementedError
 
     def minutes(self) -> float:
         """How many minutes stand behind a number of the candidate."""
