@@ -18,6 +18,7 @@ from compilewatch.interpreters import in_main_interpreter
 from compilewatch.lines import named
 from compilewatch.recorder import RECORDER, Recorder
 from compilewatch.sources.installed import InstalledSources
+from compilewatch.switch import SWITCH
 from compilewatch.wire.text import clip_data
 from compilewatch.worker import Worker
 
@@ -43,10 +44,10 @@ class Client:
         """Begins to record and starts the thread."""
         self.stop()
         self._hook_process()
-        self.config = config
+        self.config, SWITCH.possible = config, bool(config.allow_remote)
         self.recorder.wake = self.begin
         self.recorder.start()
-        self.sources.install()
+        self.sources.install(late=True)
         self.begin()
 
     def begin(self) -> None:
@@ -88,6 +89,7 @@ class Client:
             self.worker.abandon()
         self.worker = None
         self._beginning = threading.Lock()
+        self.sources.after_fork()
         self.recorder.after_fork()
 
 

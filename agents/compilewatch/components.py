@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar, copy_context
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
+from compilewatch.hooks import fully_imported
 from compilewatch.sources.torch_names import CACHE_FOLDER, UNSET
 from compilewatch.wire.causes import ENVIRONMENT, FOLDER, KERNELS_FOLDER
 
@@ -16,10 +19,13 @@ HASH_LENGTH = 8
 MOST_NAMES = 48
 """Names of one sort that are told by themselves; the others share one hash."""
 MOST_TEXTS = 4 * MOST_NAMES
+MOST_UNREAD = 16
 
 _CONFIGURING = ("TORCH", "INDUCTOR", "DYNAMO", "TRITON", "CUDA_", "NCCL_", "OMP_", "MKL_", "PYTORCH_")
 # torch, its launcher and CUDA set these themselves, or they name a folder, which has a component of its own.
 _NOT_CONFIGURING = ("TORCHELASTIC_", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_MODULE_LOADING")
+_FIXED = frozenset({bool, int, float, str, type(None)})
+"""Of these types one object is one value."""
 _MODULES = {
     "inductor_config": "torch._inductor.config",
     "functorch_config": "torch._functorch.config",
@@ -87,16 +93,32 @@ class Options:
     def __init__(self) -> None:
         self._tables: dict[str, Table] = {}
         self._seen: dict[str, set[str]] = {}
+        self._unread: deque[Context] = deque()
         self._texts: set[str] = set()
         """What was noted already, value and all; a text is hashed once."""
 
-    def note(self) -> None:
-        """Reads them on the thread that compiles."""
+    def prepare(self) -> None:
+        """Finds the tables of what is imported, and what stands in their hundreds of entries; better not on a thread that compiles."""
         for module, path in _MODULES.items():
-            if module not in self._tables and path in sys.modules:
+            if module not in self._tables and fully_imported(path):
                 self._tables[module] = Table(sys.modules[path])
-        for module, table in self._tables.items():
-            for option, value in table.overridden():
+
+    def note(self) -> None:
+        """Keeps them as they stand on the thread that compiles; where torch has them in no context they are read at once."""
+        self.prepare()
+        self._unread.append(copy_context())
+        if len(self._unread) > MOST_UNREAD or not all(table.in_contexts for table in list(self._tables.values())):
+            self.read()
+
+    def read(self) -> None:
+        """Reads what was kept; also on the agent's thread, so that a compilation does not wait for it."""
+        while self._unread:
+            with suppress(IndexError):  # another thread was faster
+                self._read(self._unread.popleft())
+
+    def _read(self, context: Context) -> None:
+        for module, table in list(self._tables.items()):
+            for option, value in table.overridden(context):
                 name = f"{module} {option}"
                 text = f"{name} {value!r}"
                 if text in self._texts:
@@ -108,6 +130,7 @@ class Options:
 
     def hashed(self) -> dict[str, str]:
         """One hash per option; compilations that met several values give several."""
+        self.read()
         found = {name: "+".join(sorted(hashes)[:3]) for name, hashes in sorted(self._seen.copy().items())}
         return _bounded(found, "options (others)")
 
@@ -122,30 +145,39 @@ class Table:
         self._entries: dict[str, Any] = entries if isinstance(entries, dict) else {}
         self._defaults: dict[str, Any] = getattr(config, "_default", None) or {}
         self._unset = UNSET.find()
+        self._last: dict[str, Any] = {}
         overrides = {name: getattr(entry, "user_override", None) for name, entry in list(self._entries.items())}
         self._by_context = {var: name for name, var in overrides.items() if isinstance(var, ContextVar)}
+        self.in_contexts = bool(self._by_context)
         self._by_variable = [name for name, entry in list(self._entries.items()) if self._by_environment(entry) is not self._unset]
 
-    def overridden(self) -> Iterator[tuple[str, Any]]:
-        """The options that are not at their default on this thread, with their values."""
-        for name in self._candidates():
+    def overridden(self, context: Context) -> Iterator[tuple[str, Any]]:
+        """The options that are not at their default in the context, with their values, unless they were met with that value last time."""
+        for name in self._candidates(context):
             entry = self._entries.get(name)
             default = getattr(entry, "default", self._defaults.get(name, entry))
-            value, plain = self._value(entry, default), _plain(default)
+            value = self._value(entry, default, context)
+            if type(value) in _FIXED:
+                if self._last.get(name, self) is value:
+                    continue
+                self._last[name] = value
+            plain = _plain(default)
             if (told := _plain(value)) != plain and "/" not in str(told):
                 # A path says where a machine keeps its files, not how it compiles.
                 yield name, told
 
-    def _candidates(self) -> set[str]:
+    def _candidates(self, context: Context) -> set[str]:
         if self._by_context:
-            return {self._by_context[var] for var in copy_context() if var in self._by_context}.union(self._by_variable)
+            return {self._by_context[var] for var in context if var in self._by_context}.union(self._by_variable)
         changed = [name for name, entry in list(self._entries.items()) if getattr(entry, "user_override", entry) is not self._unset]
         return set(changed).union(self._by_variable)
 
-    def _value(self, entry: Any, default: Any) -> Any:
+    def _value(self, entry: Any, default: Any, context: Context) -> Any:
         if not hasattr(entry, "default"):
             return entry
-        chosen = entry.user_override.get() if isinstance(entry.user_override, ContextVar) else entry.user_override
+        chosen = entry.user_override
+        if isinstance(chosen, ContextVar):
+            chosen = context.get(chosen, self._unset)
         options = (getattr(entry, "env_value_force", self._unset), chosen, getattr(entry, "env_value_default", self._unset), default)
         return next(value for value in options if value is not self._unset)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,8 +15,10 @@ from compilewatch.wire.report import MAX_TEXT
 
 KINDS = ("serving", "training")
 REDACTIONS = ("", "strict")
+REMOTE = ("freeze", "eager")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MIN_INTERVAL, MAX_INTERVAL = 0.05, 300.0
+_COMMAND_KEY = re.compile(r"cw_cmd_[0-9A-Za-z]{8}_[0-9A-Za-z]{43,}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Config:
     environment: str = "production"
     kind: str = "serving"
     """`serving` or `training`."""
+    stage: str = ""
+    """The part of the model that this rank runs, where ranks run different ones on purpose, such as a stage of a pipeline."""
     interval: float = 10.0
     """Seconds of a window. Shorten it for tests and demonstrations only: each window costs a request."""
     allow_http: bool = False
@@ -41,6 +46,10 @@ class Config:
     """http://[user:password@]host:port of the proxy that requests go through; proxies of the environment are not used."""
     spool: str = ""
     """The folder in which closed windows are kept until they are acknowledged, or `off`; empty: one in the user's cache folder."""
+    allow_remote: tuple[str, ...] = ()
+    """What the dashboard may ask this process for: `freeze`, `eager`, both or nothing."""
+    command_key: str = field(default="", repr=False)
+    """Verifies what it asks for; the Setup page shows it once."""
     simulated: bool = False
     """Marks everything from this process as simulated."""
 
@@ -48,6 +57,11 @@ class Config:
     def file(self) -> str | None:
         """The path that reports are recorded to, or None if they are sent."""
         return self.endpoint[len("file:") :] if self.endpoint.startswith("file:") else None
+
+
+def endpoint_is_set(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment says where reports go."""
+    return bool((os.environ if environ is None else environ).get("COMPILEWATCH_ENDPOINT"))
 
 
 def load(given: Mapping[str, object], environ: Mapping[str, str] | None = None, *, model: str = "") -> Config:
@@ -73,6 +87,8 @@ def _typed(name: str, value: object, where: str) -> object:
         return _interval(value, where)
     if name in ("allow_http", "simulated"):
         return _flag(value, where)
+    if name == "allow_remote":
+        return _verbs(value, where)
     if not isinstance(value, str):
         raise ConfigError(f"off: {where} must be text, got {type(value).__name__}")
     if len(value) > MAX_TEXT:
@@ -88,6 +104,16 @@ def _interval(value: object, where: str) -> float:
     if not math.isfinite(seconds) or not MIN_INTERVAL <= seconds <= MAX_INTERVAL:
         raise ConfigError(f"off: {where} must be between {MIN_INTERVAL} and {MAX_INTERVAL:.0f} seconds, got {seconds}")
     return seconds
+
+
+def _verbs(value: object, where: str) -> tuple[str, ...]:
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, (tuple, list, set, frozenset)) or not all(isinstance(word, str) for word in words):
+        raise ConfigError(f"off: {where} must name {' and '.join(REMOTE)}, got {value!r:.50}")
+    asked = {word.strip() for word in words} - {""}
+    if asked - set(REMOTE):
+        raise ConfigError(f"off: {where} must name {' and '.join(REMOTE)}, got {min(asked - set(REMOTE))!r:.50}")
+    return tuple(word for word in REMOTE if word in asked)
 
 
 def _flag(value: object, where: str) -> bool:
@@ -110,6 +136,8 @@ def _checked(config: Config) -> Config:
         raise ConfigError(f"off: redact must be strict or empty, got {config.redact!r:.50}")
     if config.spool not in ("", "off") and not Path(config.spool).is_absolute():
         raise ConfigError(f"off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got {config.spool!r:.50}")
+    if config.allow_remote and not _COMMAND_KEY.fullmatch(config.command_key):
+        raise ConfigError("off: COMPILEWATCH_ALLOW_REMOTE needs the key that verifies commands in COMPILEWATCH_COMMAND_KEY")
     if config.file is None:
         endpoint_check(config.endpoint, config.api_key, config.allow_http, config.proxy)
     elif not config.file:

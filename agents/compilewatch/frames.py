@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-from compilewatch import compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, watching, wrapping
+from compilewatch import compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, switch, watching, wrapping
 from compilewatch.sources.torch_names import SKIP_CODE
 
-OURS = (compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, watching, wrapping)
+OURS = (compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, switch, watching, wrapping)
 """The modules whose functions run inside a call of the job."""
 
 
@@ -37,6 +37,5 @@ def _codes_of(module: ModuleType) -> Iterator[CodeType]:
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _with_inner(constant)
+    for inner in [constant for constant in code.co_consts if type(constant) is CodeType]:
+        yield from _with_inner(inner)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import operator
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from compilewatch.lines import NOWHERE, Call, Line
 from compilewatch.recorder import NESTED, RECORDER
 from compilewatch.sampling import Sampling
 
+CURRENT = RECORDER.current
 tracing: Callable[[], bool] = bool
 """Whether torch is tracing the caller, which must then find nothing of ours to trace; torch's own answer once it is imported."""
 sizes: dict[type, Any] = {}
@@ -24,39 +25,40 @@ MOST_ELEMENTS = (1 << 63) - 1
 
 def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
     """A plain callable without options."""
-    recorder, current, clock, nested = RECORDER, RECORDER.current, time.perf_counter, base + NESTED
-    count = next
-    alone, inside = recorder.specs.all[base >> 8].samplings
+    alone, inside = RECORDER.specs.all[base >> 8].samplings
 
+    # Each look at memory counts where the job has driven ours out of the caches: what is the same for all wrappers is global, as a variable
+    # of the closure is a cell of its own, and a call that is not to be timed asks for nothing else.
     def watched(*args: Any, **kwargs: Any) -> Any:
         try:
-            call = current.call
+            call = CURRENT.call
         except AttributeError:  # the first call of this thread
             call = fresh_call()
         outer = call.line
         sampling = alone if outer is None else inside
-        skip = sampling.skip
-        if skip:  # before anything else is asked: each look at memory counts where the job has driven ours out of the caches
-            sampling.skip = skip - 1
-            stretch = recorder.stretch
-            try:
-                call.line = sampling.line
-                result = fn(*args, **kwargs)
-                call.line = outer
-            except BaseException:
-                call.line = outer
-                failed(prepared(base if outer is None else nested, args, kwargs), None, None)
-                raise
-            if stretch is recorder.stretch:
-                count(sampling.counter)
-            else:
-                disturbed(sampling, stretch, base if outer is None else nested, args, kwargs)
-            return result
+        tickets = sampling.tickets
+        if tickets is not None:
+            line = next(tickets, None)
+            if line is not None:
+                try:
+                    call.line = line
+                    # Without keywords no dictionary is copied.
+                    result = fn(*args, **kwargs) if kwargs else fn(*args)
+                    call.line = outer
+                except BaseException:
+                    call.line = outer
+                    sampling.undone.append(1)
+                    failed(prepared(base if outer is None else base + NESTED, args, kwargs), None, None)
+                    raise
+                if tickets is not sampling.tickets:
+                    disturbed(sampling, base if outer is None else base + NESTED, args, kwargs)
+                return result
+        recorder = RECORDER
         lines = recorder.lines
         if lines is None:
             return fn(*args, **kwargs)
-        key = base if outer is None else nested
-        if skip is not None:
+        key = base if outer is None else base + NESTED
+        if tickets is not None:
             sampling.draw()
         try:
             if args:
@@ -72,14 +74,13 @@ def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
                 key += bucket_of((), kwargs)
             line = lines[key]
         except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
-            line = prepared(base if outer is None else nested, args, kwargs)
+            line = prepared(base if outer is None else base + NESTED, args, kwargs)
         probe = line.probe
         pair = None if probe is None else probe.begin()
         stretch, hits, misses = recorder.stretch, call.hits, call.misses
-        start = clock()
+        start = perf_counter()
         try:
             call.line = line
-            # Without keywords no dictionary is copied.
             result = fn(*args, **kwargs) if kwargs else fn(*args)
             call.line = outer
         except BaseException:
@@ -87,7 +88,7 @@ def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
             failed(line, probe, pair)
             raise
         try:
-            end = clock()
+            end = perf_counter()
             if stretch is not recorder.stretch:
                 recorder.disturbed(line, stretch).append(end - start)
             elif not recorder.token:
@@ -130,14 +131,13 @@ def prepared(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Line:
         return NOWHERE
 
 
-def disturbed(sampling: Sampling, stretch: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A call that was not to be timed succeeded, and its stretch ended under way: one that compiled, or waited for it, is told with
-    its time all the same."""
+def disturbed(sampling: Sampling, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A call that was not to be timed succeeded, and others are drawn by now: one that compiled, or waited for it, is told with its time
+    all the same."""
     try:
-        if RECORDER.epoch > stretch:
+        if RECORDER.epoch != sampling.epoch:
+            sampling.undone.append(1)
             prepared(key, args, kwargs).warmup.append(RECORDER.sampler.since_disturbed())
-        else:
-            next(sampling.counter)
     except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
         RECORDER.internal_error(error)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch import __version__
-from compilewatch.components import components, gpu_name
+from compilewatch.components import components, gpu_name, short_hash
 from compilewatch.config import Config
 from compilewatch.placement import placement_of
 from compilewatch.process_start import process_started
-from compilewatch.wire.report import Identity
+from compilewatch.wire.report import STAGE, Identity
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -89,7 +89,15 @@ def identity_build(config: Config, environ: Mapping[str, str] | None = None) -> 
         python=platform.python_version(),
         agent=__version__,
         simulated=config.simulated,
+        components=_declared(config),
     )
+
+
+def _declared(config: Config) -> dict[str, str]:
+    """What only the job can say of itself; of its words a fingerprint where nothing else may leave the process."""
+    if not config.stage:
+        return {}
+    return {STAGE: short_hash(STAGE, config.stage) if config.redact else config.stage}
 
 
 def identity_refresh(identity: Identity) -> None:
@@ -100,7 +108,8 @@ def identity_refresh(identity: Identity) -> None:
         identity.cuda = str(getattr(getattr(torch, "version", None), "cuda", None) or "")
         if not identity.gpu:
             _gpu_find(identity, torch)
-    identity.components = components()
+    declared = {name: value for name, value in identity.components.items() if name == STAGE}
+    identity.components = {**components(), **declared}
     identity.triton = identity.components.get("triton", "")
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import encodings.idna  # noqa: F401 - looking up a name imports it, and by then a fork may come in between
+import importlib
 import threading
 import time
+from typing import TYPE_CHECKING, Any
 
 from compilewatch.cold_start import ColdStart
 from compilewatch.config import Config
@@ -23,6 +25,9 @@ from compilewatch.tail import Tail
 from compilewatch.transport import transport_of
 from compilewatch.wire.report import Identity, Losses
 
+if TYPE_CHECKING:
+    from compilewatch.commands import Commands
+
 CLOCK_WAS_SET = 0.1
 """Seconds by which the two clocks of a host must differ over one window: less is the pace at which a time server mends one of them."""
 
@@ -36,7 +41,7 @@ class Instance:
     ) -> None:
         self._transport = transport = transport_of(config, turn)
         self.outbox = Outbox()
-        self.sender = Sender(transport, self.outbox, tail=Tail(), say=say_aside)
+        self.sender = Sender(transport, self.outbox, tail=Tail(), say=say_aside, obey=self._obey)
         self.identity: Identity = identity_build(config)
         self._strict = config.redact == STRICT
         self.spool = Spool(config, self.identity)
@@ -46,6 +51,10 @@ class Instance:
         with Guard(recorder):
             self._causes.keep_in(config)
         self._sources = sources
+        self._config = config
+        self._commands: Commands | None = None
+        if config.allow_remote:
+            self._commands_load()
         self._describe()
         self._seq = 0
         self._window_start = started
@@ -55,6 +64,19 @@ class Instance:
     def look(self) -> None:
         """Looks, about once a second, for what only the present moment shows."""
         self._cold_start.look(self._recorder)
+        if self._commands is not None:
+            self._commands.look()
+
+    def _obey(self, commands: list[dict[str, Any]]) -> None:
+        """What came with an acknowledgement. Of a job that allows nothing it is counted and told, no more."""
+        with Guard(self._recorder):
+            self._commands_load().take(commands)
+
+    def _commands_load(self) -> Commands:
+        if self._commands is None:
+            found: type[Commands] = importlib.import_module("compilewatch.commands").Commands
+            self._commands = found(self._config, self._recorder, lambda: self.identity)
+        return self._commands
 
     def close_window(self) -> None:
         """Ends the open window now and puts its report in line, and on disk."""
@@ -102,6 +124,8 @@ class Instance:
 
     def finish(self) -> None:
         """Leaves on disk what was not acknowledged, for a later process."""
+        if self._commands is not None:
+            self._commands.close()
         self.leftovers.close()
         self.spool.close(self.outbox.waiting())
 
@@ -109,6 +133,8 @@ class Instance:
         """Adds to the identity what has become known since."""
         with Guard(self._recorder):
             self.identity.capabilities = {**self._sources.capabilities(), "spool": self.spool.capability()}
+            if self._commands is not None:
+                self.identity.capabilities["switch"] = self._commands.capability()
             identity_refresh(self.identity)
         if self._strict:
             identity_redact(self.identity)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from compilewatch.folder import FolderError, file_open
 
@@ -84,8 +85,8 @@ class LockedFile:
         self.size = size
 
     def reader(self) -> BinaryIO:
-        """For reading from its beginning; closing it leaves the file open."""
-        return open(self._descriptor, "rb", closefd=False)
+        """For reading from its beginning, also while more is appended; closing it leaves the file open."""
+        return io.BufferedReader(_Placed(self._descriptor))
 
     def remove(self) -> None:
         """Deletes the file; raises OSError."""
@@ -109,6 +110,31 @@ class LockedFile:
         """A job may close every descriptor and open its own under the same numbers, and a cleaner may remove files."""
         if not self._is_here() or os.fstat(self._descriptor).st_nlink == 0:
             raise FolderError("the file was closed or removed by somebody else")
+
+
+class _Placed(io.RawIOBase):
+    """Reads at a place of its own: that of the descriptor moves to the end of the file with each append, past all that was not read yet."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._at = descriptor, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self._descriptor).st_size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        into = memoryview(buffer).cast("B")
+        data = os.pread(self._descriptor, len(into), self._at)
+        into[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
 
 def _lock(descriptor: int) -> bool:

@@ -16,8 +16,7 @@ from compilewatch.sampling import Sampler
 from compilewatch.windows import EventLog, region_key, regions_merge
 from compilewatch.wire.report import Compile, Fact, Finding, Gauges, Region, Report
 
-MAX_LINES = 256
-MAX_KEYS = 10_000
+MAX_LINES, MAX_KEYS = 256, 10_000
 MAX_INTERNAL_ERRORS = 20
 LOOK_SECONDS, PAUSE_SECONDS = 0.005, 0.0002
 LONG = 1 << 15
@@ -104,7 +103,8 @@ class Recorder:
     def pace(self) -> None:
         """Decides which regions are so short that only some of their calls are timed. For the agent's thread, after `drain`."""
         with self._draining:
-            self.sampler.pace(list(self._all_lines), bool(self.compiling.frames()))
+            epoch = self.epoch
+            self.sampler.pace(list(self._all_lines), bool(self.compiling.frames()), epoch)
 
     def look(self, line: Line, now: float) -> None:
         """Every few milliseconds one caller comes here: where its line grew too long, it bins what is too much; never waits."""

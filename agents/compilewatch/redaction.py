@@ -10,6 +10,7 @@ from typing import Any
 from compilewatch.wire import report as wire
 from compilewatch.wire.causes import SENTENCES
 from compilewatch.wire.codec import decode, encode
+from compilewatch.wire.command import RECEIPTS, REFUSALS, RESTORE, VERBS
 from compilewatch.wire.report import Identity, Report
 from compilewatch.wire.sketch import Sketch
 
@@ -22,6 +23,7 @@ KEPT_OF_IDENTITY = {
 _MESSAGES = (wire.Report, wire.Region, wire.Compile, wire.Finding, wire.Device, wire.Gauges, wire.Fact, wire.Losses, Sketch)
 _KEYS = {field.name for message in _MESSAGES for field in dataclasses.fields(message)} | {"cause", "limit", "region", "dynamic", "backend"}
 _KEYS |= {"began", "total", "until", "stages", "phases", "unaccounted"}
+_KEYS |= {"command", "verb", "counter", "state", "why", "detail", "callables", "refused"}
 _WORDS = {
     *wire.EAGER_CAUSES,
     *wire.COMPILE_KINDS,
@@ -35,6 +37,7 @@ _WORDS = {
     *wire.COLD_START_STAGES,
     *wire.COLD_START_ENDS,
     *SENTENCES,
+    *(*VERBS, RESTORE, *RECEIPTS, *REFUSALS),
     *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
     *("torch.compile", "eager", "inductor", "other", "True", "False", "None"),
 }

@@ -47,6 +47,8 @@ def usual_runtime() -> str:
 
 def called_by_watch(target: Any, runtime: str) -> Any:
     """What a wrapper calls for the target."""
+    if runtime == TORCH_COMPILE and hasattr(target, "_torchdynamo_orig_callable"):
+        return importlib.import_module("compilewatch.switch").routed_function(target)
     if runtime != TORCHSCRIPT:
         return target
     return importlib.import_module("compilewatch.sources.torchscript").settling(target)

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from compilewatch.outbox import Entry, Outbox
 from compilewatch.tail import Tail
@@ -35,6 +36,7 @@ class Sender:
         chance: Callable[[], float] = random.random,
         tail: Tail | None = None,
         say: Callable[[str], None] = lambda sentence: None,
+        obey: Callable[[list[dict[str, Any]]], None] = lambda commands: None,
     ) -> None:
         self.outbox = outbox
         self.failures = 0
@@ -49,6 +51,7 @@ class Sender:
         self._chance = chance
         self._tail = tail
         self._say = say
+        self._obey = obey
         self._batch_limit = MAX_REPORTS
         self._suspect: SeqRange | None = None
         """A window whose request was refused although it was alone in it: is it that window, or is it us?"""
@@ -96,6 +99,8 @@ class Sender:
             return False
         self._batch_limit = MAX_REPORTS
         self._resend(acknowledged, answer.ack)
+        if answer.ack.commands:
+            self._obey(answer.ack.commands)
         return True
 
     def _resend(self, acknowledged: list[Entry], ack: Ack) -> None:

@@ -85,6 +85,11 @@ class Spool:
             return "no", self._off
         return ("no", f"closed windows wait in memory alone: {self.problem}") if self.problem else ("yes", "")
 
+    @property
+    def holds(self) -> bool:
+        """Whether everything that waits is on disk."""
+        return not self._off and not self.problem
+
     def keep(self, closed: Entry, waiting: Callable[[], list[Entry]]) -> None:
         """Puts a window that just closed on disk; `waiting` are all that are not acknowledged, it included."""
         if self._off:

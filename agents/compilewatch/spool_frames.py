@@ -19,7 +19,8 @@ MAX_PAYLOAD = 4 << 20
 _HEAD = Struct(">4scII")
 _WINDOW_HEAD = Struct(">QQdd")
 _NUMBER = Struct(">Q")
-_STEP = 64 << 10
+READ_BYTES = 64 << 10
+"""How much of a file is read at a time, at least."""
 
 
 class Frame(NamedTuple):
@@ -103,7 +104,7 @@ def frames_read(file: BinaryIO) -> Iterator[Frame | None]:
     while True:
         found, wanted = _frame_at(buffer, at)
         if found is None and wanted > len(buffer) - at and not ended:
-            more = file.read(max(_STEP, wanted - len(buffer) + at))
+            more = file.read(max(READ_BYTES, wanted - len(buffer) + at))
             buffer, at, ended = buffer[at:] + more, 0, not more
         elif found is None and at < len(buffer):
             damaged, at = True, _next_magic(buffer, at)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from compilewatch.config import Config
 from compilewatch.errors import say_aside
 from compilewatch.guard import Guard
+from compilewatch.patience import Patience
 from compilewatch.recorder import Recorder
 from compilewatch.sources.installed import InstalledSources
 
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 1.0
 BUSY_CALLS, BUSY_TICK_SECONDS = 20_000, 0.1
-STARVED_SECONDS, LEAST_PROCESSOR_SECONDS, LATE_SECONDS = 60, 0.001, 0.05
-"""How long the job waits at most for work of the agent's own. What hangs is told from what goes on by the processor time that it got in a
-second, unless that second was over late: then the machine is used up."""
+LOAD_SECONDS = 1.0
+"""How long a fork waits at most for what the thread loads."""
 
 
 class Worker:
@@ -44,7 +44,7 @@ class Worker:
         self._closed = threading.Event()
         self._done = threading.Event()
         self._turn = threading.Lock()
-        """The thread's from its start on, but for the time that a request of it is under way."""
+        """The thread's from its start on, but for the time that it asks a source or has a request under way."""
 
     def start(self) -> None:
         """Starts the thread."""
@@ -59,25 +59,30 @@ class Worker:
     def settle(self) -> None:
         """Waits until the thread imports nothing any more: a child forked in the middle of an import could never finish that import."""
         if not self._prepared.is_set() and threading.current_thread() is not self._thread:
-            _got_through(self._prepared.wait)
+            Patience(LOAD_SECONDS, self._thread).wait(self._prepared.wait)
 
     def stop(self, seconds: float) -> bool:
-        """Has the last window closed and everything sent once; waits about that long for the network. True if it was done in time."""
-        deadline = time.monotonic() + seconds
+        """Has the last window closed and everything sent once; waits about that long, longer only where the machine is used up and the last
+        window would be lost. True if all was done in time."""
+        deadline, patience = time.monotonic() + seconds, Patience(seconds, self._thread)
         self._stopping = True
         self._wake.set()
-        if not self._closed.wait(seconds / 2):
-            self._close_late(seconds / 4)
-        return self._done.wait(max(seconds / 4, deadline - time.monotonic()))
+        if not patience.wait(self._closed.wait, seconds / 2):
+            self._close_late(patience, seconds / 4)
+        if self._taken_over or not self._closed.is_set():
+            return False
+        if self.instance is not None and self.instance.spool.holds:
+            return self._done.wait(max(seconds / 4, deadline - time.monotonic()))
+        return patience.wait(self._done.wait)
 
-    def _close_late(self, seconds: float) -> None:
+    def _close_late(self, patience: Patience, seconds: float) -> None:
         """The last window has to be on disk before the process is gone, though the thread has not come to it yet."""
         if self.instance is not None:
             self.instance.interrupt()  # it waits for a dashboard that is slow
-        if self._closed.wait(seconds) or not _got_through(lambda limit: self._turn.acquire(timeout=limit)):
+        if patience.wait(self._closed.wait, seconds) or not patience.wait(lambda limit: self._turn.acquire(timeout=limit)):
             return
         if self.instance is not None and not self._closed.is_set():
-            # A name is still being looked up, which nobody can end: the thread finds nothing to do when it comes back.
+            # A name is still being looked up, or a driver asked, which nobody can end: the thread finds nothing to do when it comes back.
             self._guarded(self.instance.close_window)
             self._guarded(self.instance.finish)
             self._taken_over = True
@@ -91,7 +96,7 @@ class Worker:
             self._record(instance)
             if self._abandoned:
                 threading.Event().wait()  # a greenlet that ended here would be missed in a list that has forgotten it
-            for step in (self._sources.poll, instance.close_window, self._closed.set, lambda: self._send_rest(instance), instance.finish):
+            for step in (self._poll, instance.close_window, self._closed.set, lambda: self._send_rest(instance), instance.finish):
                 self._guarded(step)
         finally:
             self._closed.set()
@@ -117,7 +122,7 @@ class Worker:
         next_close = time.monotonic() + random.random() * interval
         while not (self._stopping or self._abandoned) and self._recorder.lines is not None:
             self._wake.wait(max(0.0, min(tick, next_close - time.monotonic())))
-            self._guarded(self._sources.poll)
+            self._guarded(self._poll)
             busy = (self._guarded(self._recorder.drain) or 0) > BUSY_CALLS
             self._guarded(self._recorder.pace)
             self._guarded(instance.look)
@@ -134,6 +139,14 @@ class Worker:
             # It switched itself off: torch gets back what is torch's.
             self._guarded(self._sources.uninstall)
 
+    def _poll(self) -> None:
+        """What a source asks may not answer: whoever cannot wait for it may have the turn."""
+        self._turn.release()
+        try:
+            self._sources.poll()
+        finally:
+            self._turn.acquire()
+
     def _send_rest(self, instance: Instance) -> None:
         """What is still there when recording is over: at a stop one try, after a switch-off until it is through."""
         while len(instance.outbox) and not self._abandoned:
@@ -145,14 +158,3 @@ class Worker:
         with Guard(self._recorder):
             return None if self._abandoned or self._taken_over else step()
         return None
-
-
-def _got_through(wait: Callable[[float], bool]) -> bool:
-    """Waits for work of the thread's that needs nothing but the processor: a moment, or many seconds on a machine that is used up."""
-    for _ in range(STARVED_SECONDS):
-        spent, began = time.process_time(), time.monotonic()
-        if wait(1.0):
-            return True
-        if time.process_time() - spent < LEAST_PROCESSOR_SECONDS and time.monotonic() - began < 1.0 + LATE_SECONDS:
-            return False
-    return False

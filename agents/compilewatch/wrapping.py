@@ -12,6 +12,7 @@ from compilewatch.lines import Spec
 from compilewatch.recorder import RECORDER
 from compilewatch.runtimes import called_by_watch, handed_out, is_script_function
 from compilewatch.stand_in import WATCHED, stand_in
+from compilewatch.switch import routed_module
 
 NOT_COPIED = ("_torchdynamo", WATCHED, "__wrapped__")
 
@@ -29,12 +30,14 @@ def wrapped(target: Any, spec: Spec) -> Any:
         return again
     if inspect.isroutine(target) or not hasattr(target, "__dict__") or not subclassable(type(target)) or is_script_function(target):
         return function(target, spec)
-    traced = _call_original if is_compiled_module(target) else None
-    return stand_in(target, function(type(target).__call__, spec, skip=1, traced=traced))
+    call = type(target).__call__
+    if not is_compiled_module(target):
+        return stand_in(target, function(call, spec, skip=1))
+    return stand_in(target, function(call, spec, skip=1, traced=_call_original, called=routed_module(call)))
 
 
-def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None) -> Any:
-    """What times this kind of function, and looks like it; `skip` leaves out `self`."""
+def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None, called: Any = None) -> Any:
+    """What times this kind of function, and looks like it; `skip` leaves out `self`, and `called` is what it calls instead."""
     if inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
         spec.judged = False  # other tasks and threads may have done its work
     base = RECORDER.register(spec)
@@ -45,9 +48,9 @@ def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None) -> Any:
     elif inspect.isgeneratorfunction(target):
         wrapper = suspended.generator_wrapper(target, spec, base, skip)
     elif spec.items is not None or spec.bucket is not None:
-        wrapper = running.rich_wrapper(called_by_watch(target, spec.runtime), spec, base, skip)
+        wrapper = running.rich_wrapper(called or called_by_watch(target, spec.runtime), spec, base, skip)
     else:
-        wrapper = hotpath.call_wrapper(called_by_watch(target, spec.runtime), base)
+        wrapper = hotpath.call_wrapper(called or called_by_watch(target, spec.runtime), base)
     return dressed(handed_out(wrapper, target, spec.runtime), target, traced)
 
 

@@ -25,6 +25,8 @@ class Dashboard:
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.scripts: list[Script] = []
+        self.commands: list[Any] = []
+        """What every acknowledgement carries."""
         self.acked: dict[tuple[str, int, int], dict[str, Any]] = {}
         self._news = threading.Condition()
         self._server = Server(("127.0.0.1", port), _handler(self))
@@ -58,7 +60,7 @@ class Dashboard:
         ranges = [report["seq"] for report in data["reports"]]
         for report in data["reports"]:
             self.acked.setdefault((data["instance"]["id"], *report["seq"]), report)
-        body = {"cw": 1, "acked": ranges, "next_seq": max((last for _, last in ranges), default=0) + 1, "commands": []}
+        body = {"cw": 1, "acked": ranges, "next_seq": max((last for _, last in ranges), default=0) + 1, "commands": self.commands}
         return 200, {"Content-Type": "application/json"}, json.dumps(body).encode()
 
     def wait(self, until: Callable[[Dashboard], bool]) -> None:

@@ -43,7 +43,7 @@ SUDDEN = {
     "abort": "os.abort()",
 }
 ENDLESS = """
-import compilewatch.transport as module
+import compilewatch.connection as module
 for limit in ("CONNECT_SECONDS", "READ_SECONDS", "TOTAL_SECONDS"):
     setattr(module, limit, 1000.0)
 """

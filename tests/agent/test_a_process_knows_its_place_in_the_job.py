@@ -6,7 +6,10 @@ import os
 import socket
 
 import pytest
+from compilewatch.config import load
+from compilewatch.identity import identity_build, identity_refresh
 from compilewatch.placement import placement_of
+from compilewatch.wire.report import STAGE
 
 UNNAMED = {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
 RANK = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}
@@ -31,3 +34,19 @@ def test_its_place(variables: dict[str, str], place: tuple[str, int, int, int]) 
 def test_an_unnamed_job_on_one_host_is_named_after_its_launcher() -> None:
     job, *_ = placement_of({"LOCAL_WORLD_SIZE": "4", **UNNAMED, **RANK})
     assert job == f"{socket.gethostname()}:{os.getppid()}"
+
+
+def test_a_stage_that_the_job_declares_stays_with_what_the_rank_runs_on() -> None:
+    config = load({"model": "m", "endpoint": "file:/dev/null", "stage": "decoder"}, {})
+    identity = identity_build(config, {})
+    identity_refresh(identity)
+    assert identity.components[STAGE] == "decoder"
+    without = identity_build(load({"model": "m", "endpoint": "file:/dev/null"}, {}), {})
+    identity_refresh(without)
+    assert STAGE not in without.components
+
+
+def test_strict_redaction_leaves_a_fingerprint_of_the_stage() -> None:
+    variables = {"COMPILEWATCH_STAGE": "decoder", "COMPILEWATCH_REDACT": "strict"}
+    identity = identity_build(load({"model": "m", "endpoint": "file:/dev/null"}, variables), {})
+    assert len(identity.components[STAGE]) == 8 and "decoder" not in str(identity)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 import time
@@ -45,20 +44,19 @@ def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
             call(*args)
         second_passes()
     [sampling] = {line.sampling for line in RECORDER._all_lines if line.sampling.every > 1}
-    assert sampling.every == MOST_EVERY
+    assert sampling.every > 10  # the machine may be busy; else 39
     return sampling
 
 
 def test_every_call_is_counted_and_one_in_so_many_is_timed(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
-    sampled(call)
+    every = sampled(call).every
     assert [(region.calls, region.latency and region.latency.count) for region in window().regions] == [(2 * BURST, 2 * BURST)]
     assert [call(i) for i in range(BURST)] == list(range(BURST))
     [region] = window().regions
     assert region.latency is not None and region.latency.problem() is None
     assert region.calls == BURST
-    # Gaps from none to 62 calls: about 312 calls.
-    assert 200 < region.latency.count < 450
+    assert 0.7 < region.latency.count * every / BURST < 1.4
 
 
 def test_calls_and_errors_are_exact_between_threads_and_windows(window: Window) -> None:
@@ -113,7 +111,7 @@ def test_a_call_that_compiles_is_never_missed(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.skip = 100
+    sampling.issue(100)
     call(compiles)
     for _ in range(50):
         call()
@@ -134,7 +132,7 @@ def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.skip = 100
+    sampling.issue(100)
     waiting = threading.Thread(target=call, args=(waits,))
     waiting.start()
     begun.wait(60)
@@ -154,7 +152,7 @@ def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(win
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.skip = 100
+    sampling.issue(100)
     call(compiles)
     report = window()
     [region] = report.regions
@@ -166,7 +164,7 @@ def test_switching_the_count_of_lookups_under_way_changes_no_count(window: Windo
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.skip = 100
+    sampling.issue(100)
     call(lambda: RECORDER.count_lookups(True))
     call(lambda: RECORDER.count_lookups(False))
     [region] = window().regions
@@ -207,15 +205,15 @@ def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
 
     def second(calls: int, usual: float, quiet: bool = True) -> int:
         sampling.calls, sampling.timed, sampling.seconds = calls, 100, 100 * usual
-        sampling.pace(1.0, quiet)
+        sampling.pace(1.0, quiet, 0)
         return sampling.every
 
-    assert second(18_000, 55e-6) == 32
+    assert [second(18_000, 55e-6), second(90_000, 10e-6)] == [72, MOST_EVERY]
     assert [second(1_000, 100e-6), second(300, 100e-6)] == [4, 1]
     assert [second(2_500, 400e-6), second(3_500, 280e-6), second(2_500, 400e-6), second(2_000, 460e-6)] == [1, 14, 10, 1]
     assert second(18_000, 55e-6, quiet=False) == 1
     sampling.calls, sampling.timed, sampling.seconds = 0, 0, 0.0
-    assert not sampling.pace(1.0, quiet=True)
+    assert not sampling.pace(1.0, True, 0)
 
 
 def test_the_jobs_own_random_numbers_stay_as_they_are(window: Window) -> None:
@@ -234,9 +232,42 @@ def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(timed: list[in
     sampling, lines = Sampling(), [Line(Spec("f"), Region("f", 0, f"2^{i}")) for i in range(len(timed))]
     for line, count in zip(lines, timed, strict=True):
         line.timed = count
-    sampling.counter = itertools.count(untimed)
+    sampling.line = lines[0]
+    sampling.issue(0)
+    sampling._books[0].left = untimed
     sampling.settle(lines)
     given_out = [line.region.calls for line in lines]
     assert sum(given_out) == untimed and min(given_out) >= 0
     if sum(timed):
         assert all(abs(got - untimed * count / sum(timed)) <= 1 for got, count in zip(given_out, timed, strict=True))
+
+
+def test_tickets_that_were_replaced_or_taken_back_are_counted_right() -> None:
+    sampling, line = Sampling(), Line(Spec("f"), Region("f", 0))
+    sampling.line, sampling.every = line, 10
+    sampling.issue(5)
+    late = sampling.tickets
+    assert late is not None
+    assert [next(late), next(late)] == [line, line]
+    sampling.issue(3)
+    assert sampling.take() == 2
+    next(late)  # by a thread that had looked at them before they were replaced
+    assert sampling.take() == 1
+    sampling.undone.append(1)  # a call that the window before has counted failed
+    assert sampling.take() == 0
+    assert sampling.tickets is not None and [next(sampling.tickets, None) for _ in range(4)] == [line, line, line, None]
+    assert sampling.take() == 2
+    sampling.draw()
+    sampling.stop()
+    assert (sampling.take(), sampling.tickets) == (0, None)
+
+
+def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
+    sampling = Sampling()
+    sampling.line, sampling.every = Line(Spec("f"), Region("f", 0)), 2
+    for _ in range(2000):
+        sampling.draw()
+    assert sampling.tickets is None
+    sampling.take()
+    sampling.draw()
+    assert sampling.tickets is not None

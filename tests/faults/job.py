@@ -37,6 +37,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--interval", type=float, default=0.2)
     parser.add_argument("--crash", default="", help="point:n, dies there as SIGKILL would")
     parser.add_argument("--impatient", action="store_true", help="waits a twentieth of what an agent waits after a failure")
+    parser.add_argument("--limits", type=float, default=1.0, help="what part of its usual seconds a request may take")
     parser.add_argument("--slow-names", type=float, default=0.0, help="seconds that every look-up of a name hangs")
     parser.add_argument("--in-c", action="store_true", help="the main thread stays in one C function")
     parser.add_argument("--forks", type=int, default=0)
@@ -63,6 +64,8 @@ def main() -> None:
     if given.impatient:
         sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.REFUSED_WAIT = 0.1, 3.0, 0.05, 0.1
         sender.MOST_RETRY_AFTER = worker.TICK_SECONDS = 0.2
+    for limit in ("CONNECT_SECONDS", "READ_SECONDS", "TOTAL_SECONDS"):
+        setattr(connection, limit, getattr(connection, limit) * given.limits)
     if given.slow_names:
         slow_names(given.slow_names)
     assert compilewatch.init(model="faults", version=given.version, interval=given.interval)

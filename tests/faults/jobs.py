@@ -105,12 +105,14 @@ class Jobs:
             time.sleep(0.01)
 
     def sweep(self, endpoint: str = "") -> None:
-        """One more process of the project, until nothing is left on disk."""
+        """One more process of the project, until nothing is left on disk of those before it. It may leave its own last window there: on a
+        machine that is used up the second of its end is not enough to send it."""
+        left = set(self.spools.rglob("*.spool"))
         process = self.start(
             "--seconds", str(SWEEP_SECONDS), "--impatient", "--sweep", str(self.spools), endpoint=endpoint, version=f"{self.version}-sweep"
         )
         assert process.wait(SWEEP_SECONDS + 60) == 0, self.said(process)
-        assert list(self.spools.rglob("*.spool")) == [], self.said(process)
+        assert not left & set(self.spools.rglob("*.spool")), self.said(process)
 
     def recorded(self) -> list[Recorded]:
         """The ledgers, of the case's own jobs and of those that swept."""

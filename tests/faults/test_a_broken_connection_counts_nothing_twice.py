@@ -11,7 +11,7 @@ from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FAULTS, FaultProxy
 from tests.faults.results import Tell
-from tests.faults.size import sized
+from tests.faults.size import FULL, sized
 
 ROWS = {"half_open": "12", "blackhole": "12", "slow": "12", "drop_the_answer": "13", "replay": "14", "reorder": "14", "busy": "15"}
 TAKES_LONG = ("blackhole", "half_open", "half_open_after_forwarding")
@@ -31,8 +31,8 @@ def first(count: int, name: str) -> Callable[[random.Random], str]:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_alone(fault: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
     proxy.plan = first(1 if fault in TAKES_LONG else sized(3, 30), fault)
-    seconds = "8" if fault in TAKES_LONG else str(sized(2, 40))
-    process = jobs.start("--impatient", "--seconds", seconds)
+    seconds, limits = (("8", "1") if FULL else ("2", "0.2")) if fault in TAKES_LONG else (("40", "1") if FULL else ("1.2", "1"))
+    process = jobs.start("--impatient", "--seconds", seconds, "--limits", limits)
     assert process.wait(300) == 0
     jobs.shutdown_seconds(process)  # it said nothing else
     proxy.calm()

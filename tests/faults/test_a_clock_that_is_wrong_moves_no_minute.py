@@ -23,7 +23,7 @@ MINUTES = (
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_clock_that_is(clock: str, line: Line, jobs: Jobs, tell: Tell) -> None:
     began = time.time()
-    process = jobs.start("--impatient", "--seconds", "3", "--clock", str(CLOCKS[clock]))
+    process = jobs.start("--impatient", "--seconds", "3" if FULL else "1.5", "--clock", str(CLOCKS[clock]))
     assert process.wait(170) == 0
     if list(jobs.spools.rglob("*.spool")):
         jobs.sweep()

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -12,28 +16,39 @@ from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy
 from tests.faults.results import Tell
-from tests.faults.size import sized
+from tests.faults.size import FULL, sized
 from tests.flow.stack import wait_for
 
 MARGIN = 10
+BARE = "import random, zlib; print('in C', flush=True); zlib.compress(random.Random(0).randbytes(1 << 20) * 500, 9)"
+"""What the job does in C, without an agent."""
 TERM_SECONDS, SHUTDOWN_SECONDS = 0.05, 1.0
 
 
 def test_sigterm_ends_a_job_that_is_in_c(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
-    longest = 0.0
+    ours, theirs = [], []
     for _ in range(sized(1, 50)):
-        process = jobs.start("--impatient", "--in-c")
+        process, bare = jobs.start("--impatient", "--in-c"), subprocess.Popen([sys.executable, "-c", BARE], stdout=subprocess.PIPE)
+        assert bare.stdout is not None and bare.stdout.readline() == b"in C\n"
         wait_for("the job is in C", lambda one=process: "in C" in jobs.said(one), seconds=60, every=0.02)
         time.sleep(0.3)
-        began = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == -signal.SIGTERM
-        longest = max(longest, time.monotonic() - began)
-    assert longest < TERM_SECONDS * MARGIN
+        assert not any(signal_sets(process.pid)[name] for name in ("SigBlk", "SigIgn", "SigCgt"))
+        for one, took in ((bare, theirs), (process, ours)):
+            began = time.monotonic()
+            one.send_signal(signal.SIGTERM)
+            assert one.wait(60) == -signal.SIGTERM
+            took.append(time.monotonic() - began)
+    assert median(ours) < (median(theirs) + TERM_SECONDS) * MARGIN
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == 0
-    tell("3", **found, longest_ms=round(longest * 1000))
+    tell("3", **found, longest_ms=round(max(ours) * 1000), longest_ms_of_a_bare_process=round(max(theirs) * 1000))
+
+
+def signal_sets(pid: int) -> dict[str, bool]:
+    """Whether SIGTERM is blocked, ignored or caught by a handler, as the system says: if not, nothing of a process can hold up its end."""
+    words = (line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {name: bool(int(value, 16) & 1 << signal.SIGTERM - 1) for name, value in words if name.startswith("Sig") and name != "SigQ"}
 
 
 NETWORKS = {
@@ -57,7 +72,7 @@ def test_the_end_is_held_up_for_a_second_at_most(network: str, line: Line, proxy
     words = ["--slow-names", "30"] if "hangs" in network else []
     longest = 0.0
     for _ in range(sized(1, 20)):
-        process = jobs.start("--seconds", "2", *words, endpoint=endpoint)
+        process = jobs.start("--seconds", "2" if FULL else "1", *words, endpoint=endpoint)
         assert process.wait(60) == 0
         longest = max(longest, jobs.shutdown_seconds(process))
     assert longest < SHUTDOWN_SECONDS * MARGIN
@@ -74,7 +89,7 @@ def test_the_end_is_held_up_for_a_second_at_most(network: str, line: Line, proxy
 
 def test_a_dashboard_that_swallows_everything_has_one_connection_at_a_time(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
     proxy.plan = lambda chance: "blackhole"
-    process = jobs.start("--impatient", "--seconds", str(sized(9, 60)))
+    process = jobs.start("--impatient", "--seconds", str(sized(3, 60)), "--limits", "1" if FULL else "0.2")
     most = 0
     while process.poll() is None:
         most = max(most, proxy.open_now)

@@ -56,7 +56,7 @@ def test_dying_at_a_crash_point_counts_nothing_twice(point: str, line: Line, pro
     chance = random.Random(seed)
     for _ in range(sized(1, 20)):
         crash = f"{point}:{chance.randint(1, 6)}"
-        process = jobs.start("--impatient", "--crash", crash, "--forks", "10", "--seconds", "3" if point == "forked" else "60")
+        process = jobs.start("--impatient", "--crash", crash, "--forks", "10", "--seconds", "1" if point == "forked" else "60")
         code = process.wait(120)
         assert code == (0 if point == "forked" else -9), jobs.said(process)
     jobs.sweep()

@@ -1,6 +1,8 @@
 """What watching adds to a short step: an MLP of four layers replayed as a CUDA graph, bare and watched in turn.
 
-`python tests/gpu/step.py` prints one line of JSON: microseconds of the bare step, and what each part adds to it."""
+`python tests/gpu/step.py` prints one line of JSON: microseconds of the bare step, and what each way adds to it, as the median of the
+differences to the bare step of the same round, with the interval that holds this median in 95 of 100 repetitions. `bare again` is the bare
+step once more: what is shown for it is noise. `python function` is one that only calls on, the least that any watching can add."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import compilewatch
 import torch
@@ -17,7 +19,9 @@ from compilewatch.client import CLIENT
 from compilewatch.recorder import RECORDER
 from compilewatch.sources.compiled_calls import CompiledCalls
 
-CALLS, ROUNDS = 250, 150
+CALLS, MOST_ROUNDS, SECONDS = 200, 400, 30.0
+BARE, AGAIN, FUNCTION = "bare", "bare again", "python function"
+SKIPPED, EACH, TIMED, LOOKED_UP, ALL = "watched", "each call timed", "and GPU time", "and guard lookups", "and both"
 Step = Callable[[torch.Tensor], torch.Tensor]
 S = TypeVar("S")
 
@@ -32,13 +36,34 @@ def microseconds(step: Step, x: torch.Tensor) -> float:
     return (time.perf_counter_ns() - began) / CALLS / 1e3
 
 
-def quiet(ways: dict[str, Callable[[], float]]) -> dict[str, float]:
-    """All ways in a new order in every round, and of each the lowest tenth: what else the machine does only ever adds."""
-    seen: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(ROUNDS):
-        for name, way in random.sample(list(ways.items()), len(ways)):
-            seen[name].append(way())
-    return {name: sorted(values)[ROUNDS // 10] for name, values in seen.items()}
+def rounds_of(ways: dict[str, Callable[[], float]]) -> list[dict[str, float]]:
+    """All ways in a new order in every round, for as long as there is time; the first rounds warm up."""
+    until, found = time.monotonic() + SECONDS, []
+    while len(found) < MOST_ROUNDS + 5 and time.monotonic() < until:
+        found.append({name: way() for name, way in random.sample(list(ways.items()), len(ways))})
+    return found[5:]
+
+
+def median_between(values: list[float]) -> tuple[float, float, float]:
+    """The median, and the order statistics that enclose the true one in 95 of 100 repetitions."""
+    ordered, reach = sorted(values), 0.98 * len(values) ** 0.5
+    low, high = max(0, int(len(values) / 2 - reach)), min(len(values) - 1, int(len(values) / 2 + reach))
+    return ordered[len(values) // 2], ordered[low], ordered[high]
+
+
+def added(differences: list[float], base: float) -> dict[str, Any]:
+    """Microseconds and percent of the bare step, each with its interval."""
+    found = median_between(differences)
+    return {
+        "us": round(found[0], 3),
+        "percent": round(100 * found[0] / base, 2),
+        "between": [round(100 * one / base, 2) for one in found[1:]],
+    }
+
+
+def tenth(rounds: list[dict[str, float]], way: str) -> float:
+    """What one round in ten is faster than: what else the machine does only ever adds."""
+    return sorted(one[way] for one in rounds)[len(rounds) // 10]
 
 
 def source(kind: type[S]) -> S:
@@ -51,16 +76,28 @@ def model() -> torch.nn.Module:
     return torch.nn.Sequential(*layers).cuda().eval()
 
 
-def measure(compiled: Step, watched: Step, x: torch.Tensor) -> dict[str, float]:
-    """Microseconds of a call: bare, watched, and with what is switched on for a part of the time."""
+def function_around(step: Step) -> Step:
+    """What passes any call on."""
+
+    def plain(*args: Any, **kwargs: Any) -> Any:
+        return step(*args, **kwargs)
+
+    return plain
+
+
+def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
+    """Microseconds of a call in each round: bare, watched, and with what is switched on for a part of the time."""
     hook, line = source(CompiledCalls), RECORDER._all_lines[0]
     probe = line.probe
     hook.poll = lambda *_: None  # type: ignore[method-assign]
 
-    def way(step: Step, hooked: bool, timed: bool, each: bool = False) -> Callable[[], float]:
+    def way(step: Step, hooked: bool = False, timed: bool = False, each: bool = False) -> Callable[[], float]:
         def once() -> float:
             line.probe = probe if timed else None
-            line.sampling.skip = None if each or line.sampling.every == 1 else 0
+            if each:
+                line.sampling.tickets = None
+            else:
+                line.sampling.draw()
             hook._leave_slot()
             if hooked:
                 hook._take_slot()
@@ -68,14 +105,17 @@ def measure(compiled: Step, watched: Step, x: torch.Tensor) -> dict[str, float]:
 
         return once
 
-    return quiet(
+    plain = function_around(compiled)
+    return rounds_of(
         {
-            "bare": way(compiled, False, False),
-            "watched": way(watched, False, False),
-            "watched, each call timed": way(watched, False, False, each=True),
-            "and GPU time": way(watched, False, True),
-            "and guard lookups": way(watched, True, False),
-            "all": way(watched, True, True),
+            BARE: way(compiled),
+            AGAIN: way(compiled),
+            FUNCTION: way(plain),
+            SKIPPED: way(watched),
+            EACH: way(watched, each=True),
+            TIMED: way(watched, timed=True),
+            LOOKED_UP: way(watched, hooked=True),
+            ALL: way(watched, hooked=True, timed=True),
         }
     )
 
@@ -87,22 +127,30 @@ def main() -> int:
     watched = compilewatch.watch(compiled, name="step")
     x = torch.randn(16, 512, device="cuda")
     with torch.inference_mode():
-        for _ in range(50):
+        watched(x)
+        until = time.monotonic() + 10.0
+        # The agent's thread meets CUDA, and finds after some quiet seconds that the calls are short.
+        while time.monotonic() < until and (RECORDER._all_lines[0].sampling.every == 1 or RECORDER._all_lines[0].probe is None):
             watched(x)
-        time.sleep(2.5)  # the agent's thread meets CUDA
-        found = measure(compiled, watched, x)
+        rounds = measure(compiled, watched, x)
     assert RECORDER.internal_errors == 0, RECORDER.last_error
-    base, gpu = found["bare"], RECORDER._all_lines[0].region.gpu
-    shares = {name: round(100 * (value / base - 1), 2) for name, value in found.items() if name != "bare"}
+    line = RECORDER._all_lines[0]
+    base = median_between([one[BARE] for one in rounds])[0]
+    differences = {name: [one[name] - one[BARE] for one in rounds] for name in rounds[0] if name != BARE}
     # Guard lookups are counted one second in ten.
-    usual = 0.9 * shares["and GPU time"] + 0.1 * shares["all"]
+    usual = added([0.9 * timed + 0.1 * both for timed, both in zip(differences[TIMED], differences[ALL], strict=True)], base)
     said = {
         "bare_us": round(base, 2),
-        "added_percent": shares,
-        "watched_percent": shares["watched"],
-        "usual_percent": round(usual, 2),
-        "timed_one_in": RECORDER._all_lines[0].sampling.every,
-        "samples": gpu.count if gpu else 0,
+        "rounds": len(rounds),
+        "added": {name: added(values, base) for name, values in differences.items()},
+        "lowest_tenth_percent": {name: round(100 * (tenth(rounds, name) / tenth(rounds, BARE) - 1), 2) for name in differences},
+        "watched_percent": added(differences[SKIPPED], base)["percent"],
+        "usual": usual,
+        "usual_percent": usual["percent"],
+        "timed_one_in": line.sampling.every,
+        "samples": line.region.gpu.count if line.region.gpu else 0,
+        "torch": torch.__version__,
+        "python": sys.version.split()[0],
     }
     print(json.dumps(said))
     compilewatch.shutdown()

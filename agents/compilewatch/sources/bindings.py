@@ -69,29 +69,34 @@ class Binding:
         return "" if self.in_place else f"{self._name.short} was replaced by other code"
 
     def _wrapper(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+        hear, after = self._hear, self._after
+
         @functools.wraps(theirs)
         def ours(*args: Any, **kwargs: Any) -> Any:
-            heard = self._ours is ours and self.listens and self._try(self._hear, *args, **kwargs)
-            if not heard or self._after is None:
+            heard = self.listens and self._ours is ours
+            if heard:
+                try:
+                    hear(*args, **kwargs)
+                except Exception as error:  # noqa: BLE001 - this runs inside a call of the job, which goes on
+                    self._failed(error)
+                    heard = False
+            if not heard or after is None:
                 return theirs(*args, **kwargs)
             try:
                 return theirs(*args, **kwargs)
             finally:
-                self._try(self._after)
+                try:
+                    after()
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._failed(error)
 
         for name in _OF_CACHED:
             if hasattr(theirs, name):
                 setattr(ours, name, getattr(theirs, name))
         return ours
 
-    def _try(self, step: Callable[..., None], *args: Any, **kwargs: Any) -> bool:
-        """Whether it went well; what fails is counted, for this runs inside a call of the job."""
-        try:
-            step(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - the job's call goes on
-            self._recorder.internal_error(error)
-            self._faults += 1
-            self._last_fault = f"{type(error).__name__}: {error}"[:120]
-            self.listens = self.listens and self._faults < MAX_FAULTS
-            return False
-        return True
+    def _failed(self, error: Exception) -> None:
+        self._recorder.internal_error(error)
+        self._faults += 1
+        self._last_fault = f"{type(error).__name__}: {error}"[:120]
+        self.listens = self.listens and self._faults < MAX_FAULTS

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 DIGEST_LENGTH = 10
+MOST_UNREAD = 16
+"""Keys whose lines are kept: some 70 kB each."""
 _SETTING, _WHERE_IT_STANDS = "] inductor_config", 80
 _MAX_SETTINGS = 4
 
@@ -28,6 +32,46 @@ class KeyParts(NamedTuple):
     settings_id: str
     settings: dict[str, str]
     own: dict[str, str]
+
+
+class LateParts:
+    """Torch's lines of one key, not read yet: they are hundreds, and the compilation does not have to wait for that."""
+
+    __slots__ = ("_lines", "_parts")
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines: list[str] | None = lines
+        self._parts: KeyParts | None = None
+
+    def read(self) -> KeyParts | None:
+        """The parts, and the lines are let go; on any thread."""
+        lines = self._lines
+        if lines is not None:
+            self._parts, self._lines = parts_of(lines), None
+        return self._parts
+
+
+_unread: deque[LateParts] = deque()
+
+
+def later(lines: list[str]) -> LateParts:
+    """The lines, to be read by `read_late`, or when somebody asks; only so many are kept unread."""
+    late = LateParts(lines)
+    _unread.append(late)
+    if len(_unread) > MOST_UNREAD:
+        _read_one()
+    return late
+
+
+def read_late() -> None:
+    """Reads what waits; on the agent's thread."""
+    while _unread:
+        _read_one()
+
+
+def _read_one() -> None:
+    with suppress(IndexError):  # another thread was faster
+        _unread.popleft().read()
 
 
 def parts_of(components: Iterable[str]) -> KeyParts | None:

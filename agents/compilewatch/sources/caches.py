@@ -10,21 +10,24 @@ from typing import Any, NamedTuple
 
 from compilewatch.components import OPTIONS
 from compilewatch.recorder import Recorder
-from compilewatch.sources.cache_keys import KeyParts, parts_of
+from compilewatch.sources.cache_keys import LateParts, later
 from compilewatch.sources.fields import number
 from compilewatch.sources.texts import normal
 from compilewatch.sources.torch_names import CACHE_STATISTICS
 
 LOOKUPS = {"inductor_compile": "fx", "backend_compile": "aot"}
 """The timer inside which a cache is asked, and the cache."""
-_COUNTERS = {
-    "fx": ("inductor", "fxgraph_cache_"),
-    "aot": ("aot_autograd", "autograd_cache_"),
-}
 _RECORDED = {"fx": "inductor_fx", "aot": "aotautograd"}
 _STATISTICS = ("LocalAutotuneCache", "RemoteAutotuneCache")
-_BUNDLED = {"miss": ("triton_bundler_save_kernel",), "hit": ("triton_bundler_read_and_emit_kernel", "triton_bundler_load_static_autotuner")}
 _ANSWERS = ("miss", "bypass", "hit")
+_COUNTED = (
+    *(("fx", answer, "inductor", (f"fxgraph_cache_{answer}",)) for answer in _ANSWERS),
+    *(("aot", answer, "aot_autograd", (f"autograd_cache_{answer}",)) for answer in _ANSWERS),
+    ("bundle", "miss", "inductor", ("triton_bundler_save_kernel",)),
+    ("bundle", "hit", "inductor", ("triton_bundler_read_and_emit_kernel", "triton_bundler_load_static_autotuner")),
+)
+"""Cache, answer, and the counters that grow by it; of each cache the worst answer first."""
+_GROUPS = ("inductor", "aot_autograd")
 _MAX_LOOKUPS, _MAX_LOADED = 64, 10_000
 KEY_LENGTH = 16
 CACHES = ("fx", "aot", "autotune", "bundle")
@@ -43,7 +46,7 @@ class Lookup(NamedTuple):
     reason: str = ""
     """Why the cache was bypassed."""
     backward: bool = False
-    parts: KeyParts | None = None
+    parts: LateParts | None = None
     """What went into the key, where torch told it."""
 
 
@@ -90,7 +93,8 @@ class CacheLookups:
 
     @classmethod
     def of(cls, recorder: Recorder) -> CacheLookups:
-        return _LOOKUPS_OF.setdefault(recorder, cls())
+        known = _LOOKUPS_OF.get(recorder)
+        return _LOOKUPS_OF.setdefault(recorder, cls()) if known is None else known
 
     def count_in(self, counters: Counters) -> None:
         """These are torch's counters."""
@@ -122,7 +126,7 @@ class CacheLookups:
                     key=str(told.get("key") or ""),
                     reason=normal(str(told.get("cache_bypass_reason") or "")) if state == "bypass" else "",
                     backward=bool(told.get("is_backward")),
-                    parts=parts_of(components) if isinstance(components, list) else None,
+                    parts=later(components) if isinstance(components, list) else None,
                 )
             )
 
@@ -153,6 +157,15 @@ class CacheLookups:
         return Asked(answers, lookups)
 
 
+class _Snapshot(NamedTuple):
+    """What the counters said at one moment. It is taken whole, as looking at each of them would take longer."""
+
+    sections: dict[str, Any]
+    """The counters themselves, by group: after they were cleared they are other objects."""
+    counts: dict[str, dict[str, Any]]
+    autotune: dict[str, int]
+
+
 class CacheCounters:
     """Reads `torch._dynamo.utils.counters` and remembers what it has already told, for a torch that tells nothing better."""
 
@@ -162,42 +175,39 @@ class CacheCounters:
 
     def rebase(self) -> None:
         """What was counted until now is told."""
-        self._told, self._sections = self._read()
+        self._told = self._snapshot()
 
     def delta(self) -> dict[str, str]:
         """Each cache's answer since the last call: a miss of any part of a graph makes the whole a miss."""
-        (now, sections), before, known = self._read(), self._told, self._sections
-        self._told, self._sections = now, sections
-        answers = {}
-        for cache, answer in now:
-            # Cleared counters are other objects, or smaller: what stands there now is new.
-            same = sections[cache] is known[cache] and now[cache, answer] >= before[cache, answer]
-            if cache not in answers and now[cache, answer] > (before[cache, answer] if same else 0):
-                answers[cache] = answer
+        before, now = self._told, self._snapshot()
+        self._told = now
+        answers: dict[str, str] = {}
+        for cache, answer, group, names in _COUNTED:
+            if cache not in answers:
+                had = _total(before.counts[group], names) if now.sections[group] is before.sections[group] else 0
+                has = _total(now.counts[group], names)
+                # Cleared counters are other objects, or smaller: what stands there now is new.
+                if has > (had if has >= had else 0):
+                    answers[cache] = answer
+        for answer in ("miss", "hit"):
+            had, has = before.autotune[answer], now.autotune[answer]
+            if "autotune" not in answers and has > (had if has >= had else 0):
+                answers["autotune"] = answer
         return answers
 
-    def _read(self) -> tuple[dict[tuple[str, str], int], dict[str, Any]]:
-        """The counts, of each cache the worst answer first, and the counters they were read from."""
-        values, sections = {}, {}
+    def _snapshot(self) -> _Snapshot:
         # The counters are default dictionaries: `get` leaves the job's own view of them unchanged.
-        for cache, (group, prefix) in _COUNTERS.items():
-            section = sections[cache] = self._counters.get(group)
-            for answer in _ANSWERS:
-                values[cache, answer] = _count(section, prefix + answer)
-        bundle = sections["bundle"] = self._counters.get("inductor")
-        for answer, names in _BUNDLED.items():
-            values["bundle", answer] = sum(_count(bundle, name) for name in names)
+        sections = {group: self._counters.get(group) for group in _GROUPS}
+        counts = {group: dict(section) if isinstance(section, Mapping) else {} for group, section in sections.items()}
         statistics = CACHE_STATISTICS.find()
         found = [statistics.get(name) for name in _STATISTICS] if isinstance(statistics, Mapping) else []
-        sections["autotune"] = None
-        for answer in ("miss", "hit"):
-            values["autotune", answer] = sum(int(number(statistic, answer) or 0) for statistic in found)
-        return values, sections
+        autotune = {answer: sum([int(number(one, answer) or 0) for one in found if one is not None]) for answer in ("miss", "hit")}
+        return _Snapshot(sections, counts, autotune)
 
 
-def _count(section: Any, name: str) -> int:
-    value = section.get(name) if isinstance(section, Mapping) else None
-    return value if isinstance(value, int) else 0
+def _total(counts: dict[str, Any], names: tuple[str, ...]) -> int:
+    found = [counts.get(name) for name in names]
+    return sum([count for count in found if isinstance(count, int)])
 
 
 def _recorded(record: Any, cache: str) -> str:

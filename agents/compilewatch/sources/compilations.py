@@ -14,7 +14,7 @@ from compilewatch.sources.bindings import Binding
 from compilewatch.sources.caches import LOOKUPS, CacheLookups
 from compilewatch.sources.graph_breaks import BreakList
 from compilewatch.sources.limits import Latches
-from compilewatch.sources.phases import BACKWARD, ROOTS, clock_of
+from compilewatch.sources.phases import BACKWARD, PHASES, ROOTS, clock_of
 from compilewatch.sources.records import compile_id_of, kind_of
 from compilewatch.sources.teller import Ending, Teller
 from compilewatch.sources.torch_names import AUTOMATIC, BREAKS, COUNTERS, EVENTS, RECORDS, RECORDS_ON, STATIC_FIRST, problems_of
@@ -73,8 +73,10 @@ class Compilations(Source):
         return ("partly", "; ".join(problems)) if problems else ("yes", "")
 
     def _on_event(self, event: dict[str, Any], *_: Any, **__: Any) -> None:
-        name, at = event["name"], event["ts"] / 1e6
-        clock, is_root = clock_of(self._recorder), name in ROOTS
+        name = event["name"]
+        if PHASES[name] is None:
+            return  # most are
+        at, clock, is_root = event["ts"] / 1e6, clock_of(self._recorder), name in ROOTS
         if not is_root and not clock.running:
             return
         if event["ph"] == "B":

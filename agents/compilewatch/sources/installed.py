@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import threading
+from typing import TYPE_CHECKING
 
-from compilewatch.hooks import ImportHook
+from compilewatch.hooks import ImportHook, fully_imported
 from compilewatch.recorder import Recorder
 from compilewatch.sources import SOURCES, Listed, Source, load
+
+if TYPE_CHECKING:
+    from compilewatch.sources.tripwires import Tripwires
+
+AT_ONCE = "compiled_calls"
+"""Looks at calls of what is compiled already, of which nothing else tells."""
 
 
 class InstalledSources:
@@ -18,9 +26,13 @@ class InstalledSources:
         self._answers: dict[str, tuple[str, str]] = {}
         self._installed: list[Source] = []
         self._unbound: list[Listed] = []
+        self._late: list[Listed] = []
+        self._tripwires: Tripwires | None = None
+        self._installing = threading.RLock()
 
-    def install(self, listed: tuple[Listed, ...] = SOURCES) -> None:
-        """Installs each source now, or when the module that it binds is imported."""
+    def install(self, listed: tuple[Listed, ...] = SOURCES, late: bool = False) -> None:
+        """Installs each source now, or when the module that it binds is imported. `late`: where that is there already and can wait, the
+        agent's thread installs it, or the thread that first needs it."""
         self._unbound = []
         for module in ("torch", "torch._dynamo"):
             self._hook.when_imported(module, lambda: None)  # how long that takes is a stage of the cold start
@@ -28,13 +40,32 @@ class InstalledSources:
         for one in listed:
             _, name, module = one
             self._answers[name] = ("no", f"{module} is not imported")
-            if module:
+            if late and name != AT_ONCE and module and fully_imported(module):
+                self._late.append(one)
+            elif module:
                 self._hook.when_imported(module, lambda one=one: self._install(one))  # type: ignore[misc]
             else:
                 self._unbound.append(one)
+        if self._late:
+            tripwires: type[Tripwires] = importlib.import_module("compilewatch.sources.tripwires").Tripwires
+            self._tripwires = tripwires(self._install_late)
+            if not self._tripwires.lay():
+                self._install_late()
+
+    def after_fork(self) -> None:
+        """In a forked child: a lock that another thread held stays held for ever."""
+        self._installing = threading.RLock()
+
+    def _install_late(self) -> None:
+        with self._installing:
+            if self._tripwires is not None:
+                self._tripwires.remove()
+            while self._late:
+                self._install(self._late.pop(0))
 
     def install_unbound(self) -> None:
-        """Installs what binds no module and only polls; the agent's thread does it, so that no start waits for it."""
+        """Installs what can wait, and what binds no module and only polls; the agent's thread does it, so that no start waits for it."""
+        self._install_late()
         while self._unbound:
             self._install(self._unbound.pop(0))
 
@@ -73,6 +104,9 @@ class InstalledSources:
     def uninstall(self) -> None:
         """Takes everything back, the last first."""
         self._hook.remove()
+        self._late = []
+        if self._tripwires is not None:
+            self._tripwires.remove()
         for source in reversed(self._installed):
             self._take_back(source)
         self._installed = []

@@ -38,11 +38,12 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
     if earlier is None:
         return NO_EARLIER_RUN
     missed = [lookup for lookup in asked.lookups if lookup.answer == "miss"]
-    graph = next((lookup for lookup in missed if lookup.cache == "fx" and lookup.parts is not None), None)
-    if graph is not None and graph.parts is not None:
+    told = [(lookup, lookup.parts.read()) for lookup in missed if lookup.cache == "fx" and lookup.parts is not None]
+    graph, parts = next(((lookup, parts) for lookup, parts in told if parts is not None), (None, None))
+    if graph is not None and parts is not None:
         if graph.key in earlier.graphs:
             return _same_key(graph, now, earlier.graphs[graph.key].components)
-        return _other_key(graph.parts, frame, graph.backward, earlier, now)
+        return _other_key(parts, frame, graph.backward, earlier, now)
     lost = any(lookup.key in earlier.keys for lookup in missed)
     cause = first_difference(now, earlier.components) or (EMPTY_FOLDER if lost else NOTHING_DIFFERS)
     return f"{AOT_ALONE}{cause}" if asked.answers.get("fx") == "hit" else cause

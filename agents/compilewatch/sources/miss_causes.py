@@ -8,12 +8,13 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from compilewatch.components import components
+from compilewatch.components import OPTIONS, components
 from compilewatch.config import Config
 from compilewatch.folder import FolderError
 from compilewatch.last_run import DamagedRun, Graph, LastRun, Run
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
+from compilewatch.sources.cache_keys import read_late
 from compilewatch.sources.caches import Asked
 from compilewatch.sources.key_causes import cause_of
 from compilewatch.sources.triton_kernels import compiled_again, sentence
@@ -52,7 +53,8 @@ class MissCauses:
 
     @classmethod
     def of(cls, recorder: Recorder) -> MissCauses:
-        return _CAUSES.setdefault(recorder, cls(recorder))
+        known = _CAUSES.get(recorder)
+        return _CAUSES.setdefault(recorder, cls(recorder)) if known is None else known
 
     def keep_in(self, config: Config) -> None:
         """Reads what earlier runs of the model compiled; from now on this one is kept there too."""
@@ -106,8 +108,8 @@ class MissCauses:
         for lookup in noted.asked.lookups:
             if lookup.key:
                 self._own.asked(lookup.key)
-            if lookup.parts is not None and lookup.cache == "fx":
-                parts = lookup.parts
+            parts = lookup.parts.read() if lookup.parts is not None and lookup.cache == "fx" else None
+            if parts is not None:
                 self._own.add(Graph(noted.frame, lookup.backward, lookup.key, parts.settings_id, parts.own, now), parts.settings)
 
     def _keep(self, now: dict[str, str]) -> None:
@@ -132,6 +134,10 @@ class Caches(Source):
         return self.poll(recorder)
 
     def poll(self, recorder: Recorder) -> Answer:
+        """Reads what compilations had no time to read."""
+        read_late()
+        OPTIONS.prepare()
+        OPTIONS.read()
         problem = self._causes.problem
         return ("partly", f"no causes of misses: {problem}") if problem else ("yes", "")
 

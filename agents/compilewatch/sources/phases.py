@@ -31,6 +31,8 @@ _PHASES = {
     "benchmark_fused_nodes": "autotune",
 }
 
+_MAX_NAMES = 1000
+
 _NESTED = (
     ("dynamo", ("dynamo_cumulative_compile_time_us", "entire_frame_compile_time_s")),
     ("aot", ("aot_autograd_cumulative_compile_time_us", "backend_compile_time_s")),
@@ -40,14 +42,19 @@ _NESTED = (
 )
 
 
-def phase_of(event: str) -> str | None:
-    """The phase a torch event opens, or None when its time belongs to the phase around it."""
-    known = _PHASES.get(event)
-    if known is not None:
-        return known
-    if event.endswith(("_template_autotuning", "_template_precompiling")):
-        return "autotune"
-    return "pgo" if event.startswith("pgo.") else None
+class _Phases(dict[str, "str | None"]):
+    """By the name of a torch event: the phase that it opens, or None when its time belongs to the phase around it."""
+
+    def __missing__(self, event: str) -> str | None:
+        phase = "pgo" if event.startswith("pgo.") else None
+        if event.endswith(("_template_autotuning", "_template_precompiling")):
+            phase = "autotune"
+        if len(self) < _MAX_NAMES:
+            self[event] = phase
+        return phase
+
+
+PHASES = _Phases(_PHASES)
 
 
 class PhaseClock:
@@ -65,7 +72,7 @@ class PhaseClock:
         return bool(self._open)
 
     def begin(self, event: str, at: float) -> None:
-        phase = phase_of(event)
+        phase = PHASES[event]
         if phase is None:
             return
         if self._open and self._open[-1][1] == HEADERS:
@@ -74,7 +81,7 @@ class PhaseClock:
         self._open.append((event, phase))
 
     def end(self, event: str, at: float) -> None:
-        if not any(name == event for name, _ in self._open):
+        if event not in [name for name, _ in self._open]:
             return
         self._credit(at)
         # A timer that never ended (the job's exception passed through it) must not hold the ones around it open.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -30,9 +30,25 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
+_known: dict[str, bool] = {}
+"""What was asked before: the files of a stack are the same ones for each compilation."""
+_MAX_KNOWN = 4096
+
+
 def is_installed(filename: str) -> bool:
+    known = _known.get(filename)
+    if known is None:
+        known = _is_installed(filename)
+        if len(_known) < _MAX_KNOWN and "torch" in sys.modules:
+            _known[filename] = known
+    return known
+
+
+def _is_installed(filename: str) -> bool:
     path = filename.replace("\\", "/")
-    if path.startswith(("<frozen", "<eval_with_key", _OWN_FOLDER, _STANDARD_LIBRARY)) or any(folder in path for folder in _PACKAGE_FOLDERS):
+    if any(folder in path for folder in _PACKAGE_FOLDERS):
+        return True
+    if path.startswith(("<frozen", "<eval_with_key", _OWN_FOLDER, _STANDARD_LIBRARY)):
         return True
     torch = getattr(sys.modules.get("torch"), "__file__", None)
     return torch is not None and path.startswith(Path(torch).parent.as_posix() + "/")
@@ -40,12 +56,13 @@ def is_installed(filename: str) -> bool:
 
 def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
     """The first of `(file, line, function)`, innermost first, outside torch and installed packages; else the innermost one."""
-    innermost: Place | None = None
-    for filename, line, function in frames:
-        if not is_installed(filename):
-            return Place(short_path(filename), line, function)
-        innermost = innermost or Place(short_path(filename), line, function)
-    return innermost
+    found: tuple[str, int, str] | None = None
+    for frame in frames:
+        if not is_installed(frame[0]):
+            found = frame
+            break
+        found = found or frame
+    return None if found is None else Place(short_path(found[0]), *found[1:])
 
 
 def compiling_locals() -> Mapping[str, Any]:
@@ -65,9 +82,10 @@ def compiling_locals() -> Mapping[str, Any]:
 
 def calling_place() -> Place | None:
     """The user's innermost frame on this thread right now."""
-    frames: list[tuple[str, int, str]] = []
-    frame: FrameType | None = sys._getframe(1)
+    return user_place(_frames(sys._getframe(1)))
+
+
+def _frames(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
     while frame is not None:
-        frames.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back
-    return user_place(frames)

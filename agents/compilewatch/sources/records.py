@@ -46,11 +46,11 @@ def frame_of(record: Any, compiling: Mapping[str, Any]) -> Frame:
         return NOWHERE
     filename = text(record, "co_filename") or text(code, "co_filename")
     line = line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno")
-    own = Place(short_path(filename), line, name)
-    if not is_installed(filename):
-        return Frame(name, own)
-    # A record out of a trace brings its caller: this thread's frames have nothing to do with it.
-    return Frame(name, record.caller or own if hasattr(record, "caller") else calling_place() or own)
+    caller = None
+    if is_installed(filename):
+        # A record out of a trace brings its caller: this thread's frames have nothing to do with it.
+        caller = record.caller if hasattr(record, "caller") else calling_place()
+    return Frame(name, caller or Place(short_path(filename), line, name))
 
 
 def compile_id_of(record: Any) -> str:

@@ -9,6 +9,7 @@ from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.bindings import Binding
 from compilewatch.sources.torch_names import SET_STANCE, STANCE, SWITCHED_OFF, problems_of
+from compilewatch.switch import SWITCH
 
 _VARIABLE = "TORCHDYNAMO_DISABLE"
 """Torch looks at it each time something is handed to `torch.compile`; the other variable becomes a setting."""
@@ -58,7 +59,7 @@ def eager_by_request() -> tuple[str, bool]:
         return "disabled", True
     stance = STANCE.find("default")
     if not isinstance(stance, str) or stance == "default":
-        return "", False
+        return SWITCH.cause()
     return "stance", stance == "force_eager"
 
 

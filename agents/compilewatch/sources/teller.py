@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from compilewatch.recorder import Recorder
 from compilewatch.sources.caches import CacheLookups, Taken
 from compilewatch.sources.compile_options import NOT_KNOWN, Options, options_of, options_told
+from compilewatch.sources.fields import text
 from compilewatch.sources.graph_breaks import BreakList
 from compilewatch.sources.limits import Latches
 from compilewatch.sources.miss_causes import MissCauses
@@ -100,7 +101,7 @@ class Teller:
         """A compilation began in this thread; answers the name of its frame."""
         self._thread.peak = _peak_memory()
         known, _ = self._known.get(compile_id, (NOWHERE, NOT_KNOWN))
-        return frame_of(None, compiling_locals()).name or known.name
+        return text(compiling_locals().get("code"), "co_name") or known.name
 
     def tell(self, record: Any, ending: Ending) -> None:
         """One compilation is over."""

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import tempfile
-from pathlib import Path
 
 from compilewatch.wire.report import MAX_REASON, MAX_TEXT
 
@@ -34,7 +33,7 @@ def short_path(path: str) -> str:
         _, found, tail = path.rpartition(marker)
         if found:
             return tail
-    for root in (str(Path.cwd()), *sys.path):
+    for root in (os.getcwd(), *sys.path):  # noqa: PTH109 - a Path takes ten times as long
         folder = root.replace(os.sep, "/").rstrip("/") + "/"
         if len(folder) > 1 and path.startswith(folder):
             return path[len(folder) :]
@@ -54,12 +53,16 @@ def normal(text: str, limit: int = MAX_TEXT) -> str:
 def guard_reason(reason: str) -> str:
     """Why a guard failed. The user's source line, which torch appends after `#`, and a text that an argument was stay in the process."""
     first = reason.strip().split("\n", 1)[0]
+    if not first:
+        return ""  # a first compilation has no reason
     return _TOLD.sub(r"\1 *", normal(_COMPILE_ID.sub("", first.split("  #", 1)[0]), MAX_REASON))
 
 
 def guard_group(reason: str) -> str:
     """The guard that failed, whatever value it met: the text that groups recompiles, and that quotes no argument of the job's."""
     text = guard_reason(reason).partition(_BACKENDS)[0]
+    if not text:
+        return ""
     text = _EXPECTED.sub(r"expected *, \2 *", text)
     text = _COMPARED.sub(r"\1 *", _COMPARING.sub(r"* \1 ", text))
     return _RELATION.sub(r"\1(\2, *)", text)[:MAX_TEXT]

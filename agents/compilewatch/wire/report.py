@@ -23,6 +23,9 @@ MAX_REASON = 2048
 MAX_WINDOW_AGE = 7 * 86400.0
 MAX_JUDGED_WINDOW = 60.0
 
+STAGE = "pipeline stage"
+"""The component by which a rank declares that it runs another part of the model than others: only within a part do ranks have to agree."""
+
 EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error")
 COMPILE_KINDS = ("first", "recompile", "empty", "backward", "autotune")
 OUTCOMES = ("ok", "skipped", "raised", "suppressed")

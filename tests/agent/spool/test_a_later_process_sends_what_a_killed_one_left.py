@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch import leftovers as leftovers_module
+from compilewatch import spool_frames
 from compilewatch.leftovers import Leftovers
 from compilewatch.transport import Answer
 
@@ -113,10 +114,10 @@ def test_what_a_start_left_is_sent_by_the_next_start_of_the_same_process(dashboa
     assert files(tmp_path) == []
 
 
-def left_behind(folder: Path, name: str, windows: int) -> Path:
+def left_behind(folder: Path, name: str, windows: int, text: str = "") -> Path:
     kept = Kept(folder, name)
     for seq in range(1, windows + 1):
-        kept.close(seq)
+        kept.close(seq, text=text)
     kept.spool.close(kept.outbox.waiting())
     return kept.path
 
@@ -129,6 +130,17 @@ def test_many_windows_go_in_requests_that_the_dashboard_takes(tmp_path: Path) ->
         leftovers.step()
     assert [seq for _, seq in dashboard.windows] == [(number, number) for number in range(1, 101)]
     assert all(len(request["reports"]) <= 32 for request in dashboard.requests)  # type: ignore[arg-type]
+    assert files(tmp_path) == []
+
+
+def test_a_file_that_is_read_in_several_pieces_is_sent_to_its_end(tmp_path: Path) -> None:
+    path = left_behind(tmp_path, "a", 400, text="x" * 500)
+    assert path.stat().st_size > 3 * spool_frames.READ_BYTES
+    dashboard = Collector()
+    leftovers = Leftovers(config(tmp_path), dashboard)
+    for _ in range(20):
+        leftovers.step()
+    assert [seq for _, seq in dashboard.windows] == [(number, number) for number in range(1, 401)]
     assert files(tmp_path) == []
 
 

@@ -1,0 +1,166 @@
+"""Of a command that is forged, replayed, expired, foreign, oversized or malformed nothing is followed; each is counted and told."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import compilewatch
+import pytest
+from compilewatch.commands import MAX_TOLD, Commands
+from compilewatch.config import Config
+from compilewatch.recorder import RECORDER
+from compilewatch.switch import SWITCH, routed_function
+from compilewatch.wire.command import CONTEXT, MAX_COMMANDS, REFUSALS, Command, command_sign
+from compilewatch.wire.report import Identity, Report
+
+from tests.agent.server import Dashboard
+
+KEY = f"cw_cmd_8charsid_{'k' * 49}"
+OTHER_KEY = f"cw_cmd_8charsid_{'o' * 49}"
+ME = Identity(id="i" * 26, started=0.0, model="ranker", version="1", environment="production", job="train-7")
+Build = Callable[[], Any]
+
+
+def fields(**changes: Any) -> dict[str, Any]:
+    """A good command as JSON has it, but for the changes."""
+    now = time.time()
+    good = {"v": 1, "id": "a1.1", "project": "8charsid", "verb": "eager", "counter": 7, "model": "ranker", "version": "1"}
+    rest = {"environment": "production", "not_before": now - 1, "expires": now + 60, "instances": [ME.id], "share": 0.0, "ask": False}
+    return {**good, **rest, **changes}
+
+
+def signed(data: Any, key: str = KEY) -> dict[str, str]:
+    """Signed as a dashboard would, whatever it is."""
+    body = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return sealed(hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest() + body)
+
+
+def sealed(raw: bytes) -> dict[str, str]:
+    return {"signed": base64.b64encode(raw).decode()}
+
+
+def flipped(bit: int) -> dict[str, str]:
+    raw = bytearray(base64.b64decode(signed(fields())["signed"]))
+    raw[bit // 8] ^= 1 << bit % 8
+    return sealed(bytes(raw))
+
+
+def without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields().items() if key != name}
+
+
+BAD: dict[str, tuple[str, Build]] = {
+    "signed with another key": ("forged", lambda: signed(fields(), OTHER_KEY)),
+    "signed for another project": ("forged", lambda: signed(fields(project="otherone"), f"cw_cmd_otherone_{'k' * 49}")),
+    "of another project, though signed with this key": ("foreign_project", lambda: signed(fields(project="otherone"))),
+    "a bit of the signature flipped": ("forged", lambda: flipped(5)),
+    "a bit of the verb flipped": ("forged", lambda: flipped(8 * 80)),
+    "without a signature": ("forged", lambda: sealed(json.dumps(fields()).encode())),
+    "only a signature": ("forged", lambda: sealed(b"\0" * 32)),
+    "empty": ("forged", lambda: sealed(b"")),
+    "signed without the context": (
+        "forged",
+        lambda: sealed(hmac.new(KEY.encode(), (body := json.dumps(fields()).encode()), hashlib.sha256).digest() + body),
+    ),
+    "expired": ("expired", lambda: signed(fields(not_before=time.time() - 90, expires=time.time() - 1))),
+    "longer than a command may last": ("too_long", lambda: signed(fields(expires=time.time() + 7200))),
+    "over before it begins": ("wrong_type", lambda: signed(fields(not_before=time.time() + 60, expires=time.time() + 30))),
+    "for another instance": ("wrong_target", lambda: signed(fields(instances=["x" * 26]))),
+    "for no instance": ("wrong_target", lambda: signed(fields(instances=[]))),
+    "for another model": ("wrong_target", lambda: signed(fields(model="other"))),
+    "for another version": ("wrong_target", lambda: signed(fields(version="2"))),
+    "for another environment": ("wrong_target", lambda: signed(fields(environment="staging"))),
+    "a verb that the job did not allow": ("not_allowed", lambda: signed(fields(verb="freeze"))),
+    "a verb that there is not": ("unknown_verb", lambda: signed(fields(verb="exec"))),
+    "oversized": ("too_large", lambda: signed(fields(model="m" * 8000))),
+    "no object": ("malformed", lambda: "eager"),
+    "no text": ("malformed", lambda: {"signed": 5}),
+    "not base64": ("malformed", lambda: {"signed": "eager!"}),
+    "signed, but not JSON": ("malformed", lambda: signed(b"eager")),
+    "signed, but a list": ("malformed", lambda: signed([fields()])),
+    "of another protocol": ("wrong_format", lambda: signed(fields(v=2))),
+    "a number for a name": ("wrong_type", lambda: signed(fields(model=5))),
+    "a counter that is no whole number": ("wrong_type", lambda: signed(fields(counter=7.5))),
+    "a share of true": ("wrong_type", lambda: signed(fields(share=True))),
+    "a time that is no number": ("wrong_type", lambda: signed(json.dumps(fields(expires=0)).replace("0}", "NaN}").encode())),
+    "a time beyond all calendars": ("wrong_type", lambda: signed(fields(expires=1e300))),
+    "a field too few": ("wrong_type", lambda: signed(without("counter"))),
+    "a field that there is not": ("wrong_type", lambda: signed(fields(shell="rm"))),
+    "nested too deep": ("malformed", lambda: signed(b"[" * 4000)),
+}
+
+
+@pytest.fixture
+def commands(window: Callable[[], Report]) -> Iterator[Commands]:
+    """Of a job that allows `eager`, with one callable that could be switched."""
+    config = Config(model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), command_key=KEY)
+    SWITCH.possible, SWITCH.routes = True, 0
+    routed_function(len)
+    made = Commands(config, RECORDER, lambda: ME)
+    yield made
+    made.close()
+
+
+def receipts(report: Report) -> list[dict[str, Any]]:
+    return [fact.data for fact in report.facts if fact.kind == "command_receipt"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_it_is_not_followed_but_counted_and_told(name: str, commands: Commands, window: Callable[[], Report]) -> None:
+    code, build = BAD[name]
+    given = build()
+    for _ in range(3):  # it stands in every answer
+        commands.take([given])
+    assert SWITCH.held is None and code in REFUSALS
+    assert commands.refused == {code: 3}
+    [told] = receipts(window())
+    assert (told["state"], told["why"], told["refused"]) == ("refused", code, 1)
+
+
+def test_a_good_one_is_followed_so_the_table_means_something(commands: Commands, window: Callable[[], Report]) -> None:
+    assert len(BAD) >= 25
+    commands.take([signed(fields())])
+    assert SWITCH.held is not None and SWITCH.held.in_force()
+    assert [told["state"] for told in receipts(window())] == ["accepted", "applied"]
+
+
+def test_an_earlier_number_does_not_come_back(commands: Commands) -> None:
+    first, taken_back = signed(fields(counter=7)), signed(fields(id="a1.2", counter=8, verb="restore"))
+    commands.take([first])
+    commands.take([taken_back])
+    assert SWITCH.held is None
+    commands.take([first])
+    commands.take([signed(fields(id="b1.1", counter=8))])
+    assert SWITCH.held is None and commands.refused == {"replayed": 2}
+
+
+def test_a_flood_is_counted_and_told_in_few_words(commands: Commands, window: Callable[[], Report]) -> None:
+    for answer in range(20):
+        commands.take([signed(fields(counter=answer * 20 + number), OTHER_KEY) for number in range(MAX_COMMANDS + 1)])
+    assert commands.refused == {"forged": 20 * MAX_COMMANDS, "too_many": 20} and SWITCH.held is None
+    told = receipts(window())
+    assert len(told) == MAX_TOLD and {one["state"] for one in told} == {"refused"}
+
+
+def test_a_job_that_allows_nothing_tells_that_it_was_asked(start: Callable[..., None], dashboard: Dashboard) -> None:
+    dashboard.commands = [signed(fields())]
+    start()
+    dashboard.wait(lambda seen: any(fact.kind == "command_receipt" for report in seen.reports() for fact in report.facts))
+    [told] = [fact.data for report in dashboard.reports() for fact in report.facts if fact.kind == "command_receipt"]
+    assert (told["state"], told["why"]) == ("refused", "not_allowed") and SWITCH.held is None
+    assert compilewatch.client.CLIENT.worker is not None
+
+
+def test_what_a_dashboard_signs_is_what_a_job_opens(commands: Commands) -> None:
+    now = time.time()
+    good = Command("a1.1", "8charsid", "eager", 1, "ranker", "1", "production", now, now + 30, share=1.0)
+    commands.take([sealed(command_sign(good, KEY))])
+    assert SWITCH.held is not None and not commands.refused
+    with pytest.raises(ValueError, match="larger than 4096"):
+        command_sign(Command("a1.1", "8charsid", "eager", 1, "m" * 5000, "1", "production", now, now + 30), KEY)
