@@ -1,11 +1,14 @@
 """The stages of the line, their tasks and how often each is swept: the whole flow on one screen.
 
     reports -> ingest (the web process) -> inbox rows
+    engines    -> scrape -> inbox rows, of what runs without an agent
     inbox rows -> fold   -> minutes, compile events, findings, deployments
     findings   -> lives  -> what is new, ongoing, gone, back
     minutes    -> judge  -> verdicts
+    reports    -> ranks  -> verdicts, where the ranks of a job went apart
     verdicts   -> alert  -> alerts and deliveries that are owed
     minutes    -> rollbacks -> what was rolled back, and whether the old level came back
+    receipts   -> switch -> commands that ride in the answers to reports
     deliveries -> deliver -> Slack, webhooks
     verdicts   -> learn  -> how much healthy instances differ, for the judge of the next day
 
@@ -28,16 +31,20 @@ class Stage:
 
 STAGES = (
     Stage("fold", "dashboard.fleet.tasks.fold", 2),
+    Stage("scrape", "dashboard.ingest.tasks.scrape", 15),
     Stage("deployments", "dashboard.fleet.tasks.deployments", 10),
     Stage("judge", "dashboard.regressions.tasks.judge", 5),
+    Stage("ranks", "dashboard.regressions.tasks.ranks", 5),
     Stage("alert", "dashboard.alerts.tasks.sweep", 5),
     Stage("rollbacks", "dashboard.alerts.tasks.rollbacks", 30),
+    Stage("switch", "dashboard.alerts.tasks.switch", 5),
     Stage("deliver", "dashboard.alerts.tasks.deliver", 2),
     Stage("lives", "dashboard.fleet.tasks.lives", 30),
     Stage("partitions", "dashboard.fleet.tasks.partitions", 3600),
     Stage("retention", "dashboard.fleet.tasks.retention", 3600),
     Stage("storage", "dashboard.fleet.tasks.storage", 600),
     Stage("learn", "dashboard.regressions.tasks.learn", 3600),
+    Stage("sessions", "dashboard.accounts.tasks.sessions", 3600),
 )
 
 

@@ -93,7 +93,8 @@ class Sweeper(threading.Thread):
         for stage in STAGES:
             if self._stopping.is_set():
                 return
-            if is_overdue(stage):
+            # A long task claims no further slots; a second one beside it would only take the processor from it.
+            if stage.task not in _under_way() and is_overdue(stage):
                 self._app.tasks[stage.task].run(swept=True)
 
     def _watch(self, waiting: int | None) -> None:
@@ -129,6 +130,13 @@ class Prober(threading.Thread):
         while True:
             BROKER.probe()
             time.sleep(TICK)
+
+
+def _under_way() -> set[str]:
+    """Names of the tasks that this worker's own processes run."""
+    # The consumer's thread adds to this set meanwhile: a list is made of it in one step.
+    requests = [reference() for reference in list(state.active_requests.data)]  # type: ignore[attr-defined]
+    return {request.name for request in requests if request is not None}
 
 
 def is_overdue(stage: Stage) -> bool:

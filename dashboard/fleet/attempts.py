@@ -36,8 +36,9 @@ class Waiting(NamedTuple):
 
 _COLUMNS = ", ".join(f"taken.{name}" for name in Waiting._fields)
 _OLDEST = (
-    f"SELECT {_COLUMNS} FROM unnest(%b::smallint[]) AS wanted(shard) CROSS JOIN LATERAL"
-    " (SELECT * FROM ingest_inbox WHERE ingest_inbox.shard = wanted.shard ORDER BY id LIMIT %b) AS taken"
+    f"SELECT {_COLUMNS} FROM ingest_inbox AS taken JOIN (SELECT found.id FROM unnest(%b::smallint[]) AS wanted(shard) CROSS JOIN LATERAL"
+    " (SELECT id FROM ingest_inbox WHERE ingest_inbox.shard = wanted.shard ORDER BY id LIMIT %b) AS found"
+    " ORDER BY id LIMIT %b) AS oldest ON taken.id = oldest.id ORDER BY taken.id"
 )
 
 
@@ -78,8 +79,8 @@ def attempt_begin(*, shards: Sequence[int]) -> Begun | None:
             return _again(note, rows)
         with write_transaction():
             note.delete()
-    share = max(1, batch_size() // max(1, len(shards)))
-    waiting = _oldest(shards, share)
+    most = batch_size()
+    waiting = _oldest(shards, most)
     if not waiting:
         return None
     spans: dict[int, list[int]] = {}
@@ -92,7 +93,7 @@ def attempt_begin(*, shards: Sequence[int]) -> Begun | None:
                 for shard, ids in spans.items()
             ]
         )
-    return Begun(notes, waiting, more=any(len(ids) == share for ids in spans.values()))
+    return Begun(notes, waiting, more=len(waiting) == most)
 
 
 def _again(note: FoldAttempt, rows: list[Waiting]) -> Begun:
@@ -116,17 +117,14 @@ def _rows(note: FoldAttempt) -> list[Waiting]:
     return [Waiting(*row) for row in found.values_list(*Waiting._fields)]
 
 
-def _oldest(shards: Sequence[int], share: int) -> list[Waiting]:
-    """The oldest rows of each shard, `share` of each at most."""
+def _oldest(shards: Sequence[int], most: int) -> list[Waiting]:
+    """The oldest rows of the shards: of each those that came first, however unevenly they fill."""
     if connection.vendor == "postgresql":
         with server_cursor() as cursor:
-            cursor.execute(_OLDEST, [list(shards), share])
+            cursor.execute(_OLDEST, [list(shards), most, most])
             return [Waiting(*row) for row in cursor.fetchall()]
-    found: list[Waiting] = []
-    for shard in shards:
-        rows = InboxRow.objects.filter(shard=shard).order_by("id").values_list(*Waiting._fields)
-        found.extend(Waiting(*row) for row in rows[:share])
-    return found
+    rows = InboxRow.objects.filter(shard__in=shards).order_by("id").values_list(*Waiting._fields)
+    return [Waiting(*row) for row in rows[:most]]
 
 
 def _worker() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-import random
 import time
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +14,7 @@ from django.db.models import F, QuerySet
 from dashboard.common import clock
 from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
+from dashboard.common.server_cursor import server_cursor
 from dashboard.common.totals import timed, totals_add
 from dashboard.fleet.attempts import TRIES, Begun, Waiting, attempt_begin
 from dashboard.fleet.claims import ClaimLost, claims_confirm, shards_claim
@@ -30,9 +30,6 @@ logger = logging.getLogger(__name__)
 
 SHARDS_AT_ONCE = 16
 """One fold takes rows of so many: what a fold costs however little it holds is paid once, and other workers find the other shards."""
-
-MAX_FOLDS = 10
-"""Batches of the same shards before the others get their turn."""
 
 _KEPT = ("project_id", "shard", "instance_id", "seq_first", "seq_last", "received_at", "clock_offset", "identity", "report")
 
@@ -55,18 +52,18 @@ def fold_all(*, seconds: float = math.inf) -> int:
 
 
 def shards_fold(shards: Sequence[int]) -> tuple[int, bool]:
-    """Folds the oldest batches of those shards that no other worker has; returns how many reports left the inbox, and whether more wait."""
-    total, folds, more = 0, 0, True
+    """Folds the oldest batch of those shards that no other worker has; returns how many reports left the inbox, and whether more wait.
+
+    The other shards get their turn before the next batch; only what fails is taken up again at once."""
     with shards_claim(shards) as mine:
-        while mine and more and folds < MAX_FOLDS:
+        while mine:
             begun = attempt_begin(shards=mine)
             if begun is None:
-                return total, False
+                break
             moved = _fold_or_step_aside(begun)
-            folds += moved > 0
-            total += moved
-            more = begun.more or not moved
-    return total, more and bool(mine)
+            if moved:
+                return moved, begun.more
+    return 0, False
 
 
 def _fold_or_step_aside(begun: Begun) -> int:
@@ -82,7 +79,9 @@ def _fold_or_step_aside(begun: Begun) -> int:
             _notes(begun).update(attempts=F("attempts") - 1)
         raise
     except Exception as error:
-        logger.warning("folding %d reports of %s failed: %s", len(begun.rows), _named(begun), error, exc_info=begun.alone)
+        logger.warning(
+            "folding %d reports of %s failed: %s", len(begun.rows), _named(begun), error, exc_info=begun.alone, extra=_ids(begun)
+        )
         if begun.alone and begun.attempts >= TRIES:
             return poison_set_aside(begun, f"{type(error).__name__}: {error}")
         return 0
@@ -113,13 +112,18 @@ def _row(one: Waiting) -> Row:
 
 def poison_set_aside(begun: Begun, error: str) -> int:
     """Moves the batch's reports out of the line, with the error."""
-    logger.error("setting aside %d reports of %s: %s", len(begun.rows), _named(begun), error)
+    logger.error("setting aside %d reports of %s: %s", len(begun.rows), _named(begun), error, extra=_ids(begun))
     with write_transaction():
         claims_confirm(begun.shards)
         _rows_delete(begun.rows)
         _poison_create((row, error) for row in begun.rows)
         _notes(begun).delete()
     return len(begun.rows)
+
+
+def _ids(begun: Begun) -> dict[str, list[str]]:
+    """The reports of the batch, as JSON log lines name them: instance and first sequence number."""
+    return {"reports": [f"{row.instance_id}:{row.seq_first}" for row in begun.rows[:20]]}
 
 
 def _lag_add(rows: Sequence[Waiting]) -> None:
@@ -155,16 +159,15 @@ def deployments_update(*, now_minute: int) -> int:
 
 
 def _waiting_shards() -> list[int]:
-    """Shards with reports, in random order, so that several workers do not queue for the same one."""
+    """Shards with reports, those first whose oldest has waited longest."""
     numbers = ", ".join(f"({shard})" for shard in range(SHARDS))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH shard(number) AS (VALUES {numbers}) SELECT number FROM shard"
-            " WHERE EXISTS (SELECT 1 FROM ingest_inbox WHERE ingest_inbox.shard = shard.number)"
+            f"WITH shard(number) AS (VALUES {numbers}), waiting(number, oldest) AS"
+            " (SELECT number, (SELECT min(id) FROM ingest_inbox WHERE ingest_inbox.shard = shard.number) FROM shard)"
+            " SELECT number FROM waiting WHERE oldest IS NOT NULL ORDER BY oldest"
         )
-        shards = [row[0] for row in cursor.fetchall()]
-    random.shuffle(shards)
-    return shards
+        return [row[0] for row in cursor.fetchall()]
 
 
 def _look_up_by_key() -> None:
@@ -175,7 +178,12 @@ def _look_up_by_key() -> None:
 
 
 def _rows_delete(rows: Sequence[Waiting]) -> None:
-    deleted, _ = InboxRow.objects.filter(id__in=[row.id for row in rows]).delete()
+    ids = [row.id for row in rows]
+    if connection.vendor == "postgresql":
+        with server_cursor() as cursor:
+            deleted = cursor.execute("DELETE FROM ingest_inbox WHERE id = ANY(%b::bigint[])", [ids]).rowcount
+    else:
+        deleted, _ = InboxRow.objects.filter(id__in=ids).delete()
     if deleted != len(rows):
         raise ClaimLost(f"{len(rows) - deleted} of {len(rows)} reports were folded by another worker")
 

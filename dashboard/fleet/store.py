@@ -5,8 +5,9 @@ from __future__ import annotations
 from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.minute_ends import late_before
 from dashboard.fleet.stored.calls import calls_store
+from dashboard.fleet.stored.cold_starts import cold_starts_store
 from dashboard.fleet.stored.dimensions import ids_of
-from dashboard.fleet.stored.events import cold_starts_store, compiles_store
+from dashboard.fleet.stored.events import compiles_store
 from dashboard.fleet.stored.findings import findings_store
 from dashboard.fleet.stored.instances import instances_store
 from dashboard.fleet.stored.limits import facts_limited

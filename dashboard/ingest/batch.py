@@ -70,6 +70,8 @@ class Batch:
     clock_offset: float
     items: list[Item] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    environment: str = ""
+    job: str = ""
 
     @property
     def continuous(self) -> bool:
@@ -117,6 +119,7 @@ def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
     if len(raw_reports) > MAX_REPORTS:
         raise Refused("bad_request", f"reports: expected at most {MAX_REPORTS}, got {len(raw_reports)}.")
     batch = Batch(project_id, identity.id, identity.model, identity.version, identity_text, received, offset)
+    batch.environment, batch.job = identity.environment, identity.job
     for raw in raw_reports:
         try:
             batch.items.append(_item(bytes(raw), cut, offset, received))

@@ -17,11 +17,11 @@ from dashboard.common.crash import crash_point
 from dashboard.ingest.admission import ADMISSION, bucket_of, rate_check
 from dashboard.ingest.batch import Batch, batch_read
 from dashboard.ingest.body import Refused
+from dashboard.ingest.commands import Place, commands_live
 from dashboard.ingest.committer import COMMITTER
 from dashboard.ingest.head import Environ, body_read, head_check, key_require, method_check
 from dashboard.ingest.intake import intake_note
 from dashboard.ingest.refusals import refusal_note
-from dashboard.ingest.selectors import commands_live
 from dashboard.ingest.stored import Stored
 from dashboard.projects.keycheck import KnownKey
 
@@ -79,7 +79,8 @@ def _ack(stored: Stored, commands: list[dict[str, Any]]) -> bytes:
 
 def _commands(batch: Batch) -> list[dict[str, Any]]:
     try:
-        return commands_live(project_id=batch.project_id, model=batch.model, version=batch.version)
+        place = Place(batch.model, batch.version, batch.environment)
+        return commands_live(project_id=batch.project_id, place=place, instance=batch.instance_id, job=batch.job)
     except DatabaseError as error:
         # The reports are durable: they are acknowledged, and the commands come with the next answer.
         logger.warning("commands were not read: %s", error)

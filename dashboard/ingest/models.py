@@ -105,10 +105,10 @@ class Command(models.Model):
     """A signed order to instances; it rides in the answer to a report and ends by itself."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    verb = models.CharField(max_length=16, choices=[("freeze", "No new compilations"), ("eager", "Run eager")])
+    verb = models.CharField(max_length=16, choices=[("freeze", "No new compilations"), ("eager", "Run eager"), ("restore", "As before")])
     model_name = models.CharField(max_length=200)
     version_name = models.CharField(max_length=200)
-    target = models.JSONField(default=dict, help_text="Which instances: a cohort share, a job, or instance ids.")
+    target = models.JSONField(default=dict, help_text="Which environment, and which share of its instances or which of them.")
     counter = models.BigIntegerField()
     signed = models.BinaryField()
     issued_at = models.DateTimeField()
@@ -120,3 +120,27 @@ class Command(models.Model):
     class Meta:
         db_table = "ingest_command"
         constraints = [models.UniqueConstraint(fields=["project", "counter"], name="command_counter_rises")]
+
+
+class EngineTarget(models.Model):
+    """An engine without an agent whose /metrics a worker reads; operators name it with manage.py scrape."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    url = models.CharField(max_length=500)
+    engine = models.CharField(max_length=16, choices=[("vllm", "vLLM"), ("sglang", "SGLang")])
+    model_name = models.CharField(max_length=200)
+    version_name = models.CharField(max_length=200)
+    environment = models.CharField(max_length=64, default="production")
+    gpu = models.CharField(max_length=100, default="")
+    created_at = models.DateTimeField()
+    tried_at = models.FloatField(default=0.0, help_text="Unix seconds of the last try.")
+    read_at = models.FloatField(null=True, help_text="Unix seconds of the last reading.")
+    started = models.FloatField(null=True, help_text="Unix seconds: when the engine that is running began, as far as it says.")
+    next_seq = models.BigIntegerField(default=1, help_text="Of the instance that stands for the running engine.")
+    counted = models.JSONField(null=True, help_text="What the last reading had counted.")
+    log = models.JSONField(default=dict, help_text="Seconds a stage, as the start-up log of the running engine said.")
+    trouble = models.TextField(default="", help_text="Why nothing, or not all, can be read; empty when all is well.")
+
+    class Meta:
+        db_table = "ingest_engine"
+        constraints = [models.UniqueConstraint(fields=["project", "url"], name="one_engine_per_address")]

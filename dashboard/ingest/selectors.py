@@ -1,21 +1,16 @@
-"""Reads what ingest owns: how long the inbox is, what is durable of a sender, which commands are live."""
+"""Reads what ingest owns: how long the inbox is, what is durable of a sender, what was refused."""
 
 from __future__ import annotations
 
-import base64
-import time
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet, Sum
 
 from dashboard.common import clock
-from dashboard.ingest.models import Command, FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
+from dashboard.ingest.models import FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
 from dashboard.ingest.ranges import Coverage
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
-
-COMMANDS_TRUSTED_FOR = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +85,6 @@ def poison_count(project: Project | None = None) -> int:
 def retries_count() -> int:
     """How many folds failed and are tried again, in halves or whole."""
     return FoldAttempt.objects.exclude(attempts=1).count()
-
-
-_commands: dict[int, tuple[float, list[tuple[str, str, dict[str, Any]]]]] = {}
-
-
-def commands_live(*, project_id: int, model: str, version: str) -> list[dict[str, Any]]:
-    """The live commands for a version, as the answer carries them; up to a second old."""
-    asked, commands = _commands.get(project_id, (float("-inf"), []))
-    if time.monotonic() - asked > COMMANDS_TRUSTED_FOR:
-        # Others go on with what they have; should the reading fail, the next one is due in a second.
-        _commands[project_id] = (time.monotonic(), commands)
-        commands = _read_commands(project_id)
-        _commands[project_id] = (time.monotonic(), commands)
-    return [command for of_model, of_version, command in commands if (of_model, of_version) == (model, version)]
-
-
-def _read_commands(project_id: int) -> list[tuple[str, str, dict[str, Any]]]:
-    now = clock.now()
-    live = for_project(Command, project_id).filter(withdrawn_at=None, not_before__lte=now, expires_at__gt=now).order_by("counter")
-    return [(c.model_name, c.version_name, {"signed": base64.b64encode(bytes(c.signed)).decode()}) for c in live]
 
 
 def _inbox(project: Project | None) -> QuerySet[InboxRow]:

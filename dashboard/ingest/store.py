@@ -46,6 +46,9 @@ WITH given AS (
 )
 SELECT project_id, instance_id, ranges FROM taken"""
 
+NEVER_BY_ITSELF = 1 << 30
+"""Executions after which psycopg prepares a statement that did not ask for it."""
+
 _session = local()
 
 
@@ -65,6 +68,8 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
     with server_cursor() as cursor:
         if getattr(_session, "prepared", None) is not connection.connection:
             cursor.execute("SET synchronous_commit = on; SET lock_timeout = '2s'; SET statement_timeout = '10s'")
+            # Django leaves it at None, with which psycopg prepares nothing, whatever a statement asks for.
+            connection.connection.prepare_threshold = NEVER_BY_ITSELF
             _session.prepared = connection.connection
         cursor.execute(_APPEND, [*map(list, senders), now, now, now, *map(list, rows)], prepare=True)
         return [((project_id, instance_id), json.loads(ranges)) for project_id, instance_id, ranges in cursor.fetchall()]

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import cast
 
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.certain import certain_rows, environments
+from dashboard.fleet.selectors.burning import burning_rows
+from dashboard.fleet.selectors.certain import certain_instances, certain_rows, environments
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.environment import environment_diff
 from dashboard.regressions.judge.facts import Fact, FactKind
 from dashboard.regressions.judge.minutes import Arm
 from dashboard.regressions.judge.outcome import Known
+from dashboard.regressions.rank_facts import rank_facts
 
 
 def known_of(*, comparison: Comparison, deployment: Deployment, baseline: Deployment, now_minute: int) -> Known:
     """The facts as of now; environments are read again only when an instance joined."""
-    sides: list[tuple[Arm, Deployment]] = [("candidate", deployment), ("baseline", baseline)]
     facts = [
-        Fact(cast(FactKind, row.kind), arm, row.instance, row.since, row.about, row.why)
-        for arm, side in sides
-        for row in certain_rows(deployment=side, now_minute=now_minute)
+        *facts_of(deployment=deployment, arm="candidate", now_minute=now_minute),
+        *facts_of(deployment=baseline, arm="baseline", now_minute=now_minute),
     ]
     ran = comparison.process.instances
     seen = len(ran["baseline"]), len(ran["candidate"])
@@ -27,3 +27,12 @@ def known_of(*, comparison: Comparison, deployment: Deployment, baseline: Deploy
         before = environments(deployment=baseline, instances=ran["baseline"])
         comparison.environment = seen, environment_diff(before, environments(deployment=deployment, instances=ran["candidate"]))
     return Known(tuple(facts), comparison.environment[1])
+
+
+def facts_of(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[Fact]:
+    """What is certain of one version's instances."""
+    instances = certain_instances(deployment=deployment, now_minute=now_minute)
+    rows = certain_rows(deployment=deployment, now_minute=now_minute, instances=instances)
+    rows += burning_rows(deployment=deployment, now_minute=now_minute)
+    alone = [Fact(cast(FactKind, row.kind), arm, row.instance, row.since, row.about, row.why) for row in rows]
+    return alone + rank_facts(instances=instances, arm=arm)

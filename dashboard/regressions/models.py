@@ -21,8 +21,12 @@ class Comparison(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="comparison")
     baseline = models.ForeignKey(Deployment, null=True, on_delete=models.SET_NULL, related_name="+")
-    judged_minute = models.BigIntegerField(default=0, help_text="The last closed minute that is in the verdict.")
-    judged_revision = models.BigIntegerField(default=0, help_text="The data revision of both sides when it was last judged.")
+    judged_minute = models.BigIntegerField(
+        default=0, help_text="The first minute that was not closed when it was last judged; 0: to be judged anew."
+    )
+    judged_revision = models.BigIntegerField(
+        default=0, help_text="ModelVersion.late_folds of the deployment's version when it was last judged."
+    )
     state = models.BinaryField(null=True, help_text="Sums and counts per instance, so that any worker continues.")
 
     class Meta:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from typing import cast
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judging import instance_minutes
 from dashboard.fleet.selectors.judging_states import Starts, instance_states
+from dashboard.fleet.selectors.switched import switched_minutes
 from dashboard.fleet.selectors.ways import Changed, changed_ways
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.minutes import InstanceMinute
@@ -21,6 +24,9 @@ from dashboard.regressions.judge.states import InstanceState
 KEPT = 200
 FORGOTTEN_AFTER = 10
 """Minutes after which nobody asks for a comparison any more."""
+LATE_MINUTES = 5
+REBUILT_PART = 0.05
+"""Late data that goes on coming builds a comparison anew every few minutes at most, and for no larger part of the time."""
 PART = 240
 """Minutes that are read at once where a replay looks at each."""
 
@@ -35,6 +41,8 @@ class Running:
     changed: Changed
     starts: Starts = field(default_factory=dict)
     """What is known of how instances started; read once each."""
+    late_from: int | None = None
+    """The minute from which late data is looked at again, once a comparison was built anew for it."""
 
 
 _running: OrderedDict[tuple[int, int], Running] = OrderedDict()
@@ -48,10 +56,17 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: i
     changed = changed_ways(deployment=deployment, baseline=baseline)
     with _guard:
         found = _running.pop(key, None)
-    fits = found is not None and (found.late_folds, found.changed, found.comparison.settings) == (late, changed, settings)
-    if found is None or not fits or found.next_minute > now_minute:
-        found = Running(Comparison(deployment.started_minute, settings), deployment.started_minute, late, changed)
-    found = _brought(found, deployment, baseline, now_minute)
+    fits = found is not None and (found.changed, found.comparison.settings) == (changed, settings) and found.next_minute <= now_minute
+    # What came late waits a little after the last time: a sender that is always late would have days read anew every minute.
+    waits = found is not None and found.late_from is not None and now_minute < found.late_from
+    if found is None or not fits or (found.late_folds != late and not waits):
+        rebuilt = found is not None and fits
+        began = time.monotonic()
+        found = _brought(_begun(deployment, baseline, settings, changed), deployment, baseline, now_minute)
+        if rebuilt:
+            found.late_from = now_minute + max(LATE_MINUTES, math.ceil((time.monotonic() - began) / 60.0 / REBUILT_PART))
+    else:
+        found = _brought(found, deployment, baseline, now_minute)
     with _guard:
         _running[key] = found
         while len(_running) > KEPT:
@@ -63,14 +78,14 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: i
 
 def comparison_replayed(*, deployment: Deployment, baseline: Deployment, until: int, settings: Settings) -> Comparison:
     """A comparison of its own with every minute before `until`, as a worker would have it; what runs is left alone."""
-    return _brought(_begun(deployment, baseline, settings), deployment, baseline, until).comparison
+    return _brought(_begun(deployment, baseline, settings, _changed(deployment, baseline)), deployment, baseline, until).comparison
 
 
 def minutes_replayed(
     *, deployment: Deployment, baseline: Deployment, until: int, settings: Settings
 ) -> Iterator[tuple[Comparison, list[InstanceMinute]]]:
     """A comparison of its own after each minute, with the calls of that minute; days are read in parts."""
-    running = _begun(deployment, baseline, settings)
+    running = _begun(deployment, baseline, settings, _changed(deployment, baseline))
     while running.next_minute < until:
         end = min(running.next_minute + PART, until)
         for minute, (rows, states) in _by_minute(running, deployment, baseline, end):
@@ -85,9 +100,13 @@ def comparisons_forget() -> None:
         _running.clear()
 
 
-def _begun(deployment: Deployment, baseline: Deployment, settings: Settings) -> Running:
+def _changed(deployment: Deployment, baseline: Deployment) -> Changed:
+    return changed_ways(deployment=deployment, baseline=baseline)
+
+
+def _begun(deployment: Deployment, baseline: Deployment, settings: Settings, changed: Changed) -> Running:
     start, late = deployment.started_minute, (deployment.version.late_folds, baseline.version.late_folds)
-    return Running(Comparison(start, settings), start, late, changed_ways(deployment=deployment, baseline=baseline))
+    return Running(Comparison(start, settings), start, late, changed)
 
 
 def _brought(running: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Running:
@@ -96,7 +115,8 @@ def _brought(running: Running, deployment: Deployment, baseline: Deployment, now
         return running
     # The baseline has ended somewhere: what it did on the same hosts a day before is read once, from the start.
     start = deployment.started_minute
-    with_past = Running(Comparison(start, running.comparison.settings, with_past=True), start - DAY, running.late_folds, running.changed)
+    comparison = Comparison(start, running.comparison.settings, with_past=True)
+    with_past = Running(comparison, start - DAY, running.late_folds, running.changed, running.starts, running.late_from)
     _continue(with_past, deployment, baseline, now_minute)
     return with_past
 
@@ -113,9 +133,13 @@ Minute = tuple[list[InstanceMinute], list[InstanceState]]
 def _by_minute(running: Running, deployment: Deployment, baseline: Deployment, end: int) -> list[tuple[int, Minute]]:
     minutes: dict[int, Minute] = {}
     span = {"from_minute": running.next_minute, "to_minute": end}
+    # What an operator's command did is not the version's doing: those minutes are in no comparison.
+    switched = switched_minutes(deployment=deployment, baseline=baseline, **span)
     # A row of the fleet has every field that the judge reads; a copy of each would cost more than judging it.
     for row in instance_minutes(deployment=deployment, baseline=baseline, changed=running.changed, **span):
-        minutes.setdefault(row.minute, ([], []))[0].append(cast(InstanceMinute, row))
+        if row.minute not in switched.get(row.instance, ()):
+            minutes.setdefault(row.minute, ([], []))[0].append(cast(InstanceMinute, row))
     for state in instance_states(deployment=deployment, baseline=baseline, starts=running.starts, **span):
-        minutes.setdefault(state.minute, ([], []))[1].append(cast(InstanceState, state))
+        if state.minute not in switched.get(state.instance, ()):
+            minutes.setdefault(state.minute, ([], []))[1].append(cast(InstanceState, state))
     return sorted(minutes.items(), key=lambda item: item[0])

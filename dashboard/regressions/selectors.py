@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import F, Q, QuerySet
 
-from dashboard.fleet.models import WatchedModel
+from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.projects.models import Project
 from dashboard.regressions.models import BaselineChoice, Verdict
 
@@ -37,3 +37,18 @@ def baseline_chosen(*, model: WatchedModel, environment: str) -> Chosen:
     choices = list(wanted)
     active = next((choice for choice in choices if choice.ended_at is None), None)
     return Chosen(active, {choice.version_id: choice for choice in choices if choice.kind == "accept"})
+
+
+def verdict_of_pair(a: Deployment, b: Deployment) -> tuple[Verdict | None, bool]:
+    """The newest verdict on this pair; `True` says that the judge compared them only the other way round."""
+    pairs = ((a.version_id, b.version_id), (b.version_id, a.version_id))
+    rows = Verdict.objects.filter(
+        project_id=a.project_id,
+        deployment__environment=a.environment,
+        deployment__version_id__in=pairs[0],
+        baseline__version_id__in=pairs[0],
+    )
+    newest = list(rows.select_related("deployment", "baseline").order_by("-current", "-created_at").defer("evidence")[:20])
+    found = next((row for row in newest if row.baseline and (row.baseline.version_id, row.deployment.version_id) == pairs[0]), None)
+    turned = any(row.baseline and (row.baseline.version_id, row.deployment.version_id) == pairs[1] for row in newest)
+    return found, found is None and turned

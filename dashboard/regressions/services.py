@@ -2,11 +2,15 @@
 
 import json
 import logging
+import math
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from django.db.models import F, Q
 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
@@ -18,12 +22,13 @@ from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.comparison import Comparison as Running
+from dashboard.regressions.judge.facts import NO_BASELINE, certain_facts
 from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.outcome import Outcome
 from dashboard.regressions.judge.sequential import DAY
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.wording import verdict_sentence
-from dashboard.regressions.known import known_of
+from dashboard.regressions.judge.wording import first_version_sentence, verdict_sentence
+from dashboard.regressions.known import facts_of, known_of
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.regressions.running import comparison_at
 from dashboard.regressions.settings_book import SettingsBook
@@ -47,15 +52,21 @@ class Judgement:
 
 
 @timed("judge")
-def deployments_judge() -> int:
-    """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written."""
+def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], None] = lambda: None) -> int:
+    """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written.
+
+    After so many seconds, and one at least that could be judged, it begins no further deployment and says that some are left."""
     now_minute = closed_minute(clock.unix()) + 1
-    written = 0
+    written, judged, stop = 0, 0, time.monotonic() + seconds
     book = SettingsBook()
     for deployment, earlier in deployments_due(now_minute=now_minute):
+        if judged and time.monotonic() >= stop:
+            unfinished()
+            break
         try:
             settings = book.of(project_id=deployment.project_id, model_id=deployment.model_id)
             written += deployment_judge(deployment=deployment, earlier=earlier, now_minute=now_minute, settings=settings)
+            judged += 1
         except Exception:
             # One deployment that cannot be judged must not keep the others from being judged; it stays due and is tried again.
             logger.exception("deployment %s of %s could not be judged", deployment.pk, deployment.model)
@@ -65,12 +76,12 @@ def deployments_judge() -> int:
 def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
     """Deployments to judge, each with the earlier ones of its model and environment, oldest first."""
     live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
+    due = Q(comparison=None) | Q(comparison__judged_minute__lt=now_minute) | ~Q(comparison__judged_revision=F("version__late_folds"))
     # What stands for versions or environments there was no room for is neither judged nor a baseline: it is many of them at once.
-    groups = set(live.exclude(environment=OTHER).values_list("model_id", "environment"))
+    judged_at_all = live.exclude(environment=OTHER).exclude(version__name=OTHER)
+    groups = set(judged_at_all.filter(due).values_list("model_id", "environment"))
     for model_id, environment in sorted(groups):
-        versions = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(version__name=OTHER)
-        rows = versions.select_related("version", "model", "project")
-        ordered = list(rows.order_by("started_minute", "pk"))
+        ordered = deployments_ordered(model_id=model_id, environment=environment)
         judged = {row.deployment_id: row for row in Comparison.objects.filter(deployment__in=ordered)}
         for number, deployment in enumerate(ordered):
             ended = deployment.ended_minute is not None and deployment.ended_minute < now_minute - JUDGED_AFTER_END
@@ -78,12 +89,18 @@ def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deplo
                 yield deployment, ordered[:number]
 
 
+def deployments_ordered(*, model_id: int, environment: str) -> list[Deployment]:
+    """Every deployment that can be judged or compared with, oldest first."""
+    rows = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(version__name=OTHER)
+    return list(rows.select_related("version", "model", "project").order_by("started_minute", "pk"))
+
+
 def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings) -> bool:
     """Judges one deployment and writes what changed; returns whether a verdict row was added."""
     late = deployment.version.late_folds
     baseline = baseline_of(deployment=deployment, earlier=earlier)
     stands = baseline is not None and verdict_stands(deployment=deployment, baseline=baseline, now_minute=now_minute)
-    judgement = None if stands else _judged(deployment, baseline, now_minute, settings) if baseline else _alone(deployment)
+    judgement = None if stands else _judged(deployment, baseline, now_minute, settings) if baseline else _alone(deployment, now_minute)
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
@@ -178,14 +195,23 @@ def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deplo
     return Judgement(outcome.verdict, sentence, cause, evidence, _since(outcome))
 
 
-def _alone(deployment: Deployment) -> Judgement:
-    sentence = f"{deployment.version.name} is the first version seen here: there is nothing to compare it with yet."
-    return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", {"reason": "first_version", "evidence": []}, deployment.started_minute)
+def _alone(deployment: Deployment, now_minute: int) -> Judgement:
+    """A first version has nothing to be compared with, but some facts need nothing."""
+    facts = facts_of(deployment=deployment, arm="candidate", now_minute=now_minute)
+    found = certain_facts((fact for fact in facts if fact.kind in NO_BASELINE), now_minute=now_minute)
+    evidence = {"reason": "first_version", "evidence": [], "facts": json.loads(json.dumps([asdict(fact) for fact in found]))}
+    name = deployment.version.name
+    if not found:
+        sentence = f"{name} is the first version seen here: there is nothing to compare it with yet."
+        return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute)
+    sentence = first_version_sentence(found[0], candidate=name, say_minute=minute_sayer(deployment, now_minute=now_minute))
+    return Judgement(VerdictKind.WATCH, sentence, "", evidence, min(fact.since for fact in found))
 
 
 def _since(outcome: Outcome) -> int | None:
     driving = [row.since for row in outcome.evidence if row.drives and row.since is not None]
-    return min(driving) if driving else outcome.since
+    found = driving or [one.since for one in outcome.drift if outcome.verdict == "watch"]
+    return min(found, default=outcome.since)
 
 
 def minute_sayer(deployment: Deployment, *, now_minute: int) -> Callable[[int], str]:

@@ -6,13 +6,28 @@ from dashboard.common.jobs import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every
 from dashboard.regressions.learned import variances_learn
+from dashboard.regressions.rank_watch import ranks_watch
 from dashboard.regressions.services import deployments_judge
+
+JUDGING_SECONDS = 1.0
+"""All deployments become due at once when a minute closes; reports wait to be folded meanwhile, so their turn comes in between."""
 
 
 @shared_task(name="dashboard.regressions.tasks.judge")
 def judge(swept: bool = False) -> None:
     """Judges what has new minutes."""
-    if job_run(name="judge", interval=every("judge"), job=deployments_judge, nudged=not swept):
+    if job_run(name="judge", interval=every("judge"), job=_judge, nudged=not swept):
+        nudge("dashboard.alerts.tasks.sweep")
+
+
+def _judge() -> int:
+    return deployments_judge(seconds=JUDGING_SECONDS, unfinished=lambda: nudge("dashboard.regressions.tasks.judge"))
+
+
+@shared_task(name="dashboard.regressions.tasks.ranks")
+def ranks(swept: bool = False) -> None:
+    """Looks whether the ranks of a job went apart; what did waits for no minute's end."""
+    if job_run(name="ranks", interval=every("ranks"), job=ranks_watch, nudged=not swept):
         nudge("dashboard.alerts.tasks.sweep")
 
 

@@ -55,27 +55,31 @@ def sender_of(project: int, instance: str, identity: bytes) -> Sender:
     return Sender(source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _columns(who))
 
 
+_label = lru_cache(maxsize=20_000)(label)
+"""Thousands of processes say the same of themselves."""
+
+
 def _columns(who: Identity) -> dict[str, Any]:
     """The identity as the columns of an instance."""
     whole = {key: _plain(value) for key, value in msgspec.to_builtins(who).items() if key not in ("capabilities", "components")}
     return {
-        "kind": label(who.kind, 16),
+        "kind": _label(who.kind, 16),
         "host": name(who.host, 200),
         "job": name(who.job, 200),
         "rank": _int32(who.rank, 0),
         "world_size": _int32(who.world_size, 1),
         "gpu": name(who.gpu, 100),
-        "torch": label(who.torch, 64),
-        "agent": label(who.agent, 64),
+        "torch": _label(who.torch, 64),
+        "agent": _label(who.agent, 64),
         "simulated": who.simulated,
         "identity": whole,
-        "capabilities": {label(key, 64): [label(answer, 16), label(why, 512)] for key, (answer, why) in who.capabilities.items()},
-        "components": {label(key, 64): label(value, 512) for key, value in who.components.items()},
+        "capabilities": {_label(key, 64): [_label(answer, 16), _label(why, 512)] for key, (answer, why) in who.capabilities.items()},
+        "components": {_label(key, 64): _label(value, 512) for key, value in who.components.items()},
     }
 
 
 def _plain(value: Any) -> Any:
-    return label(value, 512) if isinstance(value, str) else value
+    return _label(value, 512) if isinstance(value, str) else value
 
 
 def _int32(value: int, smallest: int) -> int:

@@ -82,3 +82,7 @@ def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, S
         elif fact.kind == "oom":
             text = label(str(data.get("text") or "out of memory"), MAX_REASON)
             yield "oom", text, label(where, 512), Seen(ooms_of(fact), at, at)
+        elif fact.kind == "parity" and data.get("ok") is not True:
+            name = data.get("name") or "the compiled model"
+            text = label(f"{name}: {data.get('text') or 'another result than eager'}", MAX_REASON)
+            yield "parity", text, label(where, 512), Seen(1, at, at)

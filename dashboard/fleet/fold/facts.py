@@ -14,6 +14,9 @@ Span = tuple[int, int]
 Latched = tuple[float, str]
 """When a frame latched, and what else is known of it as JSON text."""
 
+Receipt = tuple[float, str, str, str]
+"""What an instance tells of a command: when, what became of it, the command's id, and the rest as JSON text."""
+
 Told = tuple[bool, float, str]
 """A cold start as its agent tells it: whether it is told up to `ready`, its seconds, and its stages as JSON text."""
 
@@ -42,6 +45,7 @@ class InstanceFact:
     ready: float | None = None
     latched: dict[tuple[str, str], Latched] = field(default_factory=dict)
     """By frame and cause, the first time it was told."""
+    receipts: set[Receipt] = field(default_factory=set)
 
     def add(self, other: InstanceFact) -> None:
         """Adds what another report of the same instance says."""
@@ -57,6 +61,7 @@ class InstanceFact:
         self.losses = tuple(map(max, self.losses, other.losses))
         for frame, latched in other.latched.items():
             self.latched[frame] = min(latched, self.latched.get(frame, latched))
+        self.receipts |= other.receipts
 
 
 @dataclass(slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from compilewatch.wire.report import Compile, Fact, Gauges, Report
 
 from dashboard.fleet.fold.counts import Process
@@ -79,13 +77,13 @@ def _compile_count(process: Process, compile_: Compile) -> None:
 def _gauges_note(process: Process, gauges: Gauges) -> None:
     """Of several devices the one that holds most: that is the one that runs out."""
     devices = gauges.devices
-    process.gpu_allocated = _bytes(device.allocated for device in devices)
-    process.gpu_peak = _bytes(device.peak for device in devices)
-    process.gpu_reserved = _bytes(device.reserved for device in devices)
-    process.gpu_graph_pool = _bytes(device.graph_pool for device in devices)
-    process.gpu_utilisation = max((device.utilisation for device in devices if device.utilisation is not None), default=None)
-    process.host_rss = _bytes((gauges.host_rss,))
-    process.workers_rss = _bytes((gauges.workers_rss,))
+    process.gpu_allocated = _bytes([device.allocated for device in devices])
+    process.gpu_peak = _bytes([device.peak for device in devices])
+    process.gpu_reserved = _bytes([device.reserved for device in devices])
+    process.gpu_graph_pool = _bytes([device.graph_pool for device in devices])
+    process.gpu_utilisation = max([device.utilisation for device in devices if device.utilisation is not None], default=None)
+    process.host_rss = _bytes([gauges.host_rss])
+    process.workers_rss = _bytes([gauges.workers_rss])
     if gauges.host_rss_slope is not None:
         process.host_rss_slope = min(max(gauges.host_rss_slope, -float(MAX_BYTES)), float(MAX_BYTES))
     if gauges.degraded_frames is not None:
@@ -94,5 +92,7 @@ def _gauges_note(process: Process, gauges: Gauges) -> None:
         process.compiling_for = seconds_of(gauges.compiling_for)
 
 
-def _bytes(values: Iterable[int | None]) -> int | None:
-    return max((min(max(value, 0), MAX_BYTES) for value in values if value is not None), default=None)
+def _bytes(values: list[int | None]) -> int | None:
+    """The largest, as far as it can be true."""
+    seen = [value for value in values if value is not None]
+    return min(max(*seen, 0), MAX_BYTES) if seen else None

@@ -16,6 +16,7 @@ from dashboard.fleet.fold.events import compiles_fold, findings_fold
 from dashboard.fleet.fold.facts import Facts, InstanceFact, Latched, value_add
 from dashboard.fleet.fold.keys import Place, instance_of
 from dashboard.fleet.fold.process import process_of, seconds_of, windows_of
+from dashboard.fleet.fold.receipts import receipts_of
 from dashboard.fleet.fold.text import label, name
 from dashboard.fleet.fold.window import Window, window_of
 from dashboard.fleet.minute_ends import late
@@ -124,6 +125,7 @@ def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window,
             losses.rejected_windows,
         ),
         latched=_latched(report, window),
+        receipts=receipts_of(report, window),
     )
     value_add(facts.instances, instance_of(source), fact)
     facts.presence.setdefault((source.version, source.environment), set()).add((window.first_minute, window.minute))

@@ -1,6 +1,7 @@
 """The facts of a fleet: what runs (catalogue), what it did each minute (minutes), what happened to it (events)."""
 
 from dashboard.fleet.models.catalogue import Deployment, Instance, InstanceState, ModelVersion, Series, Stratum, WatchedModel
+from dashboard.fleet.models.commands import CommandReceipt
 from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingLife, FindingVersion
 from dashboard.fleet.models.limits import LimitReached
 from dashboard.fleet.models.marks import DeploymentMark
@@ -9,6 +10,7 @@ from dashboard.fleet.models.storage import StorageMeasure
 
 __all__ = [
     "ColdStart",
+    "CommandReceipt",
     "CompileEvent",
     "Deployment",
     "DeploymentMark",

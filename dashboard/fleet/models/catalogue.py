@@ -15,6 +15,7 @@ class WatchedModel(models.Model):
     last_seen_at = models.DateTimeField()
     simulated = models.BooleanField(default=False, help_text="Its reports come from the simulator; every page says so.")
     cold_start_budget = models.FloatField(null=True, help_text="Seconds.")
+    served_budget = models.FloatField(null=True, help_text="The share of calls, of those looked at, that has to be served compiled.")
     lives_revision = models.BigIntegerField(
         db_default=0, help_text="The sum of its versions' revisions that the lives of its findings were read off at."
     )
@@ -141,6 +142,7 @@ class Instance(models.Model):
         indexes = [
             models.Index(fields=["version", "environment"], name="instance_by_version"),
             models.Index(fields=["project", "live_minute"], name="instance_live"),
+            models.Index(fields=["live_minute"], condition=models.Q(world_size__gt=1), name="instance_ranks_live"),
         ]
 
 

@@ -57,22 +57,29 @@ class FindingFacts:
         return self.kind in CERTAIN
 
 
-def version_findings(*, project_id: int, model_id: int, version_ids: Collection[int], environment: str) -> list[FindingFacts]:
-    """The findings that some versions saw in an environment, the newest first; two queries."""
+def version_findings(
+    *,
+    project_id: int,
+    model_id: int,
+    version_ids: Collection[int] | None,
+    environment: str,
+    finding_ids: Collection[int] | None = None,
+    with_lives: bool = True,
+) -> list[FindingFacts]:
+    """The findings that some versions (None: all) saw in an environment, the newest first, or just some findings; two queries, one
+    without what became of them."""
     same = Q(finding__instances__instance__version=F("version"), finding__instances__instance__environment=F("environment"))
-    rows = (
-        FindingVersion.objects.filter(
-            finding__project_id=project_id, finding__model_id=model_id, version_id__in=version_ids, environment=environment
-        )
-        .select_related("finding")
-        .annotate(on_instances=Count("finding__instances", filter=same))
-        .order_by("-last_seen_at", "pk")
-    )
+    seen = FindingVersion.objects.filter(finding__project_id=project_id, finding__model_id=model_id, environment=environment)
+    if version_ids is not None:
+        seen = seen.filter(version_id__in=version_ids)
+    if finding_ids is not None:
+        seen = seen.filter(finding_id__in=finding_ids)
+    rows = seen.select_related("finding").annotate(on_instances=Count("finding__instances", filter=same)).order_by("-last_seen_at", "pk")
     found: dict[int, tuple[Finding, dict[int, Seen]]] = {}
-    for row in rows[:MOST]:
+    for row in rows[: MOST if finding_ids is None else None]:
         versions = found.setdefault(row.finding_id, (row.finding, {}))[1]
         versions[row.version_id] = Seen(row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds)
-    lives = _lives(found, environment)
+    lives = _lives(found, environment) if with_lives else {}
     return [
         FindingFacts(finding.pk, finding.kind, finding.text, finding.where, finding.first_version_id, versions, lives.get(finding.pk))
         for finding, versions in found.values()

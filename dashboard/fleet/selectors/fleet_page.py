@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from compilewatch.wire.sketch import Sketch
-from django.db.models import F, FloatField, Max, Q, QuerySet, Sum
+from django.db.models import F, FloatField, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import NullIf
 
 from dashboard.common import clock
@@ -29,6 +29,11 @@ from dashboard.fleet.models import (
 Row = TypeVar("Row", Deployment, Instance)
 RECENT_MINUTES = 15
 GONE_AFTER = 30 * 60
+_OF_INSTANCES = (
+    *("model_id", "version_id", "environment", "host", "torch", "started_at", "last_seen_at", "ready_at", "capabilities"),
+    *("compiling_for", "compiling_frame", "compiling_usual", "latched_eager", "known_calls", "eager_calls"),
+)
+"""What their states rest on, and what the page says of them: a fleet has a thousand."""
 _EAGER = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
 
 
@@ -119,13 +124,13 @@ class FleetFacts:
 
 
 def fleet_facts(*, project_id: int, window: Window, environment: str = "") -> FleetFacts:
-    """Reads the fleet of one project in seven queries."""
-    models = list(WatchedModel.objects.filter(project_id=project_id).order_by("name"))
+    """Reads the fleet of one project in six queries."""
+    models = list(WatchedModel.objects.filter(project_id=project_id).select_related("project").order_by("name"))
     deployments = list(_in_environment(_deployments(project_id, window), environment))
     versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
-    series = {row.pk: row for row in _series(project_id, window, environment)}
-    shown = _add_calls(versions, series, project_id, window)
-    _add_recent(versions, shown, project_id, window.end)
+    series = _series(project_id, window, environment)
+    regions = _add_calls(versions, series, project_id, window)
+    _add_recent(versions, series, regions, project_id, window.end)
     _add_processes(versions, project_id, window, environment)
     instances = list(_in_environment(_instances(project_id), environment))
     for instance in instances:
@@ -136,10 +141,9 @@ def fleet_facts(*, project_id: int, window: Window, environment: str = "") -> Fl
 
 
 def version_points(*, project_id: int, version_ids: Iterable[int], environment: str, window: Window) -> dict[int, VersionFacts]:
-    """The bins of some versions, for a chart of their own; two queries."""
-    rows = _series(project_id, window, environment).filter(version_id__in=list(version_ids))
+    """The bins of some versions, for a chart of their own; one query."""
     versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
-    _add_calls(versions, {row.pk: row for row in rows}, project_id, window)
+    _add_calls(versions, _series(project_id, window, environment).filter(version_id__in=list(version_ids)), project_id, window)
     return versions
 
 
@@ -162,7 +166,7 @@ def _deployments(project_id: int, window: Window) -> QuerySet[Deployment]:
 def _instances(project_id: int) -> QuerySet[Instance]:
     since = clock.now() - timedelta(seconds=GONE_AFTER)
     rows = Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)
-    return rows.select_related("cold_start").defer("identity", "components")
+    return rows.select_related("cold_start").only(*_OF_INSTANCES, "cold_start__total")
 
 
 def _in_environment(rows: QuerySet[Row], environment: str) -> QuerySet[Row]:
@@ -174,63 +178,90 @@ def _series(project_id: int, window: Window, environment: str) -> QuerySet[Serie
     return rows.filter(environment=environment) if environment else rows
 
 
-def _add_calls(versions: dict[int, VersionFacts], series: dict[int, Series], project_id: int, window: Window) -> dict[int, Series]:
-    """Adds the bins of each version's busiest region; returns the series that were taken."""
-    rows = list(_call_bins(series, project_id, window))
+class CallBin(NamedTuple):
+    """Calls of one version in one region and bin; the quantiles are weighted by calls, and without a sketch there are none."""
+
+    version_id: int
+    region: str
+    slot: int
+    calls: int
+    seconds: float | None
+    compiled: int
+    partial: int
+    eager: int
+    weight: int | None
+    p50: float | None
+    p99: float | None
+
+
+def _add_calls(versions: dict[int, VersionFacts], series: QuerySet[Series], project_id: int, window: Window) -> dict[int, str]:
+    """Adds the bins of each version's busiest region; returns that region by version."""
+    rows = _call_bins(series, project_id, window)
     busy: dict[tuple[int, str], float] = defaultdict(float)
     for row in rows:
-        one = series[row["series_id"]]
-        busy[one.version_id, one.region] += row["seconds"] or 0.0
-    top: dict[int, str] = {}
-    for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1])):
-        top[version] = region
-    shown = {key: one for key, one in series.items() if top.get(one.version_id) == one.region}
+        busy[row.version_id, row.region] += row.seconds or 0.0
+    top = {version: region for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1]))}
     for row in rows:
-        if row["series_id"] in shown:
-            _add_bin(versions[shown[row["series_id"]].version_id], row)
-    return shown
+        if top[row.version_id] == row.region:
+            _add_bin(versions[row.version_id], row)
+    return top
 
 
-def _call_bins(series: Iterable[int], project_id: int, window: Window) -> Iterable[dict[str, Any]]:
+def _call_bins(series: QuerySet[Series], project_id: int, window: Window) -> list[CallBin]:
+    """Added up in the database over strata and shapes: a fleet has many more series than versions."""
     table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
     slot = (F(unit) - window.start // step) / (window.bin // step)
-    rows: Iterable[dict[str, Any]] = (
-        _between(table.objects.filter(project_id=project_id, series_id__in=list(series)), unit, step, window)
-        .values("series_id", slot=slot)
+    rows = (
+        _between(table.objects.filter(project_id=project_id, series_id__in=series.values("pk")), unit, step, window)
+        .annotate(version=_of_series("version_id"), region=_of_series("region"))
+        .values("version", "region", slot=slot)
+        .order_by()
         .annotate(
             n=Sum("calls"),
             # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
             seconds=Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()),
             n_compiled=Sum("compiled"),
             n_partial=Sum("partial"),
-            n_eager=sum((Sum(column) for column in _EAGER[1:]), Sum(_EAGER[0])),
+            n_eager=Sum(sum((F(column) for column in _EAGER[1:]), F(_EAGER[0]))),
             weight=Sum("calls", filter=Q(p50__isnull=False)),
             p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
             p99_weighted=Sum(F("p99") * F("calls"), output_field=FloatField()),
         )
     )
-    return rows
+    columns = ("version", "region", "slot", "n", "seconds", "n_compiled", "n_partial", "n_eager", "weight", "p50_weighted", "p99_weighted")
+    return [CallBin(*row) for row in rows.values_list(*columns)]
 
 
-def _add_bin(facts: VersionFacts, row: dict[str, Any]) -> None:
-    facts.calls += row["n"]
-    facts.compiled += row["n_compiled"]
-    facts.partial += row["n_partial"]
-    facts.eager += row["n_eager"]
-    if row["weight"]:
-        facts.points.setdefault(row["slot"], Point()).add(row["n"], row["weight"], row["p50_weighted"] or 0.0, row["p99_weighted"] or 0.0)
+def _of_series(field_name: str) -> Subquery:
+    """What the series of a row says."""
+    return Subquery(Series.objects.filter(pk=OuterRef("series_id")).values(field_name))
 
 
-def _add_recent(versions: dict[int, VersionFacts], series: dict[int, Series], project_id: int, end: int) -> None:
+def _add_bin(facts: VersionFacts, row: CallBin) -> None:
+    facts.calls += row.calls
+    facts.compiled += row.compiled
+    facts.partial += row.partial
+    facts.eager += row.eager
+    if row.weight:
+        facts.points.setdefault(row.slot, Point()).add(row.calls, row.weight, row.p50 or 0.0, row.p99 or 0.0)
+
+
+def _add_recent(versions: dict[int, VersionFacts], series: QuerySet[Series], regions: dict[int, str], project_id: int, end: int) -> None:
     """The last minutes from their sketches, so that the figures beside the sparkline are exact."""
     since = end - RECENT_MINUTES
     rows = VersionMinute.objects.filter(
-        project_id=project_id, day__gte=since // 1440, day__lte=end // 1440, minute__gt=since, minute__lte=end, series_id__in=list(series)
+        project_id=project_id,
+        day__gte=since // 1440,
+        day__lte=end // 1440,
+        day__in=range(since // 1440, end // 1440 + 1),
+        minute__gt=since,
+        minute__lte=end,
+        series_id__in=series.values("pk"),
     )
-    found = [
-        (series[series_id].version_id, calls, packed) for series_id, calls, packed in rows.values_list("series_id", "calls", "latency")
-    ]
+    whose = rows.annotate(version=_of_series("version_id"), region=_of_series("region"))
+    told = whose.values_list("version", "region", "calls", "latency")
+    found = [(version, calls, packed) for version, region, calls, packed in told if regions.get(version) == region]
     for version, calls, _ in found:
         versions[version].recent_calls += calls
     for version, sketch in merged_by((version, packed) for version, _, packed in found).items():
@@ -252,4 +283,6 @@ def _add_processes(versions: dict[int, VersionFacts], project_id: int, window: W
 
 def _between(rows: QuerySet[Any], unit: str, step: int, window: Window) -> QuerySet[Any]:
     first, last = window.start // step, window.end // step
-    return rows.filter(**{"day__gte": window.start // 1440, "day__lte": window.end // 1440, f"{unit}__gte": first, f"{unit}__lte": last})
+    days = range(window.start // 1440, window.end // 1440 + 1)
+    # The range of days names the partitions to look in; the days one by one let the key find each series.
+    return rows.filter(**{"day__gte": days[0], "day__lte": days[-1], "day__in": days, f"{unit}__gte": first, f"{unit}__lte": last})

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import OuterRef, Subquery
+
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import ColdStart, Instance
 from dashboard.ingest.models import Sender
@@ -25,6 +27,8 @@ class StartFacts:
     stages: list[tuple[str, float, float]]
     phases: dict[str, float]
     unaccounted: float | None
+    told: bool = False
+    """Whether the agent told the stages; else they are what its reports show."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +70,17 @@ class Reporting:
 
 
 def instances_reporting(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Reporting]:
-    """Instances of a model that reported since then, the newest first; two queries."""
+    """Instances of a model that reported since then, the newest first."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
-    found = list(
+    mine = Sender.objects.filter(project_id=project_id, instance_id=OuterRef("instance_id"))
+    found = (
         rows.exclude(instance_id__startswith=OTHER_INSTANCE)
+        .annotate(missing=Subquery(mine.values("missing")[:1]))
         .select_related("version")
         .defer("identity", "components")
-        .order_by("-last_seen_at", "pk")[:LATEST]
+        .order_by("-last_seen_at", "pk")
     )
-    senders = Sender.objects.filter(project_id=project_id, instance_id__in=[one.instance_id for one in found], missing__gt=0)
-    missing = dict(senders.values_list("instance_id", "missing"))
-    return [Reporting(one, missing.get(one.instance_id, 0)) for one in found]
+    return [Reporting(one, one.missing or 0) for one in found[:LATEST]]
 
 
 def version_configurations(*, project_id: int, version_ids: Collection[int], environment: str) -> list[Configuration]:
@@ -101,18 +105,18 @@ def _facts(row: Instance) -> InstanceFacts:
         row.started_at.timestamp() / 60,
         start.total if start else None,
         latched,
-        _start(start) if start else None,
+        start_facts(start) if start else None,
     )
 
 
-def _start(row: ColdStart) -> StartFacts | None:
+def start_facts(row: ColdStart) -> StartFacts | None:
     """What the agent told, or the two stages that its reports show."""
     if row.total is None:
         return None
     said = row.phases if isinstance(row.phases, dict) else {}
     if "stages" in said:
         stages = [(str(name), float(begin), float(seconds)) for name, begin, seconds in said["stages"]]
-        return StartFacts(row.total, str(said.get("until", "")), stages, dict(said.get("phases", {})), row.unaccounted)
+        return StartFacts(row.total, str(said.get("until", "")), stages, dict(said.get("phases", {})), row.unaccounted, told=True)
     before, compiling = said.get("before_compiling"), said.get("compiling")
     stages = []
     if before is not None and compiling is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet, Sum
 
 from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.ingest.engines.report import MODE as OUTSIDE
 
 EAGER_COLUMNS = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
 
@@ -22,24 +23,25 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class SeriesFacts:
-    """What a series id stands for; `stratum` in words."""
+    """What a series id stands for; `stratum` in words, `outside` where an engine without an agent was read."""
 
     version_id: int
     stratum_id: int
     stratum: str
     region: str
     bucket: str
+    outside: bool
 
 
 class CallPoint(NamedTuple):
-    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first."""
+    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first. `errors` is None where nobody could tell."""
 
     version_id: int
     stratum_id: int
     bucket: str
     minute: int
     calls: int
-    errors: int
+    errors: int | None
     items: float | None
     eager: int
     known: int
@@ -51,14 +53,14 @@ class CallPoint(NamedTuple):
 
 
 class ProcessPoint(NamedTuple):
-    """What the processes of one version on one GPU type did in one minute or hour."""
+    """What the processes of one version on one GPU type did in one minute or hour; None is what nobody could tell."""
 
     version_id: int
     minute: int
     instances: int
     covered: float
-    recompiles: int
-    compile_seconds: float
+    recompiles: int | None
+    compile_seconds: float | None
     hit_seconds: float
     miss_seconds: float
     gpu_peak: int | None
@@ -78,9 +80,15 @@ def series_outermost(*, project_id: int, version_ids: Collection[int], environme
     """The series of some versions that are callers' calls; regions inside others are left out, or calls would count twice."""
     rows = Series.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True)
     return {
-        row.pk: SeriesFacts(row.version_id, row.stratum_id, stratum_name(row), row.region, row.bucket)
+        row.pk: SeriesFacts(row.version_id, row.stratum_id, stratum_name(row), row.region, row.bucket, row.stratum.mode == OUTSIDE)
         for row in rows.select_related("stratum").order_by("pk")
     }
+
+
+def versions_outside(series: Iterable[SeriesFacts]) -> set[int]:
+    """Versions of which every series was read from outside: no agent of theirs could tell of failures and compilations."""
+    told = list(series)
+    return {facts.version_id for facts in told} - {facts.version_id for facts in told if not facts.outside}
 
 
 def stratum_name(series: Series) -> str:
@@ -112,14 +120,17 @@ def call_points(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Ma
     rows = _calls(project_id, by_version, hourly).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
     columns = ("calls", "errors", "items", "eager", "known", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
     return [
-        CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, *values)
-        for series_id, slot, *values in rows.values_list("series_id", "hour" if hourly else "minute", *columns)
+        CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, calls, told, *values)
+        for series_id, slot, calls, errors, *values in rows.values_list("series_id", "hour" if hourly else "minute", *columns)
         for facts in (series[series_id],)
+        for told in (None if facts.outside else errors,)
     ]
 
 
-def process_points(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> list[ProcessPoint]:
-    """One query for all versions, each over its own span."""
+def process_points(
+    *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool, outside: Collection[int] = ()
+) -> list[ProcessPoint]:
+    """One query for all versions, each over its own span; of those `outside` only a compile time that a start-up log told is known."""
     if not spans:
         return []
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
@@ -128,10 +139,15 @@ def process_points(*, project_id: int, environment: str, spans: Mapping[int, Spa
         wanted |= Q(version_id=version_id, **spans_slots(span, hourly))
     rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
     columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
-    return [
+    points = [
         ProcessPoint(version_id, slot * 60 if hourly else slot, *values)
         for version_id, slot, *values in rows.values_list("version_id", "hour" if hourly else "minute", *columns)
     ]
+    return [_from_outside(point) if point.version_id in outside else point for point in points]
+
+
+def _from_outside(point: ProcessPoint) -> ProcessPoint:
+    return point._replace(recompiles=None, compile_seconds=point.compile_seconds or None)
 
 
 def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
@@ -150,10 +166,13 @@ def _calls(
     return table.objects.filter(which, spans_days(span for span, _ in wanted.values()), project_id=project_id)
 
 
-def spans_slots(span: Span, hourly: bool) -> dict[str, int]:
-    return (
-        {"hour__gte": span.first // 60, "hour__lt": -(-span.last // 60)} if hourly else {"minute__gte": span.first, "minute__lt": span.last}
-    )
+def spans_slots(span: Span, hourly: bool) -> dict[str, Any]:
+    """A span as a condition. Its days are named one by one: keys hold the day before the series or version, and behind a range of
+    days the database would read everything that a project stored on them."""
+    days = {"day__in": range(span.first // 1440, (span.last - 1) // 1440 + 1)}
+    if hourly:
+        return days | {"hour__gte": span.first // 60, "hour__lt": -(-span.last // 60)}
+    return days | {"minute__gte": span.first, "minute__lt": span.last}
 
 
 def spans_days(spans: Iterable[Span]) -> Q:

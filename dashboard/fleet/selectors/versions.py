@@ -11,7 +11,7 @@ LATEST = 60
 
 def model_find(*, project_id: int, model_id: int) -> WatchedModel | None:
     """The model, None when it is not of this project."""
-    return WatchedModel.objects.filter(project_id=project_id, pk=model_id).first()
+    return WatchedModel.objects.filter(project_id=project_id, pk=model_id).select_related("project").first()
 
 
 def model_deployments(*, project_id: int, model_id: int, always: tuple[int, ...] = ()) -> list[Deployment]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Any
 
 from django.db import connection
-from django.db.models import Field, JSONField, Model
+from django.db.models import DateTimeField, Field, JSONField, Model
 
 from dashboard.common.server_cursor import server_cursor
 
@@ -60,6 +61,11 @@ class Table:
         """What an update sets, given where the new value of each column stands."""
         return ", ".join(f'"{column}" = {self._assignment(column, new[column])}' for column in self.columns if column not in self.key)
 
+    def insert(self, source: str) -> str:
+        """The statement that inserts what `source` yields, and leaves rows alone that are there already."""
+        names = ", ".join(f'"{column}"' for column in self.columns)
+        return f'INSERT INTO "{self.name}" ({names}) {source} ON CONFLICT DO NOTHING'
+
     def upsert(self, source: str) -> str:
         """The statement that inserts what `source` yields, or merges it into the row with the same key."""
         names = ", ".join(f'"{column}"' for column in self.columns)
@@ -70,19 +76,30 @@ class Table:
 
 def rows_upsert(table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()) -> list[Row]:
     """Writes the rows, whose values are in the order of the table's columns and whose keys differ from each other."""
+    return _written(table, table.upsert, rows, returning)
+
+
+def rows_insert(table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()) -> list[Row]:
+    """The same of rows that are new: what is there already stays as it is, and is not returned."""
+    return _written(table, table.insert, rows, returning)
+
+
+def _written(table: Table, statement: Callable[[str], str], rows: Sequence[Row], returning: tuple[str, ...]) -> list[Row]:
     if not rows:
         return []
     places = [table.columns.index(column) for column in table.key]
     ordered = sorted(rows, key=lambda row: [row[place] for place in places])
     tail = " RETURNING " + ", ".join(f'"{table.name}"."{column}"' for column in returning) if returning else ""
     if connection.vendor == "postgresql":
-        return _upsert_arrays(table, ordered, tail)
-    return _upsert_each(table, ordered, tail)
+        # One statement with one array a column: the database takes the rows in one piece.
+        arrays, source = _unnested(table, ordered)
+        with server_cursor() as cursor:
+            cursor.execute(statement(source) + tail, arrays)
+            return cursor.fetchall() if tail else []
+    return _write_each(table, statement(f"VALUES ({', '.join('%s' for _ in table.columns)})") + tail, ordered, bool(tail))
 
 
-def _upsert_each(table: Table, rows: Sequence[Row], tail: str) -> list[Row]:
-    marks = ", ".join("%s" for _ in table.columns)
-    statement = table.upsert(f"VALUES ({marks})") + tail
+def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -> list[Row]:
     fields = _prepared_fields(table)
     prepared = [_prepared(row, fields) for row in rows]
     with connection.cursor() as cursor:
@@ -110,14 +127,6 @@ def _prepared(row: Row, fields: list[tuple[int, Field[Any, Any]]]) -> Row:
     return tuple(values)
 
 
-def _upsert_arrays(table: Table, rows: Sequence[Row], tail: str) -> list[Row]:
-    """One statement with one array a column: the database takes the rows in one piece."""
-    arrays, source = _unnested(table, rows)
-    with server_cursor() as cursor:
-        cursor.execute(table.upsert(source) + tail, arrays)
-        return cursor.fetchall() if tail else []
-
-
 def _unnested(table: Table, rows: Sequence[Row]) -> tuple[list[list[Any]], str]:
     """The rows as one array a column, and the SELECT that makes rows of them again."""
     arrays: list[list[Any]] = []
@@ -134,39 +143,57 @@ def _unnested(table: Table, rows: Sequence[Row]) -> tuple[list[list[Any]], str]:
     return arrays, f"SELECT {columns} FROM unnest({marks}) AS given({names})"
 
 
-def rows_read(table: Table, keys: Iterable[Row]) -> list[Row]:
-    """The rows with these keys, in no order; every key begins with a project and a day, or shorter keys with what they have."""
+def rows_read(table: Table, keys: Iterable[Row], *, constants: int = 2) -> list[Row]:
+    """The rows with these keys, in no order; so many columns of the key have few different values, such as project and day."""
     wanted = sorted(keys)
     if not wanted:
         return []
     names = ", ".join(f'"{table.name}"."{column}"' for column in table.columns)
     if connection.vendor == "postgresql":
-        return _read_arrays(table, names, wanted)
+        return _loaded(table, _read_arrays(table, names, wanted, constants))
     where = " AND ".join(f'"{column}" = ?' for column in table.key)
     # One look-up a key is SQLite's fastest way, and the raw connection spares Django's wrapping of each.
     execute = connection.connection.execute
     statement = f'SELECT {names} FROM "{table.name}" WHERE {where}'
-    return [row for key in wanted if (row := execute(statement, key).fetchone()) is not None]
+    return _loaded(table, [row for key in wanted if (row := execute(statement, key).fetchone()) is not None])
 
 
-def _read_arrays(table: Table, names: str, wanted: list[Row]) -> list[Row]:
+def _loaded(table: Table, rows: list[Row]) -> list[Row]:
+    """The rows with JSON as what it stands for, and with the zone of dates, which SQLite leaves out."""
+    loaders: list[tuple[int, Callable[[Any], Any]]] = []
+    for place, item in enumerate(table.fields()):
+        if isinstance(item, JSONField):
+            loaders.append((place, json.loads))
+        elif isinstance(item, DateTimeField) and connection.vendor == "sqlite":
+            loaders.append((place, lambda naive: naive.replace(tzinfo=UTC)))
+    if not loaders:
+        return rows
+    found = [list(row) for row in rows]
+    for row in found:
+        for place, load in loaders:
+            if row[place] is not None:
+                row[place] = load(row[place])
+    return [tuple(row) for row in found]
+
+
+def _read_arrays(table: Table, names: str, wanted: list[Row], constants: int) -> list[Row]:
     """One look-up of the whole key per row. Project and day are constants, so that one partition is looked into; OFFSET 0 keeps the
     planner from turning the look-ups round into a walk over the day, which it prefers while the day is young and has no statistics."""
     found: list[Row] = []
-    rest = table.key[2:]
+    first, rest = table.key[:constants], table.key[constants:]
     columns = ", ".join(f'"{column}"' for column in rest)
     marks = ", ".join(f"%b::{table.type_of(column)}[]" for column in rest)
     same = " AND ".join(f'"{table.name}"."{column}" = given."{column}"' for column in rest)
-    groups: dict[tuple[int, int], list[Row]] = {}
+    groups: dict[Row, list[Row]] = {}
     for key in wanted:
-        groups.setdefault((key[0], key[1]), []).append(key[2:])
+        groups.setdefault(key[:constants], []).append(key[constants:])
     with server_cursor() as cursor:
-        for (project, day), keys in groups.items():
-            constant = f'"{table.name}"."{table.key[0]}" = {int(project)} AND "{table.name}"."{table.key[1]}" = {int(day)}'
+        for values, keys in groups.items():
+            constant = " AND ".join(f'"{table.name}"."{column}" = {int(value)}' for column, value in zip(first, values, strict=True))
             one = f'SELECT {names} FROM "{table.name}" WHERE {constant} AND {same} OFFSET 0'
             cursor.execute(
                 f"SELECT found.* FROM unnest({marks}) AS given({columns}) CROSS JOIN LATERAL ({one}) AS found",
-                [list(values) for values in zip(*keys, strict=True)],
+                [list(column) for column in zip(*keys, strict=True)],
             )
             found.extend(cursor.fetchall())
     return found

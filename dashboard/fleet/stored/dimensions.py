@@ -24,6 +24,8 @@ class Ids:
     series_minutes: dict[int, int] = field(default_factory=dict)
     """The newest minute that is noted of each series."""
     instances: dict[InstanceKey, int] = field(default_factory=dict)
+    new_instances: set[int] = field(default_factory=set)
+    """Those that this fold made: nothing else is known of them yet."""
 
 
 def ids_of(facts: Facts) -> Ids:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 from dashboard.fleet.fold.facts import Facts, InstanceFact
 from dashboard.fleet.fold.keys import InstanceKey
-from dashboard.fleet.models import Instance
-from dashboard.fleet.stored.bulk import Row, Table, rows_update
+from dashboard.fleet.models import CommandReceipt, Instance
+from dashboard.fleet.stored.bulk import Row, Table, rows_insert, rows_read, rows_update
 from dashboard.fleet.stored.dimensions import Ids, moment
 
 LOSSES = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
@@ -36,64 +37,89 @@ MOVING = Table(
 )
 
 
+KEY = ("project_id", "instance_id")
+IDENTITY = (
+    "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "gpu", "torch", "agent", "simulated",
+    "identity", "capabilities", "components", "started_at", "identity_digest",
+)  # fmt: skip
+NEW = Table(Instance, KEY, (*KEY, *IDENTITY, *MOVING.columns[1:]))
+KNOWN = Table(Instance, KEY, (*KEY, "identity_digest", *MOVING.columns))
+CHANGED = Table(Instance, ("id",), ("id", *IDENTITY))
+
+
 def instances_store(facts: Facts, ids: Ids, *, now_minute: int) -> None:
     """Writes what the facts say of each instance and notes the ids. What adds up is added to new rows as to known ones."""
-    known = _read(facts)
-    fresh = [key for key in sorted(facts.instances) if key not in known]
+    known = _read(facts.instances)
+    fresh = [key for key in facts.instances if key not in known]
     if fresh:
-        Instance.objects.bulk_create([_new(key, facts.instances[key], ids, now_minute) for key in fresh], ignore_conflicts=True)
-        known |= _read(facts)
+        made = rows_insert(NEW, [_new(key, facts.instances[key], ids, now_minute) for key in fresh], returning=("id", *KEY))
+        for id, project, instance in made:
+            ids.instances[InstanceKey(project, instance)] = id
+            ids.new_instances.add(id)
+    # A new row holds all that was said; what another folder made meanwhile is read, and added to.
+    known |= _read([key for key in fresh if key not in ids.instances])
     moved, changed = [], []
-    for key, fact in facts.instances.items():
-        row = known[key]
+    for key, row in known.items():
+        fact = facts.instances[key]
         ids.instances[key] = row["id"]
         if fact.seq > row["last_seq"] and fact.digest != row["identity_digest"]:
-            changed.append((row["id"], fact))
+            changed.append((row["id"], *_identity(fact, ids)))
         if (updated := _moved(row, fact)) != _moving(row):
             moved.append(updated)
-    for id, fact in sorted(changed, key=lambda pair: pair[0]):
-        Instance.objects.filter(id=id).update(**_identity(fact, ids))
+    rows_update(CHANGED, changed)
     rows_update(MOVING, moved)
+    _receipts_store(facts, ids)
 
 
-def _read(facts: Facts) -> dict[InstanceKey, dict[str, Any]]:
-    projects, names = {key.project for key in facts.instances}, {key.instance for key in facts.instances}
-    rows = Instance.objects.filter(project_id__in=projects, instance_id__in=names).values(
-        "project_id", "instance_id", "identity_digest", *MOVING.columns
+def _receipts_store(facts: Facts, ids: Ids) -> None:
+    rows = [
+        CommandReceipt(
+            project_id=key.project, instance_id=ids.instances[key], at=moment(at), state=state, command=command, **json.loads(rest)
+        )
+        for key, fact in facts.instances.items()
+        for at, state, command, rest in sorted(fact.receipts)
+    ]
+    if rows:
+        CommandReceipt.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _read(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, Any]]:
+    """The instances that have a row."""
+    rows = [dict(zip(KNOWN.columns, row, strict=True)) for row in rows_read(KNOWN, keys, constants=1)]
+    return {InstanceKey(row["project_id"], row["instance_id"]): row for row in rows}
+
+
+def _new(key: InstanceKey, fact: InstanceFact, ids: Ids, now_minute: int) -> Row:
+    """A row as NEW wants it."""
+    return (
+        *key,
+        *_identity(fact, ids),
+        fact.seq,
+        fact.clock_offset,
+        *fact.compiling,
+        fact.first_minute,
+        fact.last_minute,
+        max(now_minute, fact.last_minute),
+        moment(fact.last_seen),
+        _date(fact.ready),
+        _latched([], fact),
+        *fact.calls,
+        fact.late_windows,
+        *fact.losses,
     )
-    found = {InstanceKey(row["project_id"], row["instance_id"]): row for row in rows}
-    return {key: row for key, row in found.items() if key in facts.instances}
 
 
-def _new(key: InstanceKey, fact: InstanceFact, ids: Ids, now_minute: int) -> Instance:
-    return Instance(
-        project_id=key.project,
-        instance_id=key.instance,
-        last_seq=fact.seq,
-        clock_offset=fact.clock_offset,
-        **dict(zip(COMPILING, fact.compiling, strict=True)),
-        first_minute=fact.first_minute,
-        last_minute=fact.last_minute,
-        live_minute=max(now_minute, fact.last_minute),
-        last_seen_at=moment(fact.last_seen),
-        ready_at=_date(fact.ready),
-        latched_eager=_latched([], fact),
-        **dict(zip(CALLS, fact.calls, strict=True)),
-        **dict(zip(LOSSES, fact.losses, strict=True)),
-        **_identity(fact, ids),
-    )
-
-
-def _identity(fact: InstanceFact, ids: Ids) -> dict[str, Any]:
-    columns = {name: value for name, value in fact.identity.items() if name != "started"}
-    return {
-        **columns,
+def _identity(fact: InstanceFact, ids: Ids) -> Row:
+    """The values of IDENTITY."""
+    columns = {
+        **fact.identity,
         "model_id": ids.models[fact.source.version.project, fact.source.version.model],
         "version_id": ids.versions[fact.source.version],
         "environment": fact.source.environment,
         "started_at": moment(fact.identity["started"]),
         "identity_digest": fact.digest,
     }
+    return tuple(columns[name] for name in IDENTITY)
 
 
 def _moving(row: dict[str, Any]) -> Row:

@@ -6,8 +6,10 @@ from collections.abc import Collection
 
 from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE, EnvironmentKey, FindingKey, InstanceKey, SeriesKey, StratumKey, VersionKey
 from dashboard.fleet.models import Deployment, Finding, Instance, ModelVersion, Series
+from dashboard.fleet.stored.bulk import Table, rows_read
 from dashboard.fleet.stored.dimensions import moment
 
+_INSTANCES = Table(Instance, ("project_id", "instance_id"), ("project_id", "instance_id"))
 ENVIRONMENT_DAYS, VERSION_DAYS, SERIES_DAYS, INSTANCE_MINUTES = 30, 30, 7, 60
 """An environment, a version, a series and an instance count for so long after their last report; a report can be 7 days late."""
 
@@ -38,8 +40,7 @@ def versions_used(project: int, now: float) -> int:
 
 def instances_existing(keys: Collection[InstanceKey]) -> set[InstanceKey]:
     """Those of the instances that have a row."""
-    rows = Instance.objects.filter(project_id__in={key.project for key in keys}, instance_id__in={key.instance for key in keys})
-    return {InstanceKey(*row) for row in rows.values_list("project_id", "instance_id")} & set(keys)
+    return {InstanceKey(*row) for row in rows_read(_INSTANCES, keys, constants=1)}
 
 
 def instances_used(project: int, now: float) -> int:

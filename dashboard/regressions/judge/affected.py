@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from .counts import Rate, RateSeries, Sums, rate_of
-from .estimate import Unit
+from .estimate import Unit, let_go
 from .minutes import CellKey, CellRows, InstanceMinute, Stratum
 from .reading import Reading
 from .sequential import DAY
@@ -17,16 +17,18 @@ from .settings import Affected, Settings
 class Window:
     """Calls and events of one instance: over the last minutes, and since the deployment."""
 
-    __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "minutes")
+    __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "last", "minutes")
 
     def __init__(self) -> None:
         self.minutes: deque[list[int]] = deque()
         self.calls = self.events = self.all_calls = self.all_events = 0
         self.causes: dict[str, int] = {}
+        self.last = 0
 
     def add(self, minute: int, calls: int, events: int) -> None:
         """Adds calls to the minute, the last one or a new one."""
         minutes = self.minutes
+        self.last = minute
         if minutes and minutes[-1][0] == minute:
             last = minutes[-1]
             last[1] += calls
@@ -218,6 +220,7 @@ def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMin
             continue
         window = units.get(row.unit)
         if window is None:
+            let_go(units, minute)
             window = units[row.unit] = Window()
         events = events_of(row)
         window.add(minute, calls, events)

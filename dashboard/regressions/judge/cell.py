@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .estimate import Total, Unit
+from .estimate import Total, Unit, let_go
 from .minutes import CellRows, InstanceMinute, Traffic
 from .sequential import Places
 from .settings import Ratio, Settings
@@ -32,18 +32,20 @@ class Cell:
 
     def add(self, minute: int, rows: CellRows, metric: Ratio, settings: Settings) -> tuple[int, float] | None:
         """Takes a minute; answers with the bin's span and the candidate's mean difference when it closes a bin."""
-        if not self._span:
-            if not rows.baseline or not rows.candidate:
-                return None
+        if rows.baseline and rows.candidate and not (self._base and self._cand):
             # Most cells have calls enough in every minute: nothing to gather then.
             base = at_once(rows.baseline, metric, settings.bin_calls)
             cand = at_once(rows.candidate, metric, settings.bin_calls) if base else None
             if base and cand:
-                return 1, self._close(1, base, cand)
+                self._discard()
+                return 1, self._close(minute, 1, base, cand)
         return self._gather(minute, rows, metric, settings)
 
     def _gather(self, minute: int, rows: CellRows, metric: Ratio, settings: Settings) -> tuple[int, float] | None:
         widest = settings.bin_minutes[-1]
+        lonely = not (self._base and self._cand)
+        if self._span and minute // settings.bin_minutes[1] > self._opened // settings.bin_minutes[1] and lonely:
+            self._discard()
         if self._span and minute - self._opened >= widest:
             self._discard()
         if not self._span:
@@ -56,7 +58,9 @@ class Cell:
             self.baseline_reports |= base_reports
             self.candidate_reports |= cand_reports
         if not self._base or not self._cand:
-            self._discard()
+            # Versions that call in turn meet within the second narrowest bin; what waits longer for the other would be of another time.
+            if not (self._base or self._cand) or (minute + 1) % settings.bin_minutes[1] == 0:
+                self._discard()
             return None
         width = settings.bin_minutes[self._step]
         if (minute + 1) % width:
@@ -66,20 +70,22 @@ class Cell:
         if base and cand:
             span = self._span
             self._discard()
-            return span, self._close(span, base, cand)
+            return span, self._close(minute, span, base, cand)
         if width == widest:
             self._discard()
         else:
             self._step += 1
         return None
 
-    def _close(self, span: int, base: dict[Unit, float], cand: dict[Unit, float]) -> float:
+    def _close(self, minute: int, span: int, base: dict[Unit, float], cand: dict[Unit, float]) -> float:
         middle = math.fsum(base.values()) / len(base)
         for totals, levels in ((self.baseline, base), (self.candidate, cand)):
             for unit, level in levels.items():
                 total = totals.get(unit)
                 if total is None:
+                    let_go(totals, minute)
                     total = totals[unit] = Total()
+                total.last = minute
                 total.difference += span * (level - middle)
                 total.level += span * level
                 total.minutes += span

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from .drift import Drifted
 from .environment import Difference
 from .minutes import Arm, InstanceMinute
 from .policy import Judged, Policy
@@ -78,6 +79,7 @@ class Comparison:
         self.policy = Policy(deployed_minute, settings)
         self.side_by_side_minutes = 0
         self.same_host_minutes = 0
+        self.last_compared: int | None = None
         self.adoption = Adoption()
         self.with_past = with_past
 
@@ -98,15 +100,27 @@ class Comparison:
         self.process.add(minute, states, self.comparisons)
         if not regions:
             return
-        runs = self.lives["baseline"].last_steady == minute
-        self.side_by_side_minutes += runs and self.lives["candidate"].last_steady == minute
+        last = self.lives["baseline"].last_steady
+        ago = minute - last if last is not None else None
+        lately = ago is not None and ago < self.settings.bin_minutes[1]
+        self.side_by_side_minutes += lately and self.lives["candidate"].last_steady == minute
         comparisons = self.comparisons
         before = self._past_calls()
-        for region in regions:
-            region.close(minute, runs, comparisons, self.with_past)
+        compared = [region.close(minute, ago, comparisons, self.with_past) for region in regions]
+        if any(compared):
+            self.last_compared = minute
         self.same_host_minutes += self._past_calls() > before
         if self.lives["candidate"].last_steady == minute:
-            self.policy.step(minute, self.judged(), self._comparable_for_policy())
+            for region in self.regions.values():
+                region.rest(minute)
+            self.policy.step(
+                minute,
+                self.judged(),
+                self._comparable_for_policy(),
+                compared=any(compared),
+                baseline_runs=ago is not None and ago < self.settings.gone_minutes,
+                drifting=bool(self.drifted()),
+            )
 
     def _collect(self, minute: int, rows: Iterable[InstanceMinute]) -> list[Region]:
         warm_up = self.settings.warm_up_minutes
@@ -135,16 +149,26 @@ class Comparison:
         """How many comparisons share the error budget: judged metrics times outermost regions."""
         return self.settings.judged_metrics * max(1, len(self.regions))
 
+    def drifted(self) -> list[Drifted]:
+        """Where the candidate is slower than it was itself, by region."""
+        return [drifted for name in sorted(self.regions) for drifted in self.regions[name].drifted()]
+
     def judged(self) -> list[Judged]:
         """The tracks of all regions and of the processes that count for the verdict."""
         processes = self.process.judged()
         if len(self.regions) == 1:
             return [item for region in self.regions.values() for item in region.judged(minor=False)] + processes
-        calls = {name: region.calls()[0] for name, region in self.regions.items()}
-        # Beside the busiest and not beside all: of many even regions each would be minor, and none could say that the version is well.
+        minor = set(self.minor_regions())
+        called = [region for region in self.regions.values() if not region.quiet]
+        return [item for region in called for item in region.judged(minor=region.name in minor)] + processes
+
+    def minor_regions(self) -> list[str]:
+        """Regions with too few calls to hold back HEALTHY, by name.
+
+        Beside the busiest one and not beside all: of many even regions each would be minor, and none could say that the version is well."""
+        calls = {name: region.calls()[0] for name, region in self.regions.items() if not region.quiet}
         least = self.settings.minor_region_share * max(calls.values(), default=0)
-        regions = [item for name, region in self.regions.items() for item in region.judged(minor=calls[name] < least)]
-        return regions + processes
+        return sorted(name for name, count in calls.items() if count < least)
 
     @property
     def wants_past(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from scipy.special import stdtrit
 
@@ -34,14 +34,38 @@ def t_quantile(df: int, tail: float) -> float:
 
 
 class Total:
-    """What one instance, or one host, has added up in one cell."""
+    """What one instance, or one host, has added up in one cell; `last` is its last minute."""
 
-    __slots__ = ("difference", "level", "minutes")
+    __slots__ = ("difference", "last", "level", "minutes")
 
     def __init__(self) -> None:
         self.difference = 0.0
         self.minutes = 0
         self.level = 0.0
+        self.last = 0
+
+
+MOST_UNITS = 400
+LET_GO_AFTER = 1440
+"""Minutes without a call after which an instance counts no more, where a comparison has met so many in one cell: pods come and go."""
+
+
+L = TypeVar("L", bound="Lived")
+
+
+class Lived(Protocol):
+    """What knows when it was last seen."""
+
+    last: int
+
+
+def let_go(units: dict[Unit, L], minute: int) -> None:
+    """Beyond so many, those go that have been gone for a day, the longest gone first; who still calls is never among them."""
+    if len(units) <= MOST_UNITS:
+        return
+    gone = sorted((found.last, str(unit), unit) for unit, found in units.items() if minute - found.last >= LET_GO_AFTER)
+    for _, _, unit in gone[: len(units) - MOST_UNITS]:
+        del units[unit]
 
 
 class Group(NamedTuple):
@@ -106,6 +130,23 @@ def pooled(groups: Sequence[Group]) -> float:
     """The change over all strata, each weighted by how much its instances can tell."""
     weight = math.fsum([1.0 / part.k for part in groups])
     return math.fsum([part.delta / part.k for part in groups]) / weight
+
+
+def without_worst(groups: Sequence[Group]) -> float | None:
+    """The change over all strata when the instance that shows most of it is left out; None where there is no other."""
+    most = max(
+        ((value - part.baseline_mean, number) for number, part in enumerate(groups) for value in part.candidate.values()), default=None
+    )
+    if most is None or sum(len(part.candidate) for part in groups) < 2:
+        return None
+    rest = [part for number, part in enumerate(groups) if number != most[1]]
+    worst = groups[most[1]]
+    count = len(worst.candidate) - 1
+    if count:
+        mean = worst.baseline_mean + (len(worst.candidate) * worst.delta - most[0]) / count
+        k = 1.0 / count + (0.0 if worst.same_hosts else 1.0 / len(worst.baseline))
+        rest.append(worst._replace(candidate_mean=mean, k=k))
+    return pooled(rest)
 
 
 def combine(groups: Sequence[Group], prior_variance: float, prior_df: int, day_variance: float = 0.0) -> Estimate:

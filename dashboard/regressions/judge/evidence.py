@@ -17,6 +17,8 @@ from .ratio import RatioSeries
 from .region import Region, Series
 from .settings import Affected, Settings
 
+MOST_DOTS = 100
+
 
 def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
     """One row per metric that is judged or has data beside one that is."""
@@ -32,6 +34,8 @@ def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict:
         else:
             rows.append(count_row(region, series, track, settings, comparisons, judged, verdict))
     muted = {series.metric.name for series, _ in region.entries if series.metric.muted}
+    if region.quiet:
+        rows = [replace(row, reason="not_called", drives=False) for row in rows]
     rows = [replace(row, muted=True) if row.metric in muted else row for row in rows]
     return explained(rows, {metric.name: metric.follows for metric in settings.metrics})
 
@@ -79,6 +83,7 @@ def ratio_row(
         layouts=series.layouts,
         causes={},
         dots=ratio_dots(series),
+        alone=label == "REGRESSED" and series.alone,
     )
 
 
@@ -262,6 +267,16 @@ def affected_dots(windows: Windows, arm: str) -> tuple[Dot, ...]:
 def ordered(dots: list[Dot]) -> tuple[Dot, ...]:
     """The baseline first, then by stratum, instance and bucket."""
     return tuple(sorted(dots, key=lambda dot: (dot.arm, dot.stratum, dot.instance, dot.bucket)))
+
+
+def drawn(row: Evidence) -> Evidence:
+    """The row with as many dots of each arm as a row of the database should hold, from the lowest to the highest value evenly."""
+    kept: list[Dot] = []
+    for arm in ("baseline", "candidate"):
+        dots = sorted((dot for dot in row.dots if dot.arm == arm), key=lambda dot: (dot.value, dot.stratum, dot.instance, dot.bucket))
+        step = (len(dots) - 1) / (MOST_DOTS - 1)
+        kept += dots if len(dots) <= MOST_DOTS else [dots[round(step * number)] for number in range(MOST_DOTS)]
+    return replace(row, dots=ordered(kept), dots_left_out=len(row.dots) - len(kept)) if len(kept) < len(row.dots) else row
 
 
 def series_of(region: Region, series: Series) -> RatioSeries | None:

@@ -8,9 +8,13 @@ from typing import Literal
 
 from .minutes import Arm
 
-FactKind = Literal["latched_eager", "stuck_compiling", "out_of_memory"]
+FactKind = Literal["latched_eager", "stuck_compiling", "out_of_memory", "budget_burning", "parity", "ranks_diverged"]
 Severity = Literal["watch", "known"]
 
+NO_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged")
+"""What keeps a version from making calls, and so is said of one that makes none."""
+NO_BASELINE: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity", "out_of_memory")
+"""What needs nothing to be compared with: a process is held against itself, or ranks against each other."""
 FRESH_MINUTES = 60
 """A fact that is over counts for so long after it was last seen."""
 
@@ -80,5 +84,11 @@ def fact_words(fact: Mapping[str, object] | Certain) -> str:
         return f"{named} runs eager until its process restarts" + (f": {why}" if why else "")
     if kind == "stuck_compiling":
         return f"{named} is stuck in its compilation" + (f": {why}" if why else "")
+    if kind == "budget_burning":
+        return "the budget for calls that run compiled is burning" + (f": {why}" if why else "")
+    if kind == "parity":
+        return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
+    if kind == "ranks_diverged":
+        return f"ranks of one job went apart: {str(why or '')[:1].lower()}{str(why or '')[1:]}"
     times = "once" if count == 1 else f"{count} times"
     return f"the GPU ran out of memory {times}" if kind == "out_of_memory" else str(kind).replace("_", " ")

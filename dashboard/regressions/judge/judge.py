@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from .comparison import Comparison
-from .evidence import evidence_rows
-from .facts import Certain, Fact, certain_facts
+from .evidence import drawn, evidence_rows
+from .facts import NO_CALLS, Certain, Fact, certain_facts
 from .minutes import InstanceMinute
 from .missing import judged_levels, layouts_of, mix_shift, next_step, not_compared, reason_for
 from .outcome import NOTHING_KNOWN, Confidence, Evidence, Known, Outcome, Reason
-from .policy import Verdict
+from .policy import Policy, Verdict
 from .process import Process
 from .process_evidence import process_not_compared, process_rows
 from .sequential import DAY
@@ -55,16 +55,13 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
     settings, policy = comparison.settings, comparison.policy
     reason = reason_for(comparison, now_minute)
     facts = certain_facts((*known.facts, *out_of_memory(comparison.process)), now_minute=now_minute)
-    transitions = [*policy.transitions, *turned(comparison, reason, facts)]
-    verdict = transitions[-1][1]
-    rows = rows_of(comparison, verdict)
-    healthy = policy.healthy if verdict == "healthy" else None
-    bounds = {name: math.expm1(bound) for name, bound in healthy.bounds.items()} if healthy is not None else {}
-    undecided = verdict == "not_enough_data"
+    transitions = (*policy.transitions, *turned(comparison, reason, facts))
+    since, verdict = transitions[-1]
+    (bounds, look), rows = _bounds_and_look(policy, verdict), rows_of(comparison, verdict)
     return Outcome(
         verdict=verdict,
-        since=transitions[-1][0],
-        reason=reason if undecided else "",
+        since=since,
+        reason=reason if verdict == "not_enough_data" or reason == "silent" else "",
         minute=now_minute,
         deployed_minute=comparison.deployed_minute,
         last_candidate_minute=comparison.lives["candidate"].last,
@@ -76,19 +73,31 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         comparable_share=comparison.comparable(),
         bound=max(bounds.values(), default=None),
         bounds=bounds,
-        look=healthy.look if healthy is not None else None,
+        look=look,
         smallest_visible=smallest_visible(rows, settings),
         next_look=next_look(comparison),
-        next_step=next_step(comparison, reason) if undecided or verdict == "watch" else None,
+        next_step=next_step(comparison, reason) if verdict in ("not_enough_data", "watch") else None,
         evidence=tuple(rows),
         not_compared=not_compared(comparison) + process_not_compared(comparison.process),
         mix_shift=mix_shift(comparison),
         confidence=Confidence(settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons),
-        transitions=tuple(transitions),
+        transitions=transitions,
         rows_ignored=rows_ignored,
         facts=facts,
         environment=known.environment,
+        last_compared_minute=comparison.last_compared,
+        minor=tuple(comparison.minor_regions()) if len(comparison.regions) > 1 else (),
+        ended=tuple((name, region.ended) for name, region in sorted(comparison.regions.items()) if region.ended is not None),
+        drift=tuple(comparison.drifted()),
     )
+
+
+def _bounds_and_look(policy: Policy, verdict: Verdict) -> tuple[dict[str, float], int | None]:
+    """How large a change HEALTHY leaves possible, by metric, and at which look it was said; nothing for another verdict."""
+    healthy = policy.healthy if verdict == "healthy" else None
+    if healthy is None:
+        return {}, None
+    return {name: math.expm1(bound) for name, bound in healthy.bounds.items()}, healthy.look
 
 
 def rows_of(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
@@ -96,18 +105,25 @@ def rows_of(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
     settings, budget = comparison.settings, comparison.comparisons
     regions = [comparison.regions[name] for name in sorted(comparison.regions)]
     rows = [row for region in regions for row in evidence_rows(region, settings, budget, verdict)]
-    return rows + process_rows(comparison.process, settings, budget, verdict)
+    return [drawn(row) for row in rows + process_rows(comparison.process, settings, budget, verdict)]
 
 
 def turned(comparison: Comparison, reason: Reason, facts: Sequence[Certain]) -> list[tuple[int, Verdict]]:
     """What silence or certain facts make of the policy's verdict, with the minute of it."""
     policy, last = comparison.policy, comparison.lives["candidate"].last
-    if reason == "silent" and last is not None and policy.verdict in ("healthy", "watch"):
+    if reason in ("no_candidate", "silent"):
+        facts = [fact for fact in facts if fact.kind in NO_CALLS]
+    explained = any(fact.severity == "watch" for fact in facts)
+    if reason == "silent" and last is not None and policy.verdict in ("healthy", "watch") and not explained:
         return [(last + comparison.settings.silent_minutes, "not_enough_data")]
-    # Whoever muted eager calls has heard of frames that latched.
-    muted = {"latched_eager"} if any(metric.name == "eager" and metric.muted for metric in comparison.settings.metrics) else set()
+    # Whoever muted eager calls has heard of frames that latched, and of calls that run eager.
+    muted = (
+        {"latched_eager", "budget_burning"}
+        if any(metric.name == "eager" and metric.muted for metric in comparison.settings.metrics)
+        else set()
+    )
     news = [fact.since for fact in facts if fact.severity == "watch" and fact.kind not in muted]
-    if news and reason not in ("no_candidate", "silent") and policy.verdict in ("healthy", "not_enough_data"):
+    if news and policy.verdict in ("healthy", "not_enough_data"):
         return [(max(policy.since, min(news)), "watch")]
     return []
 

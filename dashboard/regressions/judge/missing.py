@@ -110,6 +110,8 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
         return "no_baseline"
     if not comparison.side_by_side_minutes and not comparison.same_host_minutes:
         return apart(comparison, baseline.last, candidate.first_steady, now_minute)
+    if comparison.policy.stale:
+        return "no_longer_compared"
     if not comparison.comparable():
         return "no_common_stratum"
     levels = [series for _, series in judged_levels(comparison)]
@@ -141,7 +143,7 @@ def layouts_of(comparison: Comparison) -> tuple[Layout, ...]:
 def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
     """What to do next, None when nothing but time is missing or the verdict is clear."""
     settings = comparison.settings
-    if reason in ("no_baseline", "one_after_the_other", "no_common_host", "no_common_stratum"):
+    if reason in ("no_longer_compared", "no_baseline", "one_after_the_other", "no_common_host", "no_common_stratum"):
         strata = sorted({stratum_name(key[0]) for r in comparison.regions.values() for key, t in r.traffic.items() if t.candidate})
         return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
     if reason == "too_few_calls":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from .drift import Drifted
 from .environment import Difference
 from .facts import Certain, Fact
 from .minutes import Layout
@@ -20,11 +21,13 @@ Reason = Literal[
     "one_after_the_other",
     "no_common_host",
     "no_common_stratum",
+    "no_longer_compared",
     "too_few_calls",
     "one_sided",
     "too_short",
     "too_wide",
     "baseline_affected",
+    "not_called",
     "before_look",
     "not_within_bound",
     "muted",
@@ -108,6 +111,10 @@ class Evidence:
     rule: Rule = ""
     times: float | None = None
     points: float | None = None
+    dots_left_out: int = 0
+    """Instances that have no dot, for there are too many: those that are drawn are spread evenly over all."""
+    alone: bool = False
+    """One of several instances shows nearly all of the change: no reason to roll back."""
 
     @property
     def affected_share(self) -> float | None:
@@ -216,6 +223,13 @@ class Outcome:
     """Rows of minutes that are not closed yet, by the server's clock."""
     facts: tuple[Certain, ...] = ()
     environment: tuple[Difference, ...] = ()
+    last_compared_minute: int | None = None
+    minor: tuple[str, ...] = ()
+    """Regions with too few calls to be in HEALTHY's bound."""
+    ended: tuple[tuple[str, int], ...] = ()
+    """Regions on which a roll back rested and that are not called any more, with the minute of the last call."""
+    drift: tuple[Drifted, ...] = ()
+    """Where the version is slower than it was itself on its first day."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON can hold it."""

@@ -54,6 +54,13 @@ class Track:
         if not reading.leaning and not self.driving and not self.watching:
             self.since = None
 
+    def end(self) -> None:
+        """What the series is about is over: it says nothing until it is seen to be bad again."""
+        self.released = self.released or self.driving
+        self.driving = self.watching = False
+        self.regressed = self.leaning = 0
+        self.since = None
+
 
 class Judged(NamedTuple):
     """A track that counts for the verdict; a minor one carries too little traffic to hold back HEALTHY."""
@@ -80,25 +87,49 @@ class Policy:
         self.transitions: list[tuple[int, Verdict]] = [(deployed_minute, "not_enough_data")]
         self.healthy: Healthy | None = None
         self.looks_taken = 0
+        self.stale = False
+        """Whether HEALTHY was said of what nothing stands beside any more."""
+        self._apart = 0
         self._deployed = deployed_minute
         self._settings = settings
         self._matched_at_look = 0
 
-    def step(self, minute: int, judged: Sequence[Judged], comparable: float | None) -> None:
-        """Decides at the end of a minute; `comparable` is the share of the candidate's calls, None while nothing was compared."""
+    def step(
+        self,
+        minute: int,
+        judged: Sequence[Judged],
+        comparable: float | None,
+        *,
+        compared: bool = True,
+        baseline_runs: bool = True,
+        drifting: bool = False,
+    ) -> None:
+        """Decides at the end of a minute; `comparable` is the share of the candidate's calls, None while nothing was compared.
+
+        `compared` says whether this minute brought a comparison of how long calls take. Without one for long HEALTHY is over while the
+        baseline runs, and at the next look if it does not; what the last look said stands then, for nothing more is to come.
+        `drifting` says that the version is slower than it was itself: WATCH, and no more.
+        """
+        self._apart = 0 if compared else self._apart + 1
         thin = comparable is not None and comparable < self._settings.comparable_share
         verdict: Verdict = "not_enough_data"
         self._look(minute, judged, thin)
+        self.stale = self.healthy is not None and self._apart >= self._settings.stale_minutes
+        self.stale = self.stale and (baseline_runs or self._look_is_due(minute))
         if any(item.track.driving for item in judged):
             verdict = "roll_back"
             self.healthy = None
-        elif thin or any(item.track.watching for item in judged):
+        elif thin or drifting or any(item.track.watching for item in judged):
             verdict = "watch"
-        elif self.healthy is not None:
+        elif self.healthy is not None and not self.stale:
             verdict = "healthy"
         if verdict != self.verdict:
             self.verdict, self.since = verdict, minute
             self.transitions.append((minute, verdict))
+
+    def _look_is_due(self, minute: int) -> bool:
+        """Whether a later look has come than the one that said HEALTHY."""
+        return any(self.healthy and self.healthy.look < look <= minute + 1 - self._deployed for look in self._settings.looks)
 
     def _look(self, minute: int, judged: Sequence[Judged], thin: bool) -> None:
         looks = self._settings.looks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from .estimate import Total, Unit
+from .estimate import Total, Unit, let_go
 from .minutes import Arm, Stratum
 from .process_compared import Compared, Numbers, Strata, highest
 from .process_metrics import Level, Once
@@ -45,13 +45,13 @@ class LevelSeries(Compared):
             if cand and not arms.baseline and (past := self._ended(minute, stratum)):
                 self.reports |= {"baseline", "candidate"}
                 middle = math.fsum(past.values()) / len(past)
-                self._sum("candidate", stratum, cand, middle)
+                self._sum("candidate", stratum, cand, middle, minute)
                 changes += [level - middle for level in cand.values()]
                 ended = True
             elif self.note(arms, base, cand):
                 middle = math.fsum(base.values()) / len(base)
-                self._sum("baseline", stratum, base, middle)
-                self._sum("candidate", stratum, cand, middle)
+                self._sum("baseline", stratum, base, middle, minute)
+                self._sum("candidate", stratum, cand, middle, minute)
                 changes += [level - middle for level in cand.values()]
         if not changes:
             return 0
@@ -64,7 +64,7 @@ class LevelSeries(Compared):
     def _keep(self, minute: int, stratum: Stratum, base: Numbers) -> None:
         if base:
             self._seen[stratum] = minute
-            self._add(self._past.setdefault(stratum, {}), base, 0.0)
+            self._add(self._past.setdefault(stratum, {}), base, 0.0, minute)
 
     def _ended(self, minute: int, stratum: Stratum) -> Numbers:
         """The baseline's instances where it has ended within a day; those that never ran beside the candidate count from now on."""
@@ -80,14 +80,16 @@ class LevelSeries(Compared):
             found.difference = kept[unit].level - kept[unit].minutes * math.fsum(past.values()) / len(past)
         return past
 
-    def _sum(self, arm: Arm, stratum: Stratum, levels: Numbers, middle: float) -> None:
-        self._add(self.totals[arm].setdefault(stratum, {}), levels, middle)
+    def _sum(self, arm: Arm, stratum: Stratum, levels: Numbers, middle: float, minute: int) -> None:
+        self._add(self.totals[arm].setdefault(stratum, {}), levels, middle, minute)
 
-    def _add(self, totals: dict[Unit, Total], levels: Numbers, middle: float) -> None:
+    def _add(self, totals: dict[Unit, Total], levels: Numbers, middle: float, minute: int) -> None:
         for unit, level in levels.items():
             total = totals.get(unit)
             if total is None:
+                let_go(totals, minute)
                 total = totals[unit] = Total()
+            total.last = minute
             total.difference += level - middle
             total.level += level
             total.minutes += 1

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from .cell import Cell
-from .estimate import Estimate, Group, Total, Unit, combine, group, pooled, prior_at, same_hosts
+from .estimate import Estimate, Group, Total, Unit, combine, group, pooled, prior_at, same_hosts, without_worst
 from .minutes import CellKey, CellRows, Layout, Stratum
 from .reading import CALM, Reading
 from .sequential import match, remember, slope_of, totals_of
@@ -147,11 +147,17 @@ class RatioSeries:
         leaning = large and self._exceeds(self._settings.watch_alpha, comparisons)
         recent = self.recent_change()
         return Reading(
-            regressed=leaning and self._exceeds(self._settings.roll_back_alpha, comparisons),
+            regressed=leaning and self._exceeds(self._settings.roll_back_alpha, comparisons) and not self.alone,
             leaning=leaning,
             recovered=recent is not None and recent < self._effect / 2,
             relapsed=recent is not None and recent >= self._effect,
         )
+
+    @property
+    def alone(self) -> bool:
+        """Whether one of several instances shows nearly all of the change: that is more often its machine than its version."""
+        rest = without_worst(self._groups)
+        return rest is not None and rest < self._settings.others_share * pooled(self._groups)
 
     def _exceeds(self, alpha: float, comparisons: int) -> bool:
         estimate = self.estimate

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .affected import AffectedSeries
+from .drift import Drift, Drifted
 from .minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
 from .policy import Judged, Track
 from .ratio import RatioSeries
@@ -35,6 +36,7 @@ class Region:
         self.name = name
         self.traffic: dict[CellKey, Traffic] = {}
         self.entries = [(series_for(metric, settings), Track(metric)) for metric in settings.metrics]
+        self.drifts = [Drift(metric, settings) for metric in settings.metrics if isinstance(metric, Ratio) and metric.leads]
         self.gpu_sampled = 0
         self.gpu_longer = 0
         self.reports = {""}
@@ -43,6 +45,10 @@ class Region:
         self.away: dict[tuple[Stratum, str, Usable], int] = {}
         self.past_calls = 0
         self.wants_past = False
+        self.last_called: int | None = None
+        self.quiet = False
+        self.ended: int | None = None
+        """The last minute with the candidate's calls, where a roll back rested on them and they are over."""
         self._fresh = False
         self._settings = settings
 
@@ -75,10 +81,15 @@ class Region:
         for series, _ in self.entries:
             series.remember(minute, rows)
 
-    def close(self, minute: int, baseline_runs: bool, comparisons: int, with_past: bool = False) -> None:
-        """Ends the current minute: every series takes it and is read."""
+    def close(self, minute: int, baseline_ago: int | None, comparisons: int, with_past: bool = False) -> bool:
+        """Ends the current minute: every series takes it and is read; answers whether how long calls take was compared.
+
+        `baseline_ago` is how many minutes ago the baseline made its last steady call in any region."""
+        compared = False
+        if any(cell.candidate for cell in self.rows.values()):
+            self.last_called, self.quiet, self.ended = minute, False, None
         rows = self._take(minute, with_past)
-        self._count_unmatched(minute, rows, baseline_runs, with_past)
+        self._count_unmatched(minute, rows, baseline_ago, with_past)
         for series, track in self.entries:
             if series.metric.only_with not in self.reports:
                 continue
@@ -86,6 +97,26 @@ class Region:
             if minutes:
                 reading = series.read(comparisons, closely=track.driving or track.released)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
+                compared |= series.metric.leads
+        for drift in self.drifts:
+            if drift.metric.only_with in self.reports:
+                drift.add(self.name, minute, rows)
+        return compared
+
+    def drifted(self) -> list[Drifted]:
+        """Where the candidate is slower than it was itself, by the metric that decides; nothing of what is not called any more."""
+        found = [(drift.metric, drift.drifted) for drift in self.drifts if drift.drifted is not None]
+        return [drifted for metric, drifted in found if not self.quiet and self.is_judged(metric)]
+
+    def rest(self, minute: int) -> None:
+        """Ends what is said of a region that the candidate has not called for long, while it called others."""
+        if self.quiet or self.last_called is None or minute - self.last_called < self._settings.quiet_minutes:
+            return
+        self.quiet = True
+        if any(track.driving for _, track in self.entries):
+            self.ended = self.last_called
+        for _, track in self.entries:
+            track.end()
 
     def _take(self, minute: int, with_past: bool) -> dict[CellKey, CellRows]:
         rows, self.rows = self.rows, {}
@@ -102,17 +133,19 @@ class Region:
                 cell.gone = with_past
         return rows
 
-    def _count_unmatched(self, minute: int, rows: dict[CellKey, CellRows], baseline_runs: bool, with_past: bool) -> None:
+    def _count_unmatched(self, minute: int, rows: dict[CellKey, CellRows], baseline_ago: int | None, with_past: bool) -> None:
         reach = self._settings.bin_minutes[-1]
+        # Two versions that call in turn run side by side.
+        lately = baseline_ago is not None and baseline_ago < self._settings.bin_minutes[1]
         for (stratum, _), cell in rows.items():
             traffic = cell.traffic
             if cell.baseline:
                 traffic.baseline_seen = minute
-            elif cell.gone or (with_past and not baseline_runs):
+            elif cell.gone or (with_past and not lately):
                 self._count_past(stratum, minute, cell)
-            elif not baseline_runs:
+            elif not lately:
                 traffic.after += sum(row.calls for row in cell.candidate)
-            elif traffic.baseline_seen is None or minute - traffic.baseline_seen >= reach:
+            elif baseline_ago == 0 and (traffic.baseline_seen is None or minute - traffic.baseline_seen >= reach):
                 traffic.alone += sum(row.calls for row in cell.candidate)
 
     def _count_past(self, stratum: Stratum, minute: int, cell: CellRows) -> None:

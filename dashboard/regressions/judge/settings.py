@@ -173,12 +173,18 @@ class Settings:
     comparable_share: float = 0.5
     looks: tuple[int, ...] = (60, 360, 1440)
     silent_minutes: int = 30
+    quiet_minutes: int = 90
+    """A region that the candidate has not called for so long, while it called others, is over: what was said of it ends."""
+    stale_minutes: int = 120
+    """Minutes with calls and nothing to compare them with, after which HEALTHY is not said any more."""
     low_adoption: float = 0.10
     """A version with a smaller share of the calls is named so."""
     gone_minutes: int = 10
     """Minutes without a call of the baseline in a stratum after which it counts as ended there."""
     past_minutes: int = 180
     """The least time that the baseline ran on a host whose past is compared with."""
+    others_share: float = 1 / 2
+    """The least part of a change that is left without the instance that shows most of it: less is no reason to roll back."""
     minor_region_share: float = 0.10
     """A region with a smaller part of the calls that the candidate's busiest one has does not hold back HEALTHY."""
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from .drift_words import drift_words
 from .facts import Certain, fact_words
+from .figures import SPACE, capitalised, duration, number, own, percent
 from .minutes import Layout
 from .outcome import Evidence, NextStep, NotCompared, Outcome
-
-SPACE = "\u00a0"
-MINUS = "\u2212"
-NOTHING = 1e-15
-"""As little as is left of a metric that all but ended."""
 
 CONFIDENCE_NOTE = (
     "Intervals are widened for every metric and for looking again each minute; they are calibrated on simulated fleets, "
@@ -31,6 +28,9 @@ LEVELS = {
 }
 COUNTS = {"eager": "of calls run eager", "errors": "of calls fail", "cache": "of compile seconds were not in a cache"}
 MOST_LEVELS = 2
+MOST_MINOR = 3
+LONG_AGO = 120
+"""Minutes without a comparison after which HEALTHY says since when."""
 EAGER_CAUSES = {
     "limit": "{region} reached its recompile limit",
     "stance": "{region} runs under an eager stance",
@@ -68,16 +68,24 @@ def found_against(baseline: str, layouts: tuple[Layout, ...]) -> str:
 
 def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None = None) -> str:
     """What happened, how much, against what, where and since when; `say_minute` turns an epoch minute into a time."""
+    over = ended_phrases(outcome, say_minute)
     if outcome.verdict == "roll_back":
-        return f"Roll back {candidate}: {drivers_phrase(outcome, baseline, say_minute, cause)}."
+        off = outcome.last_candidate_minute if outcome.reason == "silent" else None
+        done = f" It has made no call since {say_minute(off)}: this is what was said until then." if off is not None else ""
+        return f"Roll back {candidate}: {drivers_phrase(outcome, baseline, say_minute, cause)}.{done}{over}"
     if outcome.verdict == "watch":
-        return capitalised(watch_sentence(outcome, candidate, baseline, say_minute, cause))
+        return capitalised(watch_sentence(outcome, candidate, baseline, say_minute, cause)) + over
     if outcome.verdict == "healthy":
-        return healthy_sentence(outcome, baseline) + adoption(outcome, candidate)
-    return not_enough_sentence(outcome, candidate, baseline, say_minute)
+        return healthy_sentence(outcome, baseline, say_minute) + over + adoption(outcome, candidate)
+    return not_enough_sentence(outcome, candidate, baseline, say_minute) + over
 
 
-def healthy_sentence(outcome: Outcome, baseline: str) -> str:
+def ended_phrases(outcome: Outcome, say_minute: Callable[[int], str]) -> str:
+    """What a roll back rested on and is over, each in a sentence of its own."""
+    return "".join(f" `{name}`, which was to be rolled back, has not been called since {say_minute(at)}." for name, at in outcome.ended)
+
+
+def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int], str]) -> str:
     """What is ruled out, of which metric, and what could not be judged."""
     rows = {row.metric: row for row in outcome.evidence}
     bounds = {name: own(max(bound, 0.0), rows[name].worse if name in rows else 1) for name, bound in outcome.bounds.items()}
@@ -86,6 +94,13 @@ def healthy_sentence(outcome: Outcome, baseline: str) -> str:
     side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
     against = found_against(baseline, outcome.layouts).rstrip(",")
     sentence = f"Nothing worse than {worst} in {duration(outcome.look or 0)} {side} {against}{f': {each}' if len(bounds) > 1 else ''}."
+    if outcome.minor:
+        more = len(outcome.minor) - MOST_MINOR
+        named = ", ".join(f"`{name}`" for name in outcome.minor[:MOST_MINOR]) + (f" and {more} more" if more > 0 else "")
+        sentence += f" Not in it, for their few calls: {named}."
+    last = outcome.last_compared_minute
+    if last is not None and outcome.minute - last > LONG_AGO:
+        sentence += f" Nothing was compared since {say_minute(last)}."
     return sentence + not_judged_phrases(outcome, WHY_SILENT)
 
 
@@ -172,15 +187,26 @@ def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: 
     """What changed, short of what a roll back asks for; or how little can be compared."""
     driving = [row for row in outcome.evidence if row.drives]
     if driving:
-        so = "not yet sure enough to roll back" if any(row.hard for row in driving) else "by itself no reason to roll back"
+        hard = [row for row in driving if row.hard]
+        so = "not yet sure enough to roll back" if hard else "by itself no reason to roll back"
+        if hard and all(row.alone for row in hard):
+            so = "one instance shows nearly all of it, which is more often its machine than its version"
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:
         return f"{fact_words(news)}, on {plural_instances(news)} of {candidate} since {say_minute(news.since)} and none of {baseline}."
+    if outcome.drift:
+        worst = max(outcome.drift, key=lambda one: one.change)
+        return f"{candidate} got slower by itself: {drift_words(worst)}, since {say_minute(worst.since)}; by itself no reason to roll back."
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
     return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
+
+
+def first_version_sentence(fact: Certain, *, candidate: str, say_minute: Callable[[int], str]) -> str:
+    """What is certain of a version that has nothing to be compared with."""
+    return capitalised(f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}.")
 
 
 def plural_instances(fact: Certain) -> str:
@@ -202,6 +228,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         "no_baseline": f"{baseline} did not run beside {candidate}, nor in the day before it.",
         "one_after_the_other": f"{candidate} started after {baseline} had ended, and no call of {baseline} a day before can be compared.",
         "no_common_host": f"{candidate} started after {baseline} had ended, on no host where {baseline} ran for 3{SPACE}h.",
+        "no_longer_compared": f"Nothing of {candidate} was compared with {baseline} since {say_minute(outcome.last_compared_minute or 0)}.",
         "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
         "too_few_calls": f"No instance of {candidate} and {baseline} made 20 calls of one shape within an hour.",
         "one_sided": f"{candidate} and {baseline} do not both report how long their calls take.",
@@ -243,35 +270,3 @@ def interval(row: Evidence, worse: bool) -> str:
     low, high = own(row.low or 0.0, row.worse), own(row.high or 0.0, row.worse)
     low, high = (low, high) if worse else (-high, -low)
     return f"{number(low)} to {percent(high)}"
-
-
-def own(change: float, worse: int) -> float:
-    """A change of the metric itself where less is worse: half the throughput is 50 % lower, not twice as bad."""
-    return change if worse > 0 else change / max(1.0 + change, NOTHING)
-
-
-def percent(ratio: float | None) -> str:
-    """A share or change with its unit."""
-    return f"{number(ratio or 0.0)}{SPACE}%"
-
-
-def number(ratio: float) -> str:
-    """A ratio in percent, with the digits that mean something and a real minus."""
-    value = abs(ratio) * 100
-    text = f"{value:.0f}" if value >= 2.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
-    text = text.removesuffix(".0")
-    return f"{MINUS}{text}" if ratio < 0 and text != "0" else text
-
-
-def duration(minutes: int) -> str:
-    """Minutes as people say them."""
-    hours, rest = divmod(minutes, 60)
-    parts = [f"{hours}{SPACE}h"] if hours else []
-    if rest or not hours:
-        parts.append(f"{rest}{SPACE}min")
-    return " ".join(parts)
-
-
-def capitalised(sentence: str) -> str:
-    """A sentence starts with a capital, except where it starts with a metric's name."""
-    return sentence if sentence.startswith(("p50", "p99")) else sentence[:1].upper() + sentence[1:]

@@ -8,7 +8,9 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Compile, Device, Fact, Gauges, Report, Request
+from compilewatch.wire.report import Compile, Device, Fact, Gauges, Region, Report, Request
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
 from dashboard.fleet.fold.cold_start import told_of
@@ -60,6 +62,18 @@ def test_the_fullest_telling_wins_in_any_order(send: Send, order: tuple[int, ...
     assert instance.start is not None
     assert [name for name, _, _ in instance.start.stages] == ["before init", "import torch", "weights loaded", "compile"]
     assert instance.start.phases == {"dynamo": 1.5}
+
+
+def test_a_later_call_tells_nothing_new_and_an_earlier_one_does(send: Send, django_capture_on_commit_callbacks: Callable[..., Any]) -> None:
+    called = {"regions": [Region("forward", 3, compiled=3)]}
+    asked = []
+    for seq in (3, 5, 9, 1):
+        with django_capture_on_commit_callbacks(execute=True), CaptureQueriesContext(connection) as queries:
+            send(seq=seq, **called)
+        asked.append(sum("cold_start" in query["sql"] for query in queries.captured_queries))
+    first, known, later, earlier = asked
+    assert first and (known, later) == (0, 0) and earlier
+    assert ColdStart.objects.get().first_call_at == clock.at(END - 19)
 
 
 def test_the_telling_is_no_mark_of_the_job(send: Send) -> None:

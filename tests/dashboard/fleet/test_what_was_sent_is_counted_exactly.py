@@ -10,7 +10,7 @@ from compilewatch.wire.report import Request
 
 from dashboard.fleet import attempts
 from dashboard.fleet.models import Instance, ProcessMinute, RegionMinute, VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.services import fold_all, shards_fold
 from dashboard.ingest.models import FoldAttempt, InboxRow
 from tests.dashboard.fleet.totals import assert_all_counted
 
@@ -63,6 +63,22 @@ def test_any_order_and_any_batch_size_counts_the_same(
     assert set(minutes.values()) == {3}
     assert {row.instances for row in VersionProcessHour.objects.all()} == {3}
     assert sum(row.windows for row in ProcessMinute.objects.all()) == len(pieces)
+
+
+def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
+    make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many, few = make_request(version="1", instance=1, minutes=9), make_request(version="2", instance=2, minutes=3)
+    for number in range(9):
+        for request in (many, few):
+            store_reports(Request(1, request.sent, request.instance, request.reports[number : number + 1]))
+    monkeypatch.setattr(attempts, "batch_size", lambda: 4)
+    waiting = list(InboxRow.objects.order_by("id").values_list("id", flat=True))
+    shards = list(InboxRow.objects.values_list("shard", flat=True).distinct())
+    assert shards_fold(shards) == (4, True)
+    assert list(InboxRow.objects.order_by("id").values_list("id", flat=True)) == waiting[4:]
+    assert fold_all() == 8
+    assert_all_counted([many, few])
 
 
 def test_a_repeated_request_counts_once(make_request: MakeRequest, store_reports: Store) -> None:

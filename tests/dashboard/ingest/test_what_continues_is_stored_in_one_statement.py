@@ -88,3 +88,12 @@ def test_a_request_gives_up_after_its_time_and_is_not_stored_later(make_request:
     with pytest.raises(Refused, match="too slow"):
         waiting.result(0.01)
     assert waiting.given_up
+
+
+@pytest.mark.postgresql_only
+def test_the_statement_is_planned_once_a_connection(make_request: Make, project: Project) -> None:
+    for seq in (1, 2, 3):
+        assert reports_append([batch_of(make_request, project, 0, [(seq, seq)])])[0] is not None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement LIKE '%%INTO ingest_inbox%%'")
+        assert cursor.fetchall() == [(3,)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from dashboard.demo.fleet import SimulatedInstance
 from dashboard.regressions.health import LATE_MINUTES, judge_check
@@ -30,3 +32,18 @@ def test_what_is_late_to_be_judged_is_counted_until_it_is_judged(
     assert judge_check().ok
     time_is.minute += 1
     assert not judge_check().ok
+
+
+def test_what_does_not_fit_into_a_turn_is_judged_in_the_next(
+    side_by_side: list[SimulatedInstance], send: Callable[[SimulatedInstance], None]
+) -> None:
+    for instance in side_by_side:
+        send(instance)
+    turns: list[int] = []
+    while (late := judge_check().value) and len(turns) < 5:
+        turns.append(late)
+        deployments_judge(seconds=0.0, unfinished=lambda: turns.append(-1))
+    assert turns == [2, -1, 1]
+    with CaptureQueriesContext(connection) as queries:
+        deployments_judge()
+    assert sum('FROM "deployment"' in query["sql"] for query in queries.captured_queries) == 1, "one says that nothing is due"

@@ -11,13 +11,16 @@ from compilewatch.wire.report import Fact as WireFact
 from compilewatch.wire.report import Report
 
 from dashboard.demo.fleet import Fault, SimulatedInstance
+from dashboard.fleet.models import Instance
 from dashboard.regressions.judge import Known, Outcome, judge
 from dashboard.regressions.judge.facts import Fact, certain_facts
 from dashboard.regressions.judge.wording import verdict_sentence
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.services import deployments_judge
+from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES, state, states
+from tests.dashboard.requests import instance_id
 
 LATCHED = Fact("latched_eager", "candidate", "c1", 30, "forward", "it reached its recompile limit")
 
@@ -92,6 +95,11 @@ def current() -> Verdict:
     ("kind", "data", "words"),
     [
         ("oom", {"text": "CUDA out of memory", "count": 2}, "the GPU ran out of memory 2 times"),
+        (
+            "parity",
+            {"name": "golden batch", "ok": False, "text": "off by 0.2"},
+            "`golden batch` gives another result compiled than eager: off by 0.2",
+        ),
         ("latched_eager", {"frame": "merge_lists", "cause": "limit", "reason": "x.size(0) == 3"}, "`merge_lists` runs eager until"),
     ],
 )
@@ -125,3 +133,37 @@ def test_without_a_fact_the_same_fleet_is_not_watched(side_by_side: list[Simulat
     deployments_judge()
     verdict = current()
     assert (verdict.kind, verdict.evidence["facts"]) == ("not_enough_data", [])
+
+
+@pytest.mark.django_db
+def test_an_instance_that_is_stuck_in_its_compilation_is_watched_for_as_long_as_it_reports(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
+):
+    healthy(side_by_side)
+    for one in side_by_side:
+        send(one)
+    stuck = side_by_side[-1].identity.id
+    Instance.objects.filter(instance_id=stuck).update(compiling_for=1000.0, compiling_frame="forward")
+    deployments_judge()
+    verdict = current()
+    assert verdict.kind == "watch" and "`forward` is stuck in its compilation" in verdict.sentence
+    assert [fact["instances"] for fact in verdict.evidence["facts"]] == [[stuck]]
+    # No call for forty minutes, but the process reports: it is not silence.
+    time_is.minute += 40
+    Instance.objects.filter(instance_id=stuck).update(last_minute=time_is.minute, compiling_for=3400.0)
+    deployments_judge()
+    assert current().kind == "watch"
+
+
+@pytest.mark.django_db
+def test_one_name_in_two_environments_is_judged_in_each_by_itself(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+    for one in side_by_side:
+        send(one)
+    healthy(side_by_side)
+    for number, one in enumerate(side_by_side):
+        one.identity = replace(one.identity, id=instance_id(900 + number), environment="elsewhere")
+        send(one)
+    deployments_judge()
+    said = Verdict.objects.filter(current=True, deployment__version__name="2026.11.3")
+    kinds = dict(said.values_list("deployment__environment", "kind"))
+    assert kinds.pop("elsewhere") == "not_enough_data" and list(kinds.values()) == ["roll_back"]

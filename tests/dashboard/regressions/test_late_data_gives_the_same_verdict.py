@@ -95,3 +95,30 @@ def replaced(deployment: Deployment, number: int) -> Deployment:
     other = copy(deployment)
     other.pk = 1000 + number
     return other
+
+
+def test_late_data_that_goes_on_coming_is_read_again_every_few_minutes_only(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
+    late = side_by_side[-1]
+    for instance in side_by_side[:-1]:
+        send(instance)
+    send(late, last=10)
+    send(late, first=30)
+
+    def looked(minute: int) -> Running:
+        older, newer = Deployment.objects.select_related("version", "project").order_by("started_minute")
+        return running.comparison_at(deployment=newer, baseline=older, now_minute=minute, settings=PRODUCTION)
+
+    now = Deployment.objects.latest("started_minute").last_minute + 1
+    first = looked(now)
+    send(late, first=11, last=15)
+    second = looked(now)
+    send(late, first=16, last=20)
+    waits = looked(now + 1)
+    again = looked(now + running.LATE_MINUTES)
+    assert [second is first, waits is second, again is waits] == [False, True, False]
+    comparisons_forget()
+    anew = looked(now)
+    assert [entry.track for entry in anew.judged()] == [entry.track for entry in again.judged()]
+    assert anew.calls() == again.calls() != second.calls()

@@ -3,7 +3,8 @@
 import pytest
 
 from dashboard.regressions.judge import Outcome, judge
-from dashboard.regressions.judge.wording import duration, percent, verdict_sentence
+from dashboard.regressions.judge.figures import duration, percent
+from dashboard.regressions.judge.wording import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 BASE = [instance(f"b{i}") for i in range(6)]

@@ -1,0 +1,116 @@
+"""What a model may take to start, and the share of its calls that has to run compiled; its project's budgets hold where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.models import WatchedModel
+from dashboard.projects.models import Project
+
+SETTING, AUDITED = "budgets", "budgets.set"
+BOUNDS = {"cold_start": (1.0, 86400.0), "served": (0.5, 0.99999)}
+WORDS = {
+    "cold_start": "Cold start is {}, expected from 1 to 86400 seconds.",
+    "served": "Served compiled is {}, expected from 50 to 99.999 %.",
+}
+
+
+class BudgetError(ValueError):
+    """A budget that cannot be; `name` is its field, the text says what was expected."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Seconds until a process serves, and a share of calls; None is no budget."""
+
+    cold_start: float | None = None
+    served: float | None = None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """By name."""
+        return asdict(self)
+
+
+def budgets_of(model: WatchedModel) -> Budgets:
+    """Those in force: the model's own, else its project's."""
+    return budgets_in(model, model.project.settings)
+
+
+def budgets_in(model: WatchedModel, settings: Mapping[str, Any]) -> Budgets:
+    """The same for who has the project's settings at hand."""
+    own, below = own_budgets(model), project_budgets(settings)
+    return Budgets(
+        below.cold_start if own.cold_start is None else own.cold_start,
+        below.served if own.served is None else own.served,
+    )
+
+
+def own_budgets(model: WatchedModel) -> Budgets:
+    """Those that were set for this model alone."""
+    return Budgets(model.cold_start_budget, model.served_budget)
+
+
+def project_budgets(settings: Mapping[str, Any]) -> Budgets:
+    """Those of every model that has none of its own; a number out of bounds is none."""
+    told = settings.get(SETTING)
+    if not isinstance(told, Mapping):
+        return Budgets()
+    return Budgets(**{name: told[name] for name in BOUNDS if name in told and _within(name, told[name])})
+
+
+def budget_checked(name: str, value: float | None) -> float | None:
+    """The budget, None for none; raises BudgetError for one that cannot be."""
+    if value is not None and not _within(name, value):
+        raise BudgetError(name, WORDS[name].format(f"{value * 100:g} %" if name == "served" else f"{value:g} seconds"))
+    return value
+
+
+def budgets_set(
+    *,
+    project: Project,
+    model: WatchedModel | None,
+    budgets: Budgets,
+    actor: User | None = None,
+    actor_name: str = "",
+    address: str | None = None,
+) -> bool:
+    """Sets both for a model, or for every model without its own; False where nothing was different. Raises BudgetError."""
+    for name, value in budgets.as_dict().items():
+        budget_checked(name, value)
+    with write_transaction():
+        stored = Project.objects.select_for_update().get(pk=project.pk)
+        before = own_budgets(WatchedModel.objects.get(pk=model.pk, project=stored)) if model else project_budgets(stored.settings)
+        if before == budgets:
+            return False
+        if model is not None:
+            WatchedModel.objects.filter(pk=model.pk).update(cold_start_budget=budgets.cold_start, served_budget=budgets.served)
+        else:
+            stored.settings = {**stored.settings, SETTING: {name: value for name, value in budgets.as_dict().items() if value is not None}}
+            stored.save(update_fields=["settings"])
+        audit_write(
+            action=AUDITED,
+            subject=model.name if model else project.slug,
+            project_id=project.pk,
+            actor=actor,
+            actor_name=actor_name,
+            before=before.as_dict(),
+            after=budgets.as_dict(),
+            address=address,
+        )
+    if model is None:
+        project.settings = stored.settings
+    return True
+
+
+def _within(name: str, value: object) -> bool:
+    least, most = BOUNDS[name]
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most

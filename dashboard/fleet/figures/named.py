@@ -1,0 +1,27 @@
+"""The figures of a version under the names that programs read them by, each with its unit; pages say the same numbers in words."""
+
+from __future__ import annotations
+
+from dashboard.fleet.figures import metrics
+from dashboard.fleet.figures.metrics import Metric
+from dashboard.fleet.figures.tally import Calls, Processes
+
+NAMED: dict[str, tuple[Metric, str]] = {
+    "p50_seconds": (metrics.P50, "seconds"),
+    "p95_seconds": (metrics.P95, "seconds"),
+    "p99_seconds": (metrics.P99, "seconds"),
+    "throughput_items_per_second": (metrics.THROUGHPUT, "items per second of call time"),
+    "calls_per_second_per_instance": (metrics.TRAFFIC, "calls per second and instance"),
+    "eager_share": (metrics.EAGER, "share of the calls that were looked at, 1 is all"),
+    "recompiles_per_hour_per_instance": (metrics.RECOMPILES, "recompiles per hour and instance"),
+    "error_share": (metrics.ERRORS, "share of calls, 1 is all"),
+    "compile_seconds_per_instance": (metrics.COMPILE, "seconds per instance"),
+    "cache_hit_share": (metrics.CACHE, "share of compile seconds, 1 is all"),
+    "gpu_memory_bytes": (metrics.GPU_MEMORY, "bytes, highest instance"),
+    "host_memory_bytes": (metrics.HOST_MEMORY, "bytes, highest instance"),
+}
+
+
+def figures_named(calls: Calls | None, processes: Processes | None) -> dict[str, float | None]:
+    """Every figure by its name; None where nothing is known."""
+    return {name: metric.read(calls, processes) for name, (metric, _) in NAMED.items()}

@@ -1,0 +1,160 @@
+"""One finding with everything that is known of it: by version, by instance, what compiled at its place, and who ran without it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import Count, F, Q
+
+from dashboard.common import clock
+from dashboard.fleet.models import CompileEvent, Deployment, Finding, FindingInstance, FindingLife, FindingVersion
+
+MOST_INSTANCES, MOST_COMPILATIONS = 100, 5000
+COMPILATIONS_KEPT = timedelta(days=35)
+_PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?: in (?P<frame>.+))?$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class VersionSeen:
+    """How often a version showed it in an environment."""
+
+    version_id: int
+    version: str
+    environment: str
+    count: int
+    seconds: float
+    instances: int
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+@dataclass(frozen=True)
+class InstanceSeen:
+    """How often one process showed it."""
+
+    instance_id: str
+    host: str
+    rank: int
+    gpu: str
+    version_id: int
+    version: str
+    environment: str
+    count: int
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+    @property
+    def name(self) -> str:
+        """How people call it."""
+        return f"{self.host} / {self.rank}" if self.host else self.instance_id
+
+
+class CompiledThere(NamedTuple):
+    """One compilation at the place of the finding."""
+
+    version_id: int
+    environment: str
+    instance_id: int
+    compile_id: str
+    frame: str
+    kind: str
+    reason: str
+    outcome: str
+    at: datetime
+
+
+class Ran(NamedTuple):
+    """A version that reported, in minutes since 1970; `last` is None while it runs."""
+
+    version_id: int
+    version: str
+    environment: str
+    first: int
+    last: int
+    live: bool
+
+
+@dataclass(frozen=True)
+class FindingDetail:
+    """Everything its page shows."""
+
+    finding: Finding
+    lives: list[FindingLife]
+    versions: list[VersionSeen]
+    instances: list[InstanceSeen]
+    instances_total: int
+    compiled: list[CompiledThere]
+    ran: list[Ran]
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """File and line, where its place is one."""
+        return place_of(self.finding.where)
+
+
+def place_of(where: str) -> tuple[str, int] | None:
+    """File and line of a place as agents tell it."""
+    found = _PLACE.match(where)
+    return (found["file"], int(found["line"])) if found and len(found["line"]) < 10 else None
+
+
+def finding_detail(*, project_id: int, finding_id: int) -> FindingDetail | None:
+    """None where the project has no such finding; else seven queries."""
+    rows = Finding.objects.filter(project_id=project_id, pk=finding_id).select_related("model", "first_version", "last_version")
+    finding = rows.first()
+    if finding is None:
+        return None
+    return FindingDetail(
+        finding=finding,
+        lives=list(FindingLife.objects.filter(finding=finding).select_related("first_version", "last_version").order_by("environment")),
+        versions=_versions(finding),
+        instances=_instances(finding),
+        instances_total=FindingInstance.objects.filter(finding=finding).count(),
+        compiled=_compiled(finding),
+        ran=_ran(finding),
+    )
+
+
+def _versions(finding: Finding) -> list[VersionSeen]:
+    same = Q(finding__instances__instance__version=F("version"), finding__instances__instance__environment=F("environment"))
+    rows = FindingVersion.objects.filter(finding=finding).annotate(on_instances=Count("finding__instances", filter=same))
+    columns = ("version_id", "version__name", "environment", "count", "seconds", "on_instances", "first_seen_at", "last_seen_at")
+    return [VersionSeen(*row) for row in rows.order_by("-first_seen_at", "-pk").values_list(*columns)]
+
+
+def _instances(finding: Finding) -> list[InstanceSeen]:
+    rows = FindingInstance.objects.filter(finding=finding).order_by("-last_seen_at", "-pk")
+    of_instance = ("instance_id", "host", "rank", "gpu", "version_id", "version__name", "environment")
+    columns = (*(f"instance__{name}" for name in of_instance), "count", "first_seen_at", "last_seen_at")
+    return [InstanceSeen(*row) for row in rows.values_list(*columns)[:MOST_INSTANCES]]
+
+
+def _compiled(finding: Finding) -> list[CompiledThere]:
+    """The newest compilations of the frame that the finding names, of every version of the model."""
+    place = place_of(finding.where)
+    if place is None:
+        return []
+    since = max(finding.first_seen_at - timedelta(days=1), clock.now() - COMPILATIONS_KEPT)
+    rows = CompileEvent.objects.filter(
+        project_id=finding.project_id,
+        day__gte=int(since.timestamp() // 86400),
+        version_id__in=finding.model.versions.values("pk"),
+        file=place[0],
+        line=place[1],
+    )
+    columns = ("version_id", "environment", "instance_id", "compile_id", "frame", "kind", "reason", "outcome", "at")
+    return [CompiledThere(*row) for row in rows.order_by("-at", "seq", "number").values_list(*columns)[:MOST_COMPILATIONS]]
+
+
+def _ran(finding: Finding) -> list[Ran]:
+    """Every deployment of the model since the finding was seen first, newest first; the version that stands for many is none."""
+    since = clock.minute_of(finding.first_seen_at.timestamp())
+    rows = Deployment.objects.filter(model_id=finding.model_id, last_minute__gte=since).select_related("version")
+    return [
+        Ran(row.version_id, row.version.name, row.environment, row.started_minute, row.last_minute, row.ended_minute is None)
+        for row in rows.order_by("-started_minute", "-pk")
+        if not row.version.is_other
+    ]

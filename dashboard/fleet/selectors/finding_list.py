@@ -1,0 +1,173 @@
+"""The findings of a project as a list that can be filtered, sorted and paged, however many there are; a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import BigIntegerField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+
+from dashboard.fleet.models import Finding, FindingInstance, FindingLife, FindingVersion, ModelVersion, WatchedModel
+
+STATES = ("new", "back", "ongoing", "gone")
+SORTS = {"last": ("last_seen_at", "pk"), "first": ("first_seen_at", "pk"), "times": ("times", "last_seen_at", "pk")}
+NEWEST = ("-last_seen_at", "-pk")
+MOST_CHOICES = 200
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the address asks for; empty means any."""
+
+    model_id: int | None = None
+    version_id: int | None = None
+    environment: str = ""
+    kind: str = ""
+    state: str = ""
+    text: str = ""
+    order: tuple[str, ...] = NEWEST
+
+
+@dataclass(frozen=True)
+class Life:
+    """What has become of a finding in an environment."""
+
+    environment: str
+    state: str
+    since_minute: int
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One finding of the list; `times` is within the version and environment that were asked for."""
+
+    id: int
+    kind: str
+    text: str
+    where: str
+    model_id: int
+    model: str
+    simulated: bool
+    first_version: str
+    last_version: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    times: int
+    instances: int
+    lives: list[Life] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FindingList:
+    """One page of the list, how long the whole list is, and what else may be chosen with how many each would show."""
+
+    rows: list[Listed]
+    total: int
+    kinds: dict[str, int]
+    states: dict[str, int]
+    models: list[tuple[int, str]]
+    versions: list[tuple[int, str]]
+
+
+def finding_list(*, project_id: int, wanted: Wanted, page: int, size: int) -> FindingList:
+    """One page of so many rows, the last one where there are fewer; six queries, seven where a model is chosen."""
+    matching = _matching(project_id, wanted)
+    total = matching.count()
+    first = (min(page, max(1, -(-total // size))) - 1) * size
+    rows = _rows(matching, wanted, first, size)
+    kinds = _matching(project_id, wanted, but="kind").values("kind").annotate(n=Count("pk")).order_by()
+    return FindingList(
+        rows=rows,
+        total=total,
+        kinds={row["kind"]: row["n"] for row in kinds},
+        states=_states(project_id, wanted),
+        models=_models(project_id),
+        versions=_versions(project_id, wanted.model_id) if wanted.model_id is not None else [],
+    )
+
+
+def _matching(project_id: int, wanted: Wanted, *, but: str = "") -> QuerySet[Finding]:
+    """The findings that fit, one of the filters left out."""
+    rows = Finding.objects.filter(project_id=project_id)
+    if wanted.model_id is not None:
+        rows = rows.filter(model_id=wanted.model_id)
+    if wanted.version_id is not None or wanted.environment:
+        rows = rows.filter(Exists(_sightings(wanted)))
+    if wanted.kind and but != "kind":
+        rows = rows.filter(kind=wanted.kind)
+    if wanted.state and but != "state":
+        rows = rows.filter(Exists(_lives(wanted).filter(finding=OuterRef("pk"), state=wanted.state)))
+    if wanted.text:
+        rows = rows.filter(Q(text__icontains=wanted.text) | Q(where__icontains=wanted.text))
+    return rows
+
+
+def _sightings(wanted: Wanted) -> QuerySet[FindingVersion]:
+    seen = FindingVersion.objects.filter(finding=OuterRef("pk"))
+    seen = seen.filter(version_id=wanted.version_id) if wanted.version_id is not None else seen
+    return seen.filter(environment=wanted.environment) if wanted.environment else seen
+
+
+def _lives(wanted: Wanted) -> QuerySet[FindingLife]:
+    rows = FindingLife.objects.all()
+    return rows.filter(environment=wanted.environment) if wanted.environment else rows
+
+
+def _states(project_id: int, wanted: Wanted) -> dict[str, int]:
+    """Findings by state; one that is new here and gone there counts in both."""
+    matching = _matching(project_id, wanted, but="state").values("pk")
+    rows = _lives(wanted).filter(finding__in=matching).values("state").annotate(n=Count("finding", distinct=True)).order_by()
+    return {row["state"]: row["n"] for row in rows}
+
+
+def _rows(matching: QuerySet[Finding], wanted: Wanted, first: int, most: int) -> list[Listed]:
+    times = F("count")
+    if wanted.version_id is not None or wanted.environment:
+        summed = _sightings(wanted).order_by().values("finding").annotate(n=Sum("count")).values("n")
+        rows = matching.annotate(times=Coalesce(Subquery(summed), 0, output_field=BigIntegerField()))
+    else:
+        rows = matching.annotate(times=times)
+    seen_on = FindingInstance.objects.filter(finding=OuterRef("pk")).order_by().values("finding").annotate(n=Count("pk")).values("n")
+    rows = rows.annotate(on_instances=Coalesce(Subquery(seen_on), 0)).select_related("model", "first_version", "last_version")
+    found = list(rows.order_by(*wanted.order)[first : first + most])
+    lives = _lives_of([row.pk for row in found])
+    return [
+        Listed(
+            id=row.pk,
+            kind=row.kind,
+            text=row.text,
+            where=row.where,
+            model_id=row.model_id,
+            model=row.model.name,
+            simulated=row.model.simulated,
+            first_version=row.first_version.name,
+            last_version=row.last_version.name,
+            first_seen_at=row.first_seen_at,
+            last_seen_at=row.last_seen_at,
+            times=row.times,
+            instances=row.on_instances,
+            lives=lives.get(row.pk, []),
+        )
+        for row in found
+    ]
+
+
+def _lives_of(ids: Collection[int]) -> dict[int, list[Life]]:
+    found: dict[int, list[Life]] = {}
+    rows = FindingLife.objects.filter(finding_id__in=list(ids)).order_by("environment")
+    for finding, environment, state, since in rows.values_list("finding_id", "environment", "state", "since_minute"):
+        found.setdefault(finding, []).append(Life(environment, state, since))
+    return found
+
+
+def _models(project_id: int) -> list[tuple[int, str]]:
+    has_some = Exists(Finding.objects.filter(model=OuterRef("pk")))
+    rows = WatchedModel.objects.filter(has_some, project_id=project_id).order_by("name")
+    return list(rows.values_list("pk", "name")[:MOST_CHOICES])
+
+
+def _versions(project_id: int, model_id: int) -> list[tuple[int, str]]:
+    rows = ModelVersion.objects.filter(project_id=project_id, model_id=model_id).order_by("-first_seen_at", "-pk")
+    return list(rows.values_list("pk", "name")[:MOST_CHOICES])

@@ -1,0 +1,103 @@
+"""Jobs, and what each rank of one compiled: the newest process of every rank counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db.models import Count, Max, QuerySet
+
+from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.models import CompileEvent, Instance
+
+MOST_JOBS, MOST_RANKS, MOST_EVENTS = 60, 1024, 20_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """Instances that started together; `ranks` have reported, of `world_size`."""
+
+    name: str
+    version: str
+    ranks: int
+    world_size: int
+    last_seen_at: datetime
+
+
+def jobs_of(*, project_id: int, model_id: int, environment: str) -> list[Job]:
+    """The jobs of several ranks, those that reported last first; one query."""
+    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, world_size__gt=1)
+    rows = rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE)
+    told = rows.values("job").annotate(
+        version=Max("version__name"), ranks=Count("rank", distinct=True), size=Max("world_size"), newest=Max("last_seen_at")
+    )
+    return [
+        Job(row["job"], row["version"], row["ranks"], row["size"], row["newest"]) for row in told.order_by("-newest", "job")[:MOST_JOBS]
+    ]
+
+
+def job_ranks(*, project_id: int, model_id: int, environment: str, job: str) -> list[Instance]:
+    """The newest process of every rank, in order of rank; one query."""
+    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, job=job, world_size__gt=1)
+    return newest_ranks(rows.exclude(instance_id__startswith=OTHER_INSTANCE).select_related("version"))
+
+
+def newest_ranks(instances: Iterable[Instance]) -> list[Instance]:
+    """Of the processes of one job the newest of each rank, in order of rank."""
+    newest: dict[int, Instance] = {}
+    for row in sorted(instances, key=lambda one: (one.started_at, one.pk)):
+        newest[row.rank] = row
+    return [newest[rank] for rank in sorted(newest)][:MOST_RANKS]
+
+
+def ranks_live(*, since_minute: int) -> list[Instance]:
+    """Processes of jobs of several ranks that reported since then, of every project; one query."""
+    rows = Instance.objects.filter(world_size__gt=1, live_minute__gte=since_minute, last_minute__gte=since_minute)
+    return list(rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE).defer("identity", "capabilities"))
+
+
+def ranks_compiled(*, project_id: int, instances: Collection[Instance]) -> dict[int, list[CompileEvent]]:
+    """What these processes compiled, oldest first, by Instance.id; one query."""
+    if not instances:
+        return {}
+    found: dict[int, list[CompileEvent]] = {}
+    newest_first = list(_events(project_id, instances).order_by("-at", "-seq", "-number")[:MOST_EVENTS])
+    for row in reversed(newest_first):
+        found.setdefault(row.instance_id, []).append(row)
+    return found
+
+
+class CompiledRow(NamedTuple):
+    """One compilation of one of these processes, as much of it as ranks are compared by."""
+
+    instance: int
+    at: datetime
+    frame: str
+    file: str
+    line: int
+    kind: str
+    outcome: str
+    key: str
+    cache: str
+
+
+def compiled_mark(*, project_id: int, instances: Collection[Instance]) -> tuple[int, datetime | None]:
+    """How much these processes compiled, and when last: what was read once is as it was while this is."""
+    found = _events(project_id, instances).aggregate(count=Count("seq"), newest=Max("at"))
+    return found["count"], found["newest"]
+
+
+def compiled_rows(*, project_id: int, instances: Collection[Instance]) -> list[CompiledRow]:
+    """What these processes compiled, the newest first; one query."""
+    rows = _events(project_id, instances).order_by("-at", "-seq", "-number")
+    values = rows.values_list("instance_id", "at", "frame", "file", "line", "kind", "outcome", "cache_key", "cache_fx", "cache_aot")
+    return [CompiledRow(*row[:8], row[8] or row[9]) for row in values[:MOST_EVENTS]]
+
+
+def _events(project_id: int, instances: Collection[Instance]) -> QuerySet[CompileEvent]:
+    since = min(one.started_at for one in instances)
+    return CompileEvent.objects.filter(
+        project_id=project_id, day__gte=int(since.timestamp() // 86400) - 1, instance_id__in=[one.pk for one in instances]
+    )

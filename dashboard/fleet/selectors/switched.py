@@ -1,0 +1,60 @@
+"""When instances did what a command told them: a minute that was frozen or eager by request says nothing of the version itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from compilewatch.wire.command import MAX_LIFETIME
+
+from dashboard.common import clock
+from dashboard.fleet.models import CommandReceipt, Deployment
+
+READ_BACK = 180
+"""Minutes before the first one that is asked for: a switch lasts an hour, and what it does ends 15 min after its last command."""
+_TOLD = ("accepted", "applied", "ended")
+
+Told = tuple[str, datetime]
+
+
+def switched_minutes(*, deployment: Deployment, baseline: Deployment, from_minute: int, to_minute: int) -> dict[str, set[int]]:
+    """The minutes from `from_minute` up to but without `to_minute` in which a command was in force, by instance; one query."""
+    rows = CommandReceipt.objects.filter(
+        project_id=deployment.project_id,
+        instance__version_id__in=(deployment.version_id, baseline.version_id),
+        instance__environment=deployment.environment,
+        state__in=_TOLD,
+        at__gte=clock.at_minute(from_minute - READ_BACK),
+    )
+    told: dict[str, list[Told]] = {}
+    for name, state, at in rows.order_by("at", "pk").values_list("instance__instance_id", "state", "at"):
+        told.setdefault(name, []).append((state, at))
+    found = {name: minutes_in_force(rows, from_minute, to_minute) for name, rows in told.items()}
+    return {name: minutes for name, minutes in found.items() if minutes}
+
+
+def minutes_in_force(told: Iterable[Told], from_minute: int, to_minute: int) -> set[int]:
+    """Whole and broken minutes between what was applied and what ended; without an end it lasts as long as its last command may."""
+    minutes: set[int] = set()
+    since: float | None = None
+    until = 0.0
+
+    def close(end: float) -> None:
+        if since is not None:
+            first, last = max(from_minute, clock.minute_of(since)), min(to_minute - 1, clock.minute_of(end))
+            minutes.update(range(first, last + 1))
+
+    for state, moment in told:
+        at = moment.timestamp()
+        if since is not None and at > until:
+            close(until)
+            since = None
+        if state == "ended":
+            close(at)
+            since = None
+        elif state == "applied" and since is None:
+            since, until = at, at + MAX_LIFETIME
+        elif since is not None:
+            until = at + MAX_LIFETIME
+    close(until)
+    return minutes

@@ -1,0 +1,99 @@
+"""Signed orders to instances: written once with a number that only rises, and carried by answers while they are live."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from compilewatch.wire.command import Command as Order
+from compilewatch.wire.command import command_sign
+from django.db.models import Max
+
+from dashboard.common import clock
+from dashboard.ingest.models import Command
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+
+TRUSTED_FOR = 1.0
+"""Seconds for which a process goes by what it has read."""
+
+
+class Place(NamedTuple):
+    """What an order names, and an instance is."""
+
+    model: str
+    version: str
+    environment: str
+
+
+class Live(NamedTuple):
+    """An order that may ride in an answer."""
+
+    place: Place
+    order: Order
+    carried: dict[str, str]
+
+
+_live: dict[int, tuple[float, list[Live]]] = {}
+
+
+def command_issue(*, project: Project, key: str, by: str, order: Callable[[int], Order]) -> Order:
+    """Signs what `order` makes of the next number and has it ride in answers; the caller holds the project's row."""
+    highest = for_project(Command, project).aggregate(highest=Max("counter"))["highest"] or 0
+    made = order(highest + 1)
+    Command.objects.create(
+        project=project,
+        verb=made.verb,
+        model_name=made.model,
+        version_name=made.version,
+        target={"id": made.id, "environment": made.environment, "share": made.share, "instances": made.instances, "ask": made.ask},
+        counter=made.counter,
+        signed=command_sign(made, key),
+        issued_at=clock.now(),
+        not_before=clock.at(made.not_before),
+        expires_at=clock.at(made.expires),
+        issued_by_name=by,
+    )
+    return made
+
+
+def commands_live(*, project_id: int, place: Place, instance: str, job: str) -> list[dict[str, Any]]:
+    """The newest live order for an instance, as the answer carries it; up to a second old."""
+    asked, live = _live.get(project_id, (float("-inf"), []))
+    if time.monotonic() - asked > TRUSTED_FOR:
+        # Others go on with what they have; should the reading fail, the next one is due in a second.
+        _live[project_id] = (time.monotonic(), live)
+        live = _read(project_id)
+        _live[project_id] = (time.monotonic(), live)
+    return next(([dict(one.carried)] for one in live if one.place == place and one.order.concerns(instance, job)), [])
+
+
+def commands_forget() -> None:
+    """Reads anew at the next answer, as a restart does."""
+    _live.clear()
+
+
+def _read(project_id: int) -> list[Live]:
+    """The newest first. An order is sent before its moment, too: all ranks of a job wait for it."""
+    rows = for_project(Command, project_id).filter(withdrawn_at=None, expires_at__gt=clock.now()).order_by("-counter")
+    return [_of(row) for row in rows]
+
+
+def _of(row: Command) -> Live:
+    place = Place(row.model_name, row.version_name, str(row.target.get("environment", "")))
+    order = Order(
+        id=str(row.target.get("id", "")),
+        project="",
+        verb=row.verb,
+        counter=row.counter,
+        model=place.model,
+        version=place.version,
+        environment=place.environment,
+        not_before=row.not_before.timestamp(),
+        expires=row.expires_at.timestamp(),
+        instances=list(row.target.get("instances", [])),
+        share=float(row.target.get("share", 0.0)),
+    )
+    return Live(place, order, {"signed": base64.b64encode(bytes(row.signed)).decode()})

@@ -1,0 +1,52 @@
+"""From the buckets of a Prometheus histogram to a sketch: how many values there were is exact, where they lie is known to a bucket."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch, index_of, lower_bound
+
+LOWEST = 4.0
+"""The first bucket begins at zero: its values are spread over the two octaves below its bound."""
+
+
+def sketch_of(bounds: Sequence[float], counts: Sequence[int], total: float) -> Sketch:
+    """Spreads each bucket's values evenly over its bins on the log scale, so that a quantile lies in the bucket where the true one lies.
+
+    `bounds` are upper ones in order, the last may be infinite: what lies there is told as the bound before it, a lower limit."""
+    filled: dict[int, int] = {}
+    for place, count in enumerate(counts):
+        if count <= 0:
+            continue
+        upper = bounds[place]
+        lower = bounds[place - 1] if place else upper / LOWEST
+        if math.isinf(upper):
+            upper = lower = bounds[place - 1] if place else 1.0
+        last = min(MAX_INDEX, index_of(upper))
+        _spread(filled, max(MIN_INDEX, min(index_of(lower) + 1, last)), last, count)
+    if not filled:
+        return Sketch()
+    first, last = min(filled), max(filled)
+    bins = [filled.get(index, 0) for index in range(first, last + 1)]
+    summed = total if math.isfinite(total) and total >= 0 else 0.0
+    return Sketch(count=sum(bins), sum=summed, min=lower_bound(first), max=lower_bound(last + 1), offset=first, bins=bins)
+
+
+def widest(bounds: Sequence[float]) -> float | None:
+    """By how much a quantile may be off, as a ratio minus 1, in the widest bucket that has two bounds above zero."""
+    finite = [bound for bound in bounds if 0 < bound < math.inf]
+    ratios = [upper / lower for lower, upper in pairwise(finite)]
+    return max(ratios) - 1 if ratios else None
+
+
+def _spread(filled: dict[int, int], first: int, last: int, count: int) -> None:
+    """Whole values only, each in the middle of its part of the bucket."""
+    width = last - first + 1
+    given = 0
+    for place in range(width):
+        upto = (count * (place + 1) + width // 2) // width if place < width - 1 else count
+        if upto > given:
+            filled[first + place] = filled.get(first + place, 0) + upto - given
+            given = upto

@@ -1,0 +1,156 @@
+"""What an engine's /metrics said at a moment, and what came between two of them; pure code."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from dashboard.ingest.engines.formats import Format
+
+MOST_FAMILIES = 2000
+MOST_BUCKETS = 200
+LARGEST = 2**53
+
+
+class NotMetrics(ValueError):
+    """The answer is no text of Prometheus; the message is a sentence."""
+
+
+@dataclass
+class Histogram:
+    """Counts a bucket (not added up), and the sum of the values."""
+
+    bounds: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    total: float = 0.0
+
+
+@dataclass
+class Snapshot:
+    """Everything that was counted since the engine started. `absent` names what the format has and the answer has not."""
+
+    started: float | None = None
+    tokens: float | None = None
+    parts: dict[str, Histogram] = field(default_factory=dict)
+    absent: list[str] = field(default_factory=list)
+    own_names: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """For a column; infinity is no JSON and becomes null."""
+        parts = {
+            name: {"bounds": [None if math.isinf(bound) else bound for bound in one.bounds], "counts": one.counts, "total": one.total}
+            for name, one in self.parts.items()
+        }
+        return {"started": self.started, "tokens": self.tokens, "parts": parts}
+
+    @classmethod
+    def of_json(cls, kept: dict[str, Any]) -> Snapshot:
+        """The inverse."""
+        parts = {
+            name: Histogram([math.inf if bound is None else bound for bound in one["bounds"]], list(one["counts"]), one["total"])
+            for name, one in kept["parts"].items()
+        }
+        return cls(kept["started"], kept["tokens"], parts)
+
+
+def snapshot_read(text: str, wanted: Format) -> Snapshot:
+    """Reads one answer; several label sets of a name (engines of one server) add up."""
+    found, families = Snapshot(), {one.name: one for one in _families(text)}
+    found.own_names = sum(name.startswith(wanted.prefix) for name in families)
+    found.started = _value(families.get(wanted.started))
+    for part in wanted.parts:
+        name = next((name for name in part.names if name in families and families[name].type == "histogram"), None)
+        if name is None:
+            found.absent.append(part.names[0])
+        else:
+            found.parts[part.region] = _histogram(families[name])
+    tokens = next((families[name] for name in wanted.tokens if name in families), None)
+    found.tokens = _value(tokens)
+    if tokens is None:
+        found.absent.append(f"{wanted.tokens[0]}_total")
+    return found
+
+
+def _families(text: str) -> Iterator[Metric]:
+    try:
+        for number, family in enumerate(text_string_to_metric_families(text)):
+            if number >= MOST_FAMILIES:
+                raise NotMetrics(f"The answer has more than {MOST_FAMILIES:,} metrics.")
+            yield family
+    except NotMetrics:
+        raise
+    except Exception as error:
+        raise NotMetrics(f"The answer is no text of Prometheus ({type(error).__name__}).") from error
+
+
+def _value(family: Metric | None) -> float | None:
+    """The sum over label sets; created-times of counters are no values."""
+    if family is None:
+        return None
+    values = [sample.value for sample in family.samples if not sample.name.endswith("_created")]
+    total = sum(value for value in values if math.isfinite(value))
+    return total if values and 0 <= total <= LARGEST else None
+
+
+def _histogram(family: Metric) -> Histogram:
+    upto: dict[float, float] = {}
+    total = 0.0
+    for sample in family.samples:
+        if sample.name.endswith("_bucket") and "le" in sample.labels:
+            bound = _bound(sample.labels["le"])
+            upto[bound] = upto.get(bound, 0.0) + sample.value
+        elif sample.name.endswith("_sum"):
+            total += sample.value
+    bounds = sorted(bound for bound in upto if bound > 0)
+    if len(bounds) > MOST_BUCKETS or not all(0 <= upto[bound] <= LARGEST for bound in bounds):
+        raise NotMetrics(f"{family.name} has buckets that cannot be.")
+    counts, before = [], 0.0
+    for bound in bounds:
+        counts.append(max(0, int(upto[bound] - before)))
+        before = max(before, upto[bound])
+    return Histogram(bounds, counts, total)
+
+
+def _bound(text: str) -> float:
+    try:
+        bound = float(text)
+    except ValueError as error:
+        raise NotMetrics(f"The answer is no text of Prometheus: a bucket ends at {text[:40]!r}.") from error
+    return bound if not math.isnan(bound) else math.inf
+
+
+def restarted(before: Snapshot, now: Snapshot) -> bool:
+    """Whether the engine counts from zero again: it says another start, or anything that only rises fell."""
+    if before.started is not None and now.started is not None and abs(now.started - before.started) > 1:
+        return True
+    for name, one in now.parts.items():
+        earlier = before.parts.get(name)
+        if earlier and (earlier.bounds != one.bounds or any(new < old for new, old in zip(one.counts, earlier.counts, strict=True))):
+            return True
+    return before.tokens is not None and now.tokens is not None and now.tokens < before.tokens
+
+
+def between(before: Snapshot | None, now: Snapshot) -> Snapshot:
+    """What was counted since `before`; all of it where the engine started since."""
+    if before is None:
+        return Snapshot(started=now.started, parts=dict(now.parts), tokens=now.tokens)
+    found = Snapshot(started=now.started)
+    for name, one in now.parts.items():
+        earlier = before.parts.get(name)
+        if earlier is not None:
+            counts = [new - old for new, old in zip(one.counts, earlier.counts, strict=True)]
+            found.parts[name] = Histogram(one.bounds, counts, max(0.0, one.total - earlier.total))
+    if before.tokens is not None and now.tokens is not None:
+        found.tokens = now.tokens - before.tokens
+    return found
+
+
+def layout_of(bounds: list[float]) -> str:
+    """A short name of the bounds: only versions with the same ones are compared."""
+    return f"buckets {hashlib.blake2b(repr(bounds).encode(), digest_size=3).hexdigest()}"

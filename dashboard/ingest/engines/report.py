@@ -1,0 +1,121 @@
+"""From what came between two readings of an engine to a request of the wire, with what an engine cannot tell marked as such; pure code."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from compilewatch.wire.report import VERSION, Compile, Fact, Identity, Region, Report, Request
+
+from dashboard.ingest.engines.buckets import sketch_of, widest
+from dashboard.ingest.engines.formats import Format
+from dashboard.ingest.engines.reading import Histogram, Snapshot, layout_of
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+NOT_TOLD = "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a plugin"
+MODE = "engine"
+"""The mode of every stratum that is read from outside: no agent of ours writes it."""
+NOT_COUNTED = ("errors", "memory", "gpu_time", "guard_lookups")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Who is read, as an operator named it."""
+
+    address: str
+    project_id: int
+    model: str
+    version: str
+    environment: str
+    gpu: str
+    host: str
+
+
+def instance_named(engine: Engine, started: float) -> str:
+    """The id of one life of the engine: the same for as long as it runs, another one after a restart."""
+    seed = f"{engine.project_id}\0{engine.address}\0{engine.model}\0{engine.version}\0{engine.environment}\0{int(started)}"
+    number = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=20).digest(), "big")
+    letters = []
+    for _ in range(26):
+        number, place = divmod(number, 36)
+        letters.append(_ALPHABET[place])
+    return "".join(letters)
+
+
+def request_of(
+    *,
+    engine: Engine,
+    wanted: Format,
+    started: float,
+    seq: int,
+    window: tuple[float, float],
+    found: Snapshot,
+    bounds: dict[str, list[float]],
+    log: bool = False,
+) -> Request:
+    """One report; an answer without a known name has no regions, and its instance is blind."""
+    regions = [
+        _region(part.region, part.outermost, wanted.engine, found.parts[part.region], found.tokens)
+        for part in wanted.parts
+        if part.region in found.parts
+    ]
+    identity = identity_of(engine, wanted, started, bounds, log=log)
+    report = Report(seq=(seq, seq), window=window, regions=[region for region in regions if region.calls])
+    return Request(v=VERSION, sent=window[1], instance=identity, reports=[report])
+
+
+def identity_of(engine: Engine, wanted: Format, started: float, bounds: dict[str, list[float]], *, log: bool) -> Identity:
+    """Who reports, and what can be said of an engine from outside; `log`: its start-up log was read."""
+    table = capabilities(wanted, bounds)
+    if log:
+        table["compilations"] = ("partly", "the total of the start, from the engine's log")
+    return Identity(
+        id=instance_named(engine, started),
+        started=started,
+        model=engine.model,
+        version=engine.version,
+        environment=engine.environment,
+        gpu=engine.gpu,
+        host=engine.host,
+        agent=f"scraped {wanted.engine}",
+        capabilities=table,
+    )
+
+
+def started_report(seq: int, at: float, runtime: str, stages: dict[str, float]) -> Report:
+    """What the start-up log says: torch.compile as one compilation, graph capture as a mark."""
+    report = Report(seq=(seq, seq), window=(at - 1.0, at))
+    if "torch.compile" in stages:
+        frame, total = f"{runtime} start", {"total": stages["torch.compile"]}
+        report.compiles.append(Compile(at=at, id="start", kind="first", outcome="ok", frame=frame, seconds=total, backend=runtime))
+    for name, seconds in stages.items():
+        report.facts.append(Fact(kind="mark", at=at, data={"name": f"{name} {seconds:g} s"}))
+    return report
+
+
+def capabilities(wanted: Format, bounds: dict[str, list[float]]) -> dict[str, tuple[str, str]]:
+    """What can be said of an engine from outside, and how well."""
+    table = dict.fromkeys(("compiled_calls", "compilations", *NOT_COUNTED), ("no", NOT_TOLD))
+    for part in wanted.parts:
+        if part.region not in bounds:
+            table[f"latency of {part.region}"] = ("no", f"the engine gives no {part.names[0]}")
+            continue
+        share = widest(bounds[part.region])
+        said = f"counts are exact; a quantile lies in the engine's bucket, which is up to {share:.0%} wide" if share else "one bucket only"
+        table[f"latency of {part.region}"] = ("partly", said)
+    return table
+
+
+def _region(name: str, outermost: bool, runtime: str, found: Histogram, tokens: float | None) -> Region:
+    calls = sum(found.counts)
+    return Region(
+        name=name,
+        calls=calls,
+        bucket=layout_of(found.bounds),
+        mode=MODE,
+        runtime=runtime,
+        outermost=outermost,
+        items=tokens if outermost else None,
+        unknown=calls,
+        latency=sketch_of(found.bounds, found.counts, found.total),
+    )

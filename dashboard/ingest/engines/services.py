@@ -1,0 +1,206 @@
+"""Reads engines: fetches outside any transaction, then stores the report and what was counted in one, so that nothing counts twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import VERSION, Request
+from django.conf import settings
+
+from dashboard.accounts.services import audit_write
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.common.outbound import Limits, OutboundError, outbound_get
+from dashboard.common.outbound_target import TargetError, target_of
+from dashboard.common.visible import visible_name
+from dashboard.ingest.batch import batch_read
+from dashboard.ingest.body import Refused
+from dashboard.ingest.engines.formats import FORMATS, Format
+from dashboard.ingest.engines.logs import stages_read
+from dashboard.ingest.engines.reading import NotMetrics, Snapshot, between, restarted, snapshot_read
+from dashboard.ingest.engines.report import Engine, identity_of, request_of, started_report
+from dashboard.ingest.models import EngineTarget
+from dashboard.ingest.services import reports_store
+from dashboard.projects.models import Project
+
+LIMITS = Limits(connect=3.0, total=8.0, answer=4 << 20)
+ONE_PASS_SECONDS = 60.0
+MOST_TARGETS = 200
+Fetch = Callable[[str], str]
+
+
+OTHERS = "Several processes answer at this address by turns; name the address of each, or nothing can be counted."
+
+
+class EngineError(ValueError):
+    """An engine cannot be named so; the text says what was expected."""
+
+
+def engine_add(
+    *, project: Project, url: str, engine: str, model: str, version: str, environment: str = "production", gpu: str = ""
+) -> EngineTarget:
+    """Names an engine, or names it anew: what a target under the same address counts from now on is of this model and version."""
+    for name, text, most in (("model", model, 200), ("version", version, 200), ("environment", environment, 64)):
+        if not text.strip() or "\0" in text or len(text) > most:
+            raise EngineError(f"{name} is {text!r}, expected 1 to {most} characters.")
+    if engine not in FORMATS:
+        raise EngineError(f"engine is {engine!r}, expected one of {', '.join(FORMATS)}.")
+    try:
+        target_of(url, settings.OUTBOUND_ALLOW)
+    except TargetError as error:
+        said = "A private address, plain http or another port needs its host:port in COMPILEWATCH_OUTBOUND_ALLOW."
+        raise EngineError(f"{error} {said}") from error
+    if len(url) > 500 or len(gpu) > 100:
+        raise EngineError("The address is longer than 500 characters, or the GPU's name than 100.")
+    with write_transaction():
+        if EngineTarget.objects.filter(project=project).exclude(url=url).count() >= MOST_TARGETS:
+            raise EngineError(f"The project has {MOST_TARGETS} engines already.")
+        named = {"engine": engine, "model_name": visible_name(model)[:200], "version_name": visible_name(version)[:200]}
+        named |= {"environment": visible_name(environment)[:64], "gpu": gpu}
+        fresh: dict[str, Any] = {
+            "created_at": clock.now(),
+            "started": None,
+            "next_seq": 1,
+            "counted": None,
+            "read_at": None,
+            "trouble": "",
+            "log": {},
+        }
+        target, _ = EngineTarget.objects.update_or_create(project=project, url=url, defaults=named | fresh)
+        audit_write(action="engine.add", subject=url[:200], project_id=project.pk, actor_name="scrape", after=named)
+    return target
+
+
+def engine_remove(*, project: Project, url: str) -> None:
+    """It is not read any more; what it counted stays."""
+    with write_transaction():
+        if not EngineTarget.objects.filter(project=project, url=url).delete()[0]:
+            raise EngineError(f"{url} is none of the project's engines.")
+        audit_write(action="engine.remove", subject=url[:200], project_id=project.pk, actor_name="scrape")
+
+
+def fetch(url: str) -> str:
+    """The text at the address, through the one door to the outside."""
+    answer = outbound_get(url=url, headers={"Accept": "text/plain"}, limits=LIMITS)
+    if answer.status != 200:
+        raise NotMetrics(f"The engine answers {answer.status}.")
+    if answer.cut:
+        raise NotMetrics(f"The answer is longer than {LIMITS.answer >> 20} MiB, or broke off.")
+    return answer.text
+
+
+def engines_read(*, get: Fetch = fetch, seconds: float = ONE_PASS_SECONDS) -> int:
+    """Reads every engine once, those first that wait longest; what time does not suffice for comes first the next time."""
+    stop, done = time.monotonic() + seconds, 0
+    for target in EngineTarget.objects.order_by("tried_at", "pk"):
+        if time.monotonic() > stop:
+            break
+        done += engine_read(target=target, get=get)
+    return done
+
+
+def engine_read(*, target: EngineTarget, get: Fetch = fetch) -> bool:
+    """One reading; what goes wrong is a sentence on the target and no report."""
+    wanted, tried = FORMATS[target.engine], clock.unix()
+    try:
+        now = snapshot_read(get(target.url), wanted)
+    except (OutboundError, NotMetrics) as error:
+        EngineTarget.objects.filter(pk=target.pk).update(tried_at=tried, trouble=str(error))
+        return False
+    with write_transaction():
+        held = EngineTarget.objects.select_for_update().filter(pk=target.pk).first()
+        # Another worker has read it meanwhile: this reading is older than what is counted.
+        if held is None or held.next_seq != target.next_seq or held.read_at != target.read_at:
+            return False
+        _store(held, wanted, now, clock.unix())
+    return True
+
+
+def _store(target: EngineTarget, wanted: Format, now: Snapshot, at: float) -> None:
+    before, others = Snapshot.of_json(target.counted) if target.counted else None, False
+    if before is None:
+        # What it counted before anybody looked belongs to no window.
+        target.started, found = now.started if now.started is not None else at, None
+    elif restarted(before, now) and now.started is not None and now.started < (target.read_at or 0.0) - 1.0:
+        target.started, target.next_seq, target.log, found = now.started, 1, {}, None
+        others = True
+    elif restarted(before, now):
+        target.started = now.started if now.started is not None else max(target.read_at or 0.0, at - 1.0)
+        target.next_seq, target.log, found = 1, {}, between(None, now)
+    else:
+        found = between(before, now)
+    if found is not None and target.read_at is not None and at > target.read_at:
+        begin = max(target.read_at, target.started or 0.0)
+        _send(target, wanted, found, (min(begin, at), at), now)
+    target.tried_at = target.read_at = at
+    target.counted, target.trouble = now.as_json(), OTHERS if others else _trouble(now, wanted)
+    target.save()
+
+
+def _send(target: EngineTarget, wanted: Format, found: Snapshot, window: tuple[float, float], now: Snapshot) -> None:
+    """The inbox takes it as it takes an agent's; the transaction around makes it one with what was counted."""
+    bounds = {name: one.bounds for name, one in now.parts.items()}
+    started = target.started if target.started is not None else window[0]
+    request = request_of(
+        engine=_named(target),
+        wanted=wanted,
+        started=started,
+        seq=target.next_seq,
+        window=window,
+        found=found,
+        bounds=bounds,
+        log=bool(target.log),
+    )
+    _take(target, request)
+
+
+def _take(target: EngineTarget, request: Request) -> None:
+    batch = batch_read(text=dumps(request), project_id=target.project_id, received=request.sent)
+    [stored] = reports_store([batch])
+    if stored.rejected:
+        raise Refused("bad_request", f"{stored.rejected[0].code}: {stored.rejected[0].detail}")
+    target.next_seq += 1
+
+
+def engine_log(*, project: Project, url: str, lines: Iterable[str]) -> dict[str, float]:
+    """Takes what the start-up log of the running engine says, once however often it is given; returns seconds a stage."""
+    stages = stages_read(lines)
+    if not stages:
+        raise EngineError("The log has no line about torch.compile, CUDA graphs or the engine's init that is known.")
+    with write_transaction():
+        target = EngineTarget.objects.select_for_update().filter(project=project, url=url).first()
+        if target is None or target.started is None or not target.counted:
+            raise EngineError(f"{url} is none of the project's engines, or was not read yet: a log belongs to an engine that runs.")
+        if target.log == stages:
+            return stages
+        target.log = stages
+        wanted, bounds = FORMATS[target.engine], {name: one.bounds for name, one in Snapshot.of_json(target.counted).parts.items()}
+        identity = identity_of(_named(target), wanted, target.started, bounds, log=True)
+        at = clock.unix()
+        _take(target, Request(VERSION, at, identity, [started_report(target.next_seq, at, target.engine, stages)]))
+        target.save()
+    return stages
+
+
+def _named(target: EngineTarget) -> Engine:
+    return Engine(
+        address=target.url,
+        project_id=target.project_id,
+        model=target.model_name,
+        version=target.version_name,
+        environment=target.environment,
+        gpu=target.gpu,
+        host=urlsplit(target.url).hostname or "",
+    )
+
+
+def _trouble(now: Snapshot, wanted: Format) -> str:
+    if not now.absent:
+        return ""
+    if not now.own_names:
+        return f"The answer has no metric that begins with {wanted.prefix}; is it {wanted.engine}, with metrics switched on?"
+    return f"The answer has no {', '.join(now.absent)}: this release may have changed its names. What is absent is not counted."

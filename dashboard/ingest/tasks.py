@@ -1,0 +1,15 @@
+"""The task of ingest: read the engines that have no agent."""
+
+from celery import shared_task
+
+from dashboard.common.jobs import job_run
+from dashboard.common.nudge import nudge
+from dashboard.ingest.engines.services import engines_read
+from dashboard.pipeline import every
+
+
+@shared_task(name="dashboard.ingest.tasks.scrape")
+def scrape(swept: bool = True) -> None:
+    """Reads every engine once."""
+    if job_run(name="scrape", interval=every("scrape"), job=engines_read):
+        nudge("dashboard.fleet.tasks.fold")

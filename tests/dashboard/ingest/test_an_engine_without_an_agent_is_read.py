@@ -1,0 +1,247 @@
+"""vLLM's and SGLang's /metrics become reports: counted once, by the engine's own buckets, and blind to what an engine does not tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.common import clock
+from dashboard.fleet.fold.sketches import merged_by
+from dashboard.fleet.models import CompileEvent, Instance, RegionMinute, Series
+from dashboard.fleet.selectors.instance_states import blind_to
+from dashboard.fleet.services import fold_all
+from dashboard.ingest.engines.buckets import sketch_of, widest
+from dashboard.ingest.engines.formats import SGLANG, VLLM
+from dashboard.ingest.engines.reading import NotMetrics, snapshot_read
+from dashboard.ingest.engines.services import EngineError, engine_add, engine_read, engines_read
+from dashboard.ingest.models import EngineTarget, InboxRow
+from dashboard.projects.models import Project
+from tests.architecture.tree import REPOSITORY
+from tests.dashboard.common.wire_server import answering, wire_server
+
+SAMPLES = REPOSITORY / "tests/data/engines"
+ADDRESS = "https://llm.example.com/metrics"
+HERE = 1_795_000_000.0
+
+
+def sample(engine: str, *, started: float = HERE - 3600, times: int = 1) -> str:
+    """An answer in which everything that is counted was counted so many times."""
+    text = (SAMPLES / f"{engine}.txt").read_text().replace("START", f"{started}")
+    counted = re.compile(r"^(\S+(?:_bucket|_count|_sum|_total)\{.*\}) (\S+)$", re.MULTILINE)
+    return counted.sub(lambda found: f"{found[1]} {float(found[2]) * times}", text)
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the time, in seconds after HERE."""
+    return lambda seconds: monkeypatch.setattr(clock, "unix", lambda: HERE + seconds)
+
+
+@pytest.fixture
+def target(project: Project, at: Callable[[float], None]) -> EngineTarget:
+    at(0)
+    return engine_add(project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200")
+
+
+def read(target: EngineTarget, text: str) -> bool:
+    target.refresh_from_db()
+    found = engine_read(target=target, get=lambda _: text)
+    target.refresh_from_db()
+    return found
+
+
+def calls(region: str = "request") -> int:
+    fold_all()
+    series = Series.objects.filter(region=region).values_list("pk", flat=True)
+    return sum(RegionMinute.objects.filter(series_id__in=list(series)).values_list("calls", flat=True))
+
+
+@pytest.mark.django_db
+def test_what_came_between_two_readings_is_counted_and_only_once(target: EngineTarget, at: Callable[[float], None]) -> None:
+    assert read(target, sample("vllm")) and not InboxRow.objects.exists()
+    at(15)
+    assert read(target, sample("vllm", times=3)) and calls() == 200 and calls("first token") == 200
+    at(30)
+    assert read(target, sample("vllm", times=3)) and calls() == 200
+    at(45)
+    stale = EngineTarget.objects.get()
+    assert read(target, sample("vllm", times=4)) and calls() == 300
+    assert not engine_read(target=stale, get=lambda _: sample("vllm", times=4)) and calls() == 300
+    series = Series.objects.select_related("stratum").get(region="request")
+    assert (series.stratum.runtime, series.stratum.mode, series.stratum.gpu, series.outermost) == ("vllm", "engine", "NVIDIA H200", True)
+    assert series.bucket.startswith("buckets ") and not Series.objects.exclude(region="request").filter(outermost=True).exists()
+    row = RegionMinute.objects.filter(series_id=series.pk).first()
+    assert row and row.unknown == row.calls and row.compiled == row.sampled == 0 and row.items
+
+
+@pytest.mark.django_db
+def test_a_quantile_lies_in_the_bucket_of_the_true_one(target: EngineTarget, at: Callable[[float], None]) -> None:
+    read(target, sample("vllm"))
+    at(15)
+    read(target, sample("vllm", times=2))
+    assert calls() == 100
+    [series] = Series.objects.filter(region="request").values_list("pk", flat=True)
+    sketch = merged_by((0, packed) for packed in RegionMinute.objects.filter(series_id=series).values_list("latency", flat=True))[0]
+    median, tail = sketch.quantile(0.5), sketch.quantile(0.99)
+    assert median and tail and 1.0 < median <= 1.5 and 2.0 < tail <= 2.5 and sketch.sum == pytest.approx(118.5)
+
+
+@pytest.mark.django_db
+def test_what_an_engine_cannot_tell_is_blind(target: EngineTarget, at: Callable[[float], None]) -> None:
+    read(target, sample("vllm"))
+    at(15)
+    read(target, sample("vllm", times=2))
+    fold_all()
+    instance = Instance.objects.get()
+    assert (
+        blind_to(instance) == ["compiled_calls", "compilations"] and instance.agent == "scraped vllm" and instance.host == "llm.example.com"
+    )
+    answer, why = instance.capabilities["latency of request"]
+    assert answer == "partly" and "300% wide" in why and instance.capabilities["errors"][0] == "no"
+
+
+@pytest.mark.django_db
+def test_a_restarted_engine_is_another_instance_and_loses_nothing(target: EngineTarget, at: Callable[[float], None]) -> None:
+    read(target, sample("vllm", times=5))
+    at(15)
+    read(target, sample("vllm", times=6))
+    at(30)
+    assert read(target, sample("vllm", started=HERE + 20, times=1))
+    assert calls() == 200 and Instance.objects.count() == 2 and target.next_seq == 2
+
+
+@pytest.mark.django_db
+def test_processes_that_answer_by_turns_are_said_and_not_counted(target: EngineTarget, at: Callable[[float], None]) -> None:
+    read(target, sample("vllm", times=5))
+    at(15)
+    assert read(target, sample("vllm", started=HERE - 7200, times=900))
+    assert target.trouble.startswith("Several processes answer at this address") and calls() == 0
+
+
+@pytest.mark.django_db
+def test_an_engine_that_changed_its_names_is_blind_and_nothing_is_claimed(target: EngineTarget, at: Callable[[float], None]) -> None:
+    read(target, sample("vllm"))
+    at(15)
+    renamed = sample("vllm", times=2).replace("vllm:e2e_request_latency_seconds", "vllm:request_duration_seconds")
+    assert read(target, renamed) and calls() == 0 and calls("first token") == 100
+    assert target.trouble == (
+        "The answer has no vllm:e2e_request_latency_seconds: this release may have changed its names. What is absent is not counted."
+    )
+    assert Instance.objects.get().capabilities["latency of request"] == ["no", "the engine gives no vllm:e2e_request_latency_seconds"]
+    at(30)
+    assert read(target, sample("sglang")) and "no metric that begins with vllm:" in target.trouble
+    at(45)
+    assert not read(target, "<html>not metrics</html>") and "no text of Prometheus" in target.trouble
+
+
+def test_the_documented_format_of_sglang_is_read() -> None:
+    found = snapshot_read(sample("sglang"), SGLANG)
+    assert found.absent == [] and found.tokens == 7557 and found.started is None
+    assert {name: sum(one.counts) for name, one in found.parts.items()} == {"request": 50, "first token": 50, "next token": 7500}
+    older = sample("vllm").replace("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
+    assert snapshot_read(older, VLLM).absent == []
+
+
+WIDE = '# TYPE x histogram\nx_bucket{le="wide"} 1\nx_count 1\nx_sum 1\n'
+BROKEN = ["vllm:e2e_request_latency_seconds_bucket{le=", "a b c d", WIDE.replace("x", "vllm:e2e_request_latency_seconds")]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_answer_is_one_sentence(text: str) -> None:
+    with pytest.raises(NotMetrics, match="no text of Prometheus"):
+        snapshot_read(text, VLLM)
+
+
+@given(st.lists(st.tuples(st.floats(1e-4, 1e3), st.integers(0, 500)), min_size=1, max_size=12, unique_by=lambda pair: pair[0]))
+def test_any_buckets_keep_their_counts_and_their_places(pairs: list[tuple[float, int]]) -> None:
+    ordered = sorted(pairs)
+    bounds, counts = [bound for bound, _ in ordered], [count for _, count in ordered]
+    sketch = sketch_of([*bounds, float("inf")], [*counts, 3], 1.0)
+    assert sketch.count == sum(counts) + 3 and sketch.problem() is None
+    middle = sketch.quantile(0.5)
+    place = next(place for place, upto in enumerate(accumulate([*counts, 3])) if upto >= sketch.count / 2)
+    upper = bounds[min(place, len(bounds) - 1)]
+    lower = upper if place == len(bounds) else bounds[place - 1] if place else upper / 4
+    assert middle is not None and lower * 0.97 <= middle <= upper * 1.03
+    assert widest([0.1, 0.2, 0.25]) == pytest.approx(1.0)
+
+
+@pytest.mark.django_db
+def test_a_private_address_needs_the_operators_word(project: Project, settings: Settings) -> None:
+    wanted = {"project": project, "engine": "vllm", "model": "chat", "version": "v1"}
+    body = sample("vllm").encode()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with wire_server(answering(answer)) as server:
+        address = f"http://127.0.0.1:{server.port}/metrics"
+        with pytest.raises(EngineError, match="COMPILEWATCH_OUTBOUND_ALLOW"):
+            engine_add(url=address, **wanted)  # type: ignore[arg-type]
+        engine_add(url="https://127.0.0.1/metrics", **wanted)  # type: ignore[arg-type]
+        assert engines_read() == 0 and server.connections == 0
+        EngineTarget.objects.all().delete()
+        settings.OUTBOUND_ALLOW = server.allow
+        engine_add(url=address, **wanted)  # type: ignore[arg-type]
+        assert engines_read() == 1 and server.connections == 1
+    assert engines_read() == 0 and "could not be reached" in EngineTarget.objects.get().trouble
+
+
+@pytest.mark.django_db
+def test_engines_are_named_from_the_command_line(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("scrape", "--add", ADDRESS, "--model", "chat", "--release", "v1", "--engine", "sglang")
+    assert "chat v1  not read yet" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="model is ''"):
+        call_command("scrape", "--add", ADDRESS)
+    call_command("scrape", "--remove", ADDRESS)
+    assert not EngineTarget.objects.exists()
+    entries = AuditEntry.objects.filter(action__startswith="engine.").order_by("pk")
+    assert list(entries.values_list("action", "subject")) == [("engine.add", ADDRESS), ("engine.remove", ADDRESS)]
+
+
+@pytest.mark.django_db
+def test_a_scraped_engine_stands_on_the_pages(target: EngineTarget, at: Callable[[float], None], signed_in: Client) -> None:
+    for minute in range(4):
+        at(minute * 15)
+        read(target, sample("vllm", times=minute + 1))
+    fold_all()
+    fleet = signed_in.get("/p/ranking/").content.decode()
+    assert "chat" in fleet
+    page = signed_in.get(f"/p/ranking/models/{Instance.objects.get().model_id}/").content.decode()
+    assert "llm.example.com" in page and "blind" in page
+
+
+LOG = """INFO 11-22 09:08:05 [monitor.py:34] torch.compile takes 52.10 s in total
+(EngineCore_DP0 pid=79) INFO 11-22 09:08:36 [gpu_model_runner.py:1933] Graph capturing finished in 31 secs, took 0.45 GiB
+INFO 11-22 09:08:36 [core.py:167] init engine (profile, create kv cache, warmup model) took 107.64 seconds
+[2026-11-22 12:29:28 TP0] Capture cuda graph end. Time elapsed: 7.23 s. avail mem=0.53 GB. mem usage=0.93 GB.
+torch.compile takes nan s in total
+"""
+
+
+@pytest.mark.django_db
+def test_a_start_up_log_says_how_long_compiling_took_and_counts_once(
+    target: EngineTarget, at: Callable[[float], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "engine.log"
+    file.write_text(LOG)
+    with pytest.raises(CommandError, match="was not read yet"):
+        call_command("scrape", "--log", str(file), "--of", ADDRESS)
+    read(target, sample("vllm"))
+    for _ in range(2):
+        call_command("scrape", "--log", str(file), "--of", ADDRESS)
+        assert "torch.compile 52.1 s, CUDA graphs 31 s, engine init 107.64 s" in capsys.readouterr().out
+    fold_all()
+    [event] = CompileEvent.objects.all()
+    assert (event.total, event.backend, event.outcome) == (52.1, "vllm", "ok")
+    assert Instance.objects.get().capabilities["compilations"][0] == "partly"
+    file.write_text("nothing of interest\n")
+    with pytest.raises(CommandError, match="has no line about"):
+        call_command("scrape", "--log", str(file), "--of", ADDRESS)

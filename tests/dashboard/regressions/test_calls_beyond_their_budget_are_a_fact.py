@@ -1,0 +1,62 @@
+"""Calls that run eager beyond their budget and beyond chance are a certain fact: WATCH where the baseline does not burn it too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.demo.fleet import Fault, SimulatedInstance
+from dashboard.fleet.budgets import Budgets, budgets_set
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.burning import burning_rows, burns
+from dashboard.projects.models import Project
+from dashboard.regressions.judge.facts import Fact, certain_facts, fact_words
+from tests.dashboard.regressions.conftest import NOW_MINUTE
+
+
+@pytest.mark.parametrize(
+    ("looked", "served", "budget", "burning"),
+    [
+        (199, 0, 0.995, False),  # too few to say anything
+        (1000, 995, 0.995, False),
+        (1000, 986, 0.995, False),  # more than twice what is allowed, and still chance
+        (1000, 980, 0.995, True),
+        (100_000, 99_100, 0.995, False),  # surely more than allowed, and not twice as much
+        (100_000, 98_900, 0.995, True),
+    ],
+)
+def test_it_burns_where_neither_budget_nor_chance_explains_it(looked: int, served: int, budget: float, burning: bool) -> None:
+    assert burns(looked, served, budget) is burning
+
+
+@pytest.mark.django_db
+def test_only_instances_that_burn_are_told_and_nobody_is_asked_without_a_budget(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], project: Project
+) -> None:
+    pair = [side_by_side[0], side_by_side[-1]]
+    for one, eager in zip(pair, (0.0, 0.04), strict=True):
+        one.rollout = replace(one.rollout, fault=Fault(eager=eager))
+        send(one)
+    before, after = Deployment.objects.select_related("model", "project").order_by("started_minute")
+    with CaptureQueriesContext(connection) as asked:
+        assert burning_rows(deployment=after, now_minute=NOW_MINUTE) == []
+    assert len(asked) == 0
+    budgets_set(project=project, model=None, budgets=Budgets(served=0.995), actor_name="tests")
+    before, after = Deployment.objects.select_related("model", "project").order_by("started_minute")
+    assert burning_rows(deployment=before, now_minute=NOW_MINUTE) == []
+    (row,) = burning_rows(deployment=after, now_minute=NOW_MINUTE)
+    assert (row.kind, row.instance) == ("budget_burning", pair[1].identity.id)
+    assert row.why.endswith("of its calls ran compiled in half an hour, 99.5 % should") and row.why.startswith("9")
+    assert after.started_minute <= row.since <= after.started_minute + 3, "it began with the second minute"
+
+
+def test_a_baseline_that_burns_too_makes_it_no_news() -> None:
+    fact = Fact("budget_burning", "candidate", "c1", 30, "", "96 % of its calls ran compiled in half an hour, 99.5 % should")
+    (news,) = certain_facts([fact], now_minute=60)
+    (known,) = certain_facts([fact, replace(fact, arm="baseline", instance="b1")], now_minute=60)
+    assert (news.severity, known.severity) == ("watch", "known")
+    assert fact_words(news).startswith("the budget for calls that run compiled is burning: 96 %")

@@ -1,0 +1,73 @@
+"""An operator's command makes calls eager: while it is in force on an instance, that instance says nothing of its version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from dashboard.common import clock
+from dashboard.demo.fleet import SimulatedInstance
+from dashboard.fleet.models import CommandReceipt, Instance
+from dashboard.fleet.selectors.switched import minutes_in_force
+from dashboard.regressions.models import Comparison, Verdict
+from dashboard.regressions.running import comparisons_forget
+from dashboard.regressions.services import deployments_judge
+from tests.dashboard.regressions.conftest import JUDGED_MINUTES, NOW_MINUTE
+
+pytestmark = pytest.mark.django_db
+BEGUN = NOW_MINUTE - JUDGED_MINUTES
+
+
+def receipt(instance: str, state: str, minute: float, counter: int = 1) -> None:
+    one = Instance.objects.get(instance_id=instance)
+    at = clock.at_minute(BEGUN) + timedelta(minutes=minute)
+    known = {"command": f"a1.{counter}", "verb": "eager", "counter": counter, "why": "", "detail": "", "callables": 1, "refused": 0}
+    CommandReceipt.objects.create(project_id=one.project_id, instance=one, at=at, state=state, **known)
+
+
+def said() -> str:
+    comparisons_forget()
+    Verdict.objects.all().delete()
+    Comparison.objects.all().delete()
+    deployments_judge()
+    return Verdict.objects.get(current=True, deployment__version__name="2026.11.3").kind
+
+
+def test_what_was_asked_for_is_no_regression(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+    for instance in side_by_side:
+        send(instance)
+    newer = [instance.identity.id for instance in side_by_side if instance.identity.version == "2026.11.3"]
+    assert said() == "roll_back"
+    for name in newer:
+        receipt(name, "accepted", 0.0)
+        receipt(name, "applied", 0.1)
+        for renewed in range(1, 14):
+            receipt(name, "accepted", 2.5 * renewed, 1 + renewed)
+        receipt(name, "ended", 39.9, 14)
+    assert said() == "not_enough_data"
+    CommandReceipt.objects.filter(instance__instance_id=newer[0]).delete()
+    assert said() == "roll_back"
+    evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence["evidence"]
+    [eager] = [row for row in evidence if row["metric"] == "eager"]
+    assert eager["affected_instances"] == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "minutes"),
+    [
+        ([("applied", 1.5), ("ended", 4.2)], {1, 2, 3, 4}),
+        ([("accepted", 1.0), ("applied", 2.0), ("ended", 2.1), ("applied", 8.0), ("ended", 8.5)], {2, 8}),
+        ([("applied", 1.0)], set(range(1, 17))),
+        ([("applied", 1.0), ("accepted", 10.0)], set(range(1, 20))),
+        ([("applied", 1.0), ("accepted", 18.0), ("ended", 19.0)], set(range(1, 17))),
+        ([("accepted", 1.0), ("ended", 3.0)], set()),
+        ([("applied", -30.0), ("accepted", -20.0), ("accepted", -10.0), ("ended", 1.0)], {0, 1}),
+    ],
+)
+def test_it_is_in_force_from_the_word_of_the_instance_until_its_end_or_its_last_commands(
+    told: list[tuple[str, float]], minutes: set[int]
+) -> None:
+    rows = [(state, clock.at_minute(BEGUN) + timedelta(minutes=minute)) for state, minute in told]
+    assert {minute - BEGUN for minute in minutes_in_force(rows, BEGUN, BEGUN + 20)} == minutes

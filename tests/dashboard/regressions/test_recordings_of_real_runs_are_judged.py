@@ -1,0 +1,120 @@
+"""Recorded reports of real processes, on a CPU and on an H200, are judged: the same version is let be, a fault is found with its cause."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compilewatch.wire.codec import decode
+from compilewatch.wire.report import Request
+from compilewatch.wire.sketch import Sketch
+
+from dashboard.fleet.models import Deployment, ProcessMinute
+from dashboard.fleet.services import fold_all
+from dashboard.regressions.judge import PRODUCTION, Outcome, outcome_of
+from dashboard.regressions.models import Verdict
+from dashboard.regressions.running import comparison_replayed, comparisons_forget
+from dashboard.regressions.services import deployments_judge
+
+pytestmark = pytest.mark.django_db
+
+RECORDINGS = Path(__file__).parents[2] / "data/recordings"
+
+
+@pytest.fixture
+def replayed(time_is: Any, store_reports: Callable[..., Any]) -> Callable[..., None]:
+    """`replayed("cpu-1-none", ...)` folds the recordings whose names begin so, at the minute after their end."""
+
+    def replay(*names: str) -> None:
+        comparisons_forget()
+        requests: dict[str, Request] = {}
+        for path in sorted(path for name in names for path in RECORDINGS.glob(f"{name}-*.jsonl.gz")):
+            with gzip.open(path, "rt") as lines:
+                for line in lines:
+                    request = decode(Request, json.loads(line))
+                    known = requests.setdefault(path.name, replace(request, reports=[]))
+                    known.reports.extend(request.reports)
+        assert len(requests) == 2 * len(names)
+        time_is.minute = int(max(request.reports[-1].window[1] for request in requests.values()) // 60) + 1
+        store_reports(*(replace(request, sent=request.reports[-1].window[1]) for request in requests.values()))
+        fold_all()
+
+    return replay
+
+
+def said() -> list[Verdict]:
+    """Every verdict on the newer version, in order."""
+    deployments_judge()
+    newer = Deployment.objects.order_by("version__name").last()
+    assert newer is not None
+    return list(Verdict.objects.filter(deployment=newer).order_by("pk"))
+
+
+def looked_at(**changes: Any) -> Outcome:
+    """What the judge says of the newer version with other settings."""
+    older, newer = Deployment.objects.select_related("version", "project", "model").order_by("version__name")
+    until = newer.last_minute + 1
+    comparison = comparison_replayed(deployment=newer, baseline=older, until=until, settings=replace(PRODUCTION, **changes))
+    return outcome_of(comparison, now_minute=until)
+
+
+def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]) -> None:
+    replayed("cpu-1-none", "cpu-2-none")
+    assert ProcessMinute.objects.values("minute").distinct().count() >= 40
+    (verdict,) = said()
+    assert verdict.kind in ("healthy", "not_enough_data")
+    assert {kind for _, kind in verdict.evidence["transitions"]} <= {"healthy", "not_enough_data"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "metrics", "words"),
+    [
+        ("cpu-3-slow", "roll_back", {"p50"}, "p50 is"),
+        ("cpu-4-graph-break", "watch", {"p50"}, "on all 2 instances"),
+        ("cpu-5-shapes", "roll_back", {"eager"}, "none on 1: `forward` reached its recompile limit (guard: tensor 'tokens' size mismatch"),
+        ("cpu-6-cold-cache", "watch", {"compile_time", "cold_start"}, "by itself no reason to roll back"),
+    ],
+)
+def test_each_fault_of_a_real_version_is_found(replayed: Callable[..., None], name: str, kind: str, metrics: set[str], words: str) -> None:
+    replayed("cpu-1-none", name)
+    verdict = said()[-1]
+    driving = {row["metric"] for row in verdict.evidence["evidence"] if row["drives"]}
+    assert (verdict.kind, words in verdict.sentence, metrics <= driving) == (kind, True, True), (verdict.sentence, driving)
+
+
+def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(replayed: Callable[..., None]) -> None:
+    """Too short for a roll back with the settings of production: the latched frame is certain, and the rest is there with less waiting."""
+    replayed("h200-serve-v1", "h200-serve-v2")
+    (verdict,) = said()
+    assert verdict.kind == "watch"
+    assert "`forward` runs eager until its process restarts: it reached its recompile limit" in verdict.sentence
+    outcome = looked_at(warm_up_minutes=1, instance_minutes=2, matched_minutes=3)
+    rows = {row.metric: row for row in outcome.evidence}
+    assert (rows["eager"].label, rows["eager"].affected_instances, list(rows["eager"].causes)) == ("REGRESSED", 2, ["limit"])
+    assert 0.6 < (rows["eager"].candidate or 0.0) < 1.0
+    gpu = rows["gpu_p50"]
+    assert (gpu.label, gpu.judged, gpu.candidate_instances) == ("REGRESSED", True, 2)
+    counted = gpu_median("h200-serve-v2") / gpu_median("h200-serve-v1") - 1.0
+    assert gpu.change == pytest.approx(counted, abs=0.15)
+    assert (gpu.low or 0.0) < counted < (gpu.high or 0.0)
+
+
+def gpu_median(name: str) -> float:
+    """Median GPU time of a request, counted over all windows from the second minute on."""
+    merged = Sketch()
+    for path in RECORDINGS.glob(f"{name}-*.jsonl.gz"):
+        with gzip.open(path, "rt") as lines:
+            reports = [report for line in lines for report in decode(Request, json.loads(line)).reports]
+        for report in reports:
+            if report.window[0] >= reports[0].window[0] + 60.0:
+                for region in report.regions:
+                    if region.name == "request" and region.gpu is not None:
+                        merged.merge(region.gpu)
+    median = merged.quantile(0.5)
+    assert median is not None
+    return median
