@@ -25,12 +25,11 @@ RIGHT, FALSE, NOT_GRADED = "right", "false", "not graded"
 NOT_HELPED = "not_helped"
 GRADES = {
     AlertOutcome.ROLLED_BACK: RIGHT,
-    AlertOutcome.RESOLVED: RIGHT,
     AlertOutcome.ACCEPTED: RIGHT,
     AlertOutcome.DISMISSED: FALSE,
     NOT_HELPED: FALSE,
 }
-"""Everything else is not graded: nobody said anything about it, and nothing was done because of it."""
+"""Everything else is not graded: Resolved alone says that somebody closed it, not that it was right."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
-"""Alerts, their time line, the channels, and the outbox of deliveries."""
+"""Alerts, their time line, the channels, the outbox of deliveries, and the switch."""
 
 from django.conf import settings
 from django.db import models
 
+from dashboard.alerts.switches.models import Switch as Switch
+from dashboard.alerts.switches.models import SwitchEvent as SwitchEvent
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
@@ -101,7 +103,14 @@ class Channel(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="channels")
     kind = models.CharField(
-        max_length=16, choices=[("slack", "Slack"), ("webhook", "Webhook"), ("cloudevents", "Webhook, CloudEvents"), ("email", "E-mail")]
+        max_length=16,
+        choices=[
+            ("slack", "Slack"),
+            ("webhook", "Webhook"),
+            ("cloudevents", "Webhook, CloudEvents"),
+            ("email", "E-mail"),
+            ("apprise", "Apprise"),
+        ],
     )
     name = models.CharField(max_length=100)
     address = models.TextField(help_text="The webhook's URL, or a mail address.")
@@ -194,6 +203,7 @@ class Delivery(models.Model):
 
     class Meta:
         db_table = "alert_delivery"
+        verbose_name_plural = "deliveries"
         indexes = [
             models.Index(fields=["channel", "id"], condition=models.Q(state="waiting"), name="delivery_waiting"),
             models.Index(fields=["project", "-created_at"], name="delivery_by_project"),

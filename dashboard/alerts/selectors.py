@@ -75,6 +75,8 @@ def channels_of(*, project: Project) -> QuerySet[Channel]:
 
 def channel_address_shown(*, channel: Channel) -> str:
     """Where a channel goes, without the part that is secret: hooks.slack.com/…/k3Jx."""
+    if channel.kind == "apprise":
+        return f"{channel.address.partition('://')[0]}://\u2026"
     host = urlsplit(channel.address).hostname or ""
     return f"{host}/\u2026/{channel.address[-4:]}" if len(channel.address) >= 24 else f"{host}/\u2026"
 

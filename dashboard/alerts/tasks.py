@@ -5,6 +5,7 @@ import logging
 from celery import shared_task
 
 from dashboard.alerts.services import alerts_sweep, deliveries_send, held_release, reminders_owe, rollbacks_watch
+from dashboard.alerts.switches.services import switches_step
 from dashboard.common.jobs import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every
@@ -30,6 +31,12 @@ def rollbacks(swept: bool = False) -> None:
     """Sees roll backs while they go on, and whether they helped."""
     if job_run(name="rollbacks", interval=every("rollbacks"), job=rollbacks_watch, nudged=not swept):
         nudge("dashboard.alerts.tasks.deliver")
+
+
+@shared_task
+def switch(swept: bool = False) -> None:
+    """Goes on with the switches that operators asked for."""
+    job_run(name="switch", interval=every("switch"), job=switches_step, nudged=not swept)
 
 
 def _follow() -> int:

@@ -21,12 +21,19 @@ What a channel for Mattermost would be, say, which takes JSON with a text (`matt
 Leases, the schedule of tries, order, merging, *Send test*, rules and pages come by themselves; its kind joins those of models.Channel.
 """
 
+from dashboard.alerts.channels.apprise import Apprise, apprise_ready
 from dashboard.alerts.channels.base import Channel, DeliveryError, Message, Payload
 from dashboard.alerts.channels.cloudevents import CloudEvents
 from dashboard.alerts.channels.email import Email
 from dashboard.alerts.channels.slack import Slack
 from dashboard.alerts.channels.webhook import Webhook
 
-CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook(), CloudEvents(), Email())}
+CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook(), CloudEvents(), Email(), Apprise())}
 
-__all__ = ["CHANNELS", "Channel", "DeliveryError", "Message", "Payload"]
+
+def kinds_offered() -> list[tuple[str, str]]:
+    """What a form may offer, with the labels."""
+    return [(kind, channel.label) for kind, channel in CHANNELS.items() if kind != Apprise.kind or apprise_ready()]
+
+
+__all__ = ["CHANNELS", "Channel", "DeliveryError", "Message", "Payload", "kinds_offered"]

@@ -1,4 +1,4 @@
-"""E-mail by Django's backend: one plain text a message, to one address, which may be that of a list."""
+"""E-mail by Django's backend, within 30 s: one plain text a message, to one address, which may be that of a list."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class Email:
             data = isinstance(error, smtplib.SMTPDataError)
             raise _refused(error.smtp_code, error.smtp_error, permanent=data and 500 <= error.smtp_code < 600) from error
         except (smtplib.SMTPException, OSError) as error:
-            raise DeliveryError(f"The mail server could not be reached, or the connection broke off ({type(error).__name__}).") from error
+            within = f"or the connection ended before it took the message, at most {settings.EMAIL_SECONDS} s ({type(error).__name__})"
+            raise DeliveryError(f"The mail server could not be reached, {within}.") from error
         return Answer(250, "taken by the mail server")
 
 

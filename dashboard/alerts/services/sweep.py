@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q
 
 from dashboard.alerts.evidence import driving_metrics
-from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
+from dashboard.alerts.models import Alert, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.services.owe import messages_owe
 from dashboard.alerts.services.transition import RANK, alert_close, alert_open, alert_worsen, event_add, project_hold, rank, title_of
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
@@ -85,7 +86,8 @@ def _deployment_follow(deployment_id: int) -> bool:
     elif alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
         alert.state, alert.snoozed_until = AlertState.OPEN, None
         alert.save()
-        event_add(alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over.")
+        event = event_add(alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over.")
+        messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=alert.verdict)
     return (alert.state, alert.verdict_id) != before
 
 

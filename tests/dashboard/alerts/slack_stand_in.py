@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -16,13 +16,15 @@ OK: Reply = (200, "ok", {})
 
 @dataclass
 class StandIn:
-    """What came in, and what is answered: the next of `answers`, then `always`."""
+    """What came in, and what is answered: the next of `answers`, then `always`; with the status 0 it hangs up instead."""
 
     port: int
     answers: list[Reply] = field(default_factory=list)
     always: Reply = OK
     bodies: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    pause: Callable[[], object] = bool
+    """What is waited for between a message and its answer."""
 
     @property
     def url(self) -> str:
@@ -49,6 +51,10 @@ def stand_in() -> Iterator[StandIn]:
                 record.bodies.append(body)
                 record.headers.append({name.lower(): value for name, value in self.headers.items()})
                 status, text, headers = record.answers.pop(0) if record.answers else record.always
+            record.pause()
+            if not status:
+                self.close_connection = True
+                return
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(text.encode()))}.items():
                 self.send_header(name, value)

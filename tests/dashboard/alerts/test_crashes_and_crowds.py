@@ -73,6 +73,7 @@ def test_a_worker_that_dies_loses_nothing(
     delivery = Delivery.objects.get()
     assert delivery.state == "delivered"
     assert [headers["webhook-id"] for headers in slack.headers] == [delivery.message_id] * messages
+    assert [message["data"]["alert"]["id"] for message in slack.messages] == ["A-1"] * messages
     assert list(AlertEvent.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "delivered"]
     unended = DeliveryAttempt.objects.filter(ended_at=None).count()
     assert unended == (1 if point in ("leased", "sent", "marking") else 0)

@@ -232,3 +232,18 @@ def test_an_error_of_ours_is_a_failed_try_too(channel: Channel, slack: StandIn, 
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("waiting", 1)
     assert delivery.last_answer.startswith("compilewatch failed (KeyError)")
+
+
+def test_a_message_that_an_alert_began_is_not_replayed_when_it_is_over(
+    fleet: Fleet, new: Deployment, channel: Channel, user: User, slack: StandIn, time: Time
+) -> None:
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    Delivery.objects.update(state="dead")
+    fleet.say(new, "healthy")
+    alerts_sweep()
+    opened = Delivery.objects.get(kind="opened")
+    with pytest.raises(ValueError, match=r"A-1 is over \(recovered by itself\): this message would say"):
+        delivery_replay(delivery=opened, user=user)
+    opened.refresh_from_db()
+    assert opened.state == "dead"

@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from dashboard.alerts.models import AlertEvent, Channel, Delivery
 from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.alerts.services.outbox import LEASE
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time
@@ -21,7 +22,7 @@ HOSTILE = "2026\r\nBcc: everyone@example.com\r\n\r\n.\r\nMAIL FROM:<x@y>\u202e\x
 @pytest.fixture
 def mail(settings: Settings) -> Iterator[MailStandIn]:
     with mail_stand_in() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "dashboard.common.bounded_mail.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", server.port, False
         settings.DEFAULT_FROM_EMAIL, settings.MAIL_READY = "compilewatch@example.com", True
         yield server
@@ -105,6 +106,24 @@ def test_a_server_that_hangs_up_or_is_down_is_tried_again(box: Channel, mail: Ma
     mail.broken, settings.EMAIL_PORT = False, mail.port
     time.go(400)
     assert deliveries_send() == 1
+
+
+@pytest.mark.parametrize("slow", ["HELLO", "TLS", "MAIL", "DATA"])
+def test_a_server_that_answers_a_byte_at_a_time_is_hung_up_on(slow: str, box: Channel, mail: MailStandIn, settings: Settings) -> None:
+    assert settings.EMAIL_SECONDS == 30 < LEASE.total_seconds()
+    settings.EMAIL_SECONDS, settings.EMAIL_USE_SSL, mail.slow = 0.3, slow == "TLS", slow
+    delivery = channel_test(channel=box, actor_name="tests")
+    deliveries_send()
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts) == ("waiting", 1)
+    assert mail.hung_up.get(timeout=10) == slow
+
+
+def test_a_message_that_was_taken_is_delivered_however_slow_the_goodbye(box: Channel, mail: MailStandIn, settings: Settings) -> None:
+    settings.EMAIL_SECONDS, mail.slow = 0.3, "QUIT"
+    channel_test(channel=box, actor_name="tests")
+    assert (deliveries_send(), len(mail.mails)) == (1, 1)
+    assert mail.hung_up.get(timeout=10) == "QUIT"
 
 
 @pytest.mark.parametrize("address", ["", "oncall", "a@b, c@d", "a@example.com\nBcc: x@y", "https://example.com"])

@@ -118,3 +118,17 @@ def test_what_is_over_takes_no_more_actions(alert: Alert, user: User) -> None:
         with pytest.raises(AlertActionError, match="A-1 is already resolved"):
             action(alert=alert, user=user)
     assert AuditEntry.objects.filter(subject="alert A-1").count() == 1
+
+
+def test_the_end_of_a_snooze_is_told_to_whoever_was_told_of_the_alert(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, time: Time
+) -> None:
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    deliveries_send()
+    alert_snooze(alert=Alert.objects.get(), user=user, until=clock.now() + timedelta(hours=1))
+    time.go(3601)
+    alerts_sweep()
+    assert list(Delivery.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "changed"]
+    alerts_sweep()
+    assert Delivery.objects.count() == 2

@@ -13,7 +13,7 @@ from standardwebhooks import WebhookVerificationError
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts import channels
-from dashboard.alerts.models import Channel
+from dashboard.alerts.models import Channel, Delivery
 from dashboard.alerts.services import alerts_sweep, channel_create, channel_rotate_secret, channel_test, deliveries_send
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
@@ -117,3 +117,17 @@ def test_only_webhooks_have_secrets(channel: Channel, user: User) -> None:
     assert channel.secret == ""
     with pytest.raises(ValueError, match="Only webhooks"):
         channel_rotate_secret(channel=channel, user=user)
+
+
+def test_a_receiver_that_hangs_up_after_it_has_read_gets_the_same_message_again(
+    fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    slack.answers = [(0, "", {})]
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    assert deliveries_send() == 0
+    assert "The connection broke off" in Delivery.objects.get().last_answer
+    time.go(10)
+    assert deliveries_send() == 1
+    assert len({headers["webhook-id"] for headers in slack.headers}) == 1
+    assert [message["data"]["alert"]["id"] for message in slack.messages] == ["A-1", "A-1"]

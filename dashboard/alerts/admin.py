@@ -1,0 +1,28 @@
+"""Messages and what became of them, for operators; addresses and secrets of channels are not shown."""
+
+from django.contrib import admin
+
+from dashboard.accounts.administration import SITE, Looking
+from dashboard.alerts.models import Delivery
+
+
+@admin.register(Delivery, site=SITE)
+class DeliveryAdmin(Looking):
+    """Newest first."""
+
+    list_display = ("id", "project", "kind", "state", "attempts", "next_attempt_at", "last_status", "created_at")
+    list_filter = ("state", "kind")
+    list_select_related = ("project",)
+    fields = (
+        "project",
+        "kind",
+        "message_id",
+        "state",
+        "attempts",
+        "next_attempt_at",
+        "last_status",
+        "last_answer",
+        "created_at",
+        "delivered_at",
+    )
+    ordering = ("-created_at",)

@@ -1,0 +1,56 @@
+"""What a version does while it is switched, beside what it did before: p95, memory and errors of the instances that are concerned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from compilewatch.wire.sketch import Sketch
+
+from dashboard.common import clock
+from dashboard.fleet.models import ProcessMinute, RegionMinute, Series
+
+MINUTES = 5
+WORSE = {"freeze": 1.25, "eager": 4.0}
+"""So many times its p95 before is too slow; eager is slower by its nature, that is what it is asked for."""
+MORE_MEMORY = 1.25
+MORE_ERRORS = 0.01
+"""A share of calls that fail beyond the one before."""
+FEWEST = 20
+
+
+def measured(*, project_id: int, version_id: int, environment: str, instances: Collection[int], first: int, last: int) -> dict[str, Any]:
+    """Calls, errors, p95 in seconds and the largest memory in bytes, from the minute `first` up to but without `last`."""
+    series = Series.objects.filter(version_id=version_id, environment=environment, outermost=True).values_list("pk", flat=True)
+    span = {"project_id": project_id, "day__gte": first // 1440, "day__lte": last // 1440, "minute__gte": first, "minute__lt": last}
+    rows = RegionMinute.objects.filter(**span, series_id__in=list(series), instance_id__in=instances)
+    calls = errors = 0
+    latency = Sketch()
+    for row_calls, row_errors, packed in rows.values_list("calls", "errors", "latency"):
+        calls, errors = calls + row_calls, errors + row_errors
+        if packed is not None:
+            latency.merge(Sketch.unpack(bytes(packed)))
+    held = ProcessMinute.objects.filter(**span, instance_id__in=instances).values_list("gpu_allocated", "host_rss")
+    sizes = [host if gpu is None else gpu for gpu, host in held]
+    largest = max((size for size in sizes if size is not None), default=None)
+    p95 = latency.quantile(0.95) if latency.count >= FEWEST else None
+    return {"calls": calls, "errors": errors, "p95": p95, "memory": largest}
+
+
+def lately(*, project_id: int, version_id: int, environment: str, instances: Collection[int], minutes: int = MINUTES) -> dict[str, Any]:
+    """The same for the last whole minutes."""
+    now = clock.minute_of(clock.unix())
+    return measured(
+        project_id=project_id, version_id=version_id, environment=environment, instances=instances, first=now - minutes, last=now
+    )
+
+
+def worse(verb: str, before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Why it should not go on; empty if it may."""
+    if before.get("p95") and now["p95"] and now["p95"] > before["p95"] * WORSE[verb]:
+        return f"p95 rose to {now['p95'] / before['p95']:.2g} times what it was ({before['p95'] * 1e3:.3g} ms)"
+    if before.get("memory") and now["memory"] and now["memory"] > before["memory"] * MORE_MEMORY:
+        return f"memory rose to {now['memory'] / before['memory']:.2g} times what it was ({before['memory'] / 2**30:.3g} GiB)"
+    if before.get("calls") and now["calls"] >= FEWEST and now["errors"] / now["calls"] > before["errors"] / before["calls"] + MORE_ERRORS:
+        return f"{now['errors'] / now['calls']:.2%} of calls failed, {before['errors'] / before['calls']:.2%} before"
+    return ""

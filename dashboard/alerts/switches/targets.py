@@ -1,0 +1,90 @@
+"""Which instances a switch is for, stage by stage, and what they told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from compilewatch.wire.command import cohort
+
+from dashboard.alerts.switches.models import Switch
+from dashboard.common import clock
+from dashboard.fleet.models import CommandReceipt, Instance
+
+LIVE = timedelta(minutes=3)
+"""An instance that has not reported for longer is not waited for."""
+STAGES = (0.05, 0.25)
+"""After the first unit and before all."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is switched together: one instance, or all ranks of a job."""
+
+    name: str
+    instances: tuple[Instance, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rank reports."""
+        return len(self.instances) >= max((one.world_size for one in self.instances), default=1) or not self.instances[0].job
+
+    def allows(self, verb: str) -> bool:
+        """Whether every one of its processes lets the dashboard do that."""
+        return self.complete and all(verb in verbs_allowed(one) for one in self.instances)
+
+
+def verbs_allowed(instance: Instance) -> list[str]:
+    """What its settings let the dashboard ask for."""
+    known = instance.capabilities.get("switch") if isinstance(instance.capabilities, dict) else None
+    if not isinstance(known, list) or len(known) != 2 or known[0] != "yes" or not isinstance(known[1], str):
+        return []
+    return known[1].split(", ")
+
+
+def units_live(*, version_id: int, environment: str) -> list[Unit]:
+    """What reports now, by name."""
+    rows = Instance.objects.filter(version_id=version_id, environment=environment, last_seen_at__gte=clock.now() - LIVE)
+    found: dict[str, list[Instance]] = {}
+    for row in rows.order_by("rank", "instance_id"):
+        found.setdefault(row.job or row.instance_id, []).append(row)
+    return [Unit(name, tuple(members)) for name, members in sorted(found.items())]
+
+
+def shares_of(ident: str, units: Iterable[Unit]) -> list[float]:
+    """The share of each stage: one unit, 5 %, 25 %, all; a stage that would add nobody is left out."""
+    places = sorted(cohort(ident, unit.name) for unit in units)
+    count = len(places)
+    sizes = sorted({1, *(round(count * share) for share in STAGES)} & set(range(1, count)))
+    return [*((places[size - 1] + places[size]) / 2 for size in sizes), 1.0]
+
+
+def units_within(ident: str, units: Iterable[Unit], share: float) -> list[Unit]:
+    """Those that a command of this share is for."""
+    return [unit for unit in units if cohort(ident, unit.name) < share]
+
+
+@dataclass
+class Told:
+    """What the instances told of one switch, by their id; times are those of the receipts."""
+
+    ready: set[str]
+    applied: set[str]
+    refused: dict[str, str]
+
+    @classmethod
+    def of(cls, switch: Switch) -> Told:
+        """The newest word of each instance counts; `ready` and a refusal answer the newest command alone."""
+        rows = CommandReceipt.objects.filter(project_id=switch.project_id, command__startswith=f"{switch.ident}.")
+        told = cls(set(), set(), {})
+        for name, state, command, why in rows.order_by("at", "pk").values_list("instance__instance_id", "state", "command", "why"):
+            if state == "applied":
+                told.applied.add(name)
+            elif state == "ended":
+                told.applied.discard(name)
+            elif state == "ready" and command == switch.command:
+                told.ready.add(name)
+            elif state == "refused" and command == switch.command:
+                told.refused[name] = why
+        return told
