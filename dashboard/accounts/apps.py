@@ -1,5 +1,7 @@
 """Django's entry for this app."""
 
+import importlib
+
 from django.apps import AppConfig
 
 
@@ -8,3 +10,8 @@ class AccountsConfig(AppConfig):
 
     name = "dashboard.accounts"
     label = "accounts"
+
+    def ready(self) -> None:
+        """Begins to listen to what allauth tells."""
+        for listener in ("record", "sessions"):
+            importlib.import_module(f"dashboard.accounts.{listener}")

@@ -27,6 +27,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         db_table = "audit_entry"
+        verbose_name_plural = "audit entries"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:

@@ -37,7 +37,14 @@ def audit_write(
 
 
 def user_create(
-    *, username: str, password: str, email: str = "", is_staff: bool = False, actor: User | None = None, actor_name: str = ""
+    *,
+    username: str,
+    password: str,
+    email: str = "",
+    is_staff: bool = False,
+    actor: User | None = None,
+    actor_name: str = "",
+    address: str | None = None,
 ) -> User:
     """A person who can sign in; a weak password raises a ValidationError, and rights come from memberships."""
     user = User(username=username, email=email, is_staff=is_staff)
@@ -46,7 +53,8 @@ def user_create(
     user.full_clean()
     with write_transaction():
         user.save()
-        audit_write(action="user.create", subject=username, actor=actor, actor_name=actor_name or ("" if actor else "command"))
+        by = actor_name or ("" if actor else "command")
+        audit_write(action="user.create", subject=username, actor=actor, actor_name=by, after={"staff": is_staff}, address=address)
     return user
 
 

@@ -23,6 +23,9 @@ TRUSTED_FOR = 0.5
 TRUSTED_WHILE_ASKING = 0.9
 """Seconds an answer serves other threads while one of them asks again."""
 
+WAITS_FOR_ANOTHER = 1.0
+"""Seconds a thread that has no answer waits for the one that asks: all at once would take more connections than there are."""
+
 MAX_REMEMBERED = 4096
 
 
@@ -49,17 +52,29 @@ _asking = Lock()
 def key_check(text: str) -> KnownKey | None:
     """The key behind the text, or None if it is unknown, mistyped, revoked or expired."""
     mark = hashlib.blake2b(text.encode("utf-8", "replace"), key=_salt, digest_size=32).digest()
-    asked, known = _remembered.get(mark, (float("-inf"), None))
-    age = time.monotonic() - asked
+    known, age = _recall(mark)
     if age > TRUSTED_FOR:
-        mine = _asking.acquire(blocking=False)
-        try:
-            if mine or age > TRUSTED_WHILE_ASKING:
-                known = _ask(text, mark)
-        finally:
-            if mine:
-                _asking.release()
+        known = _asked_by_one(text, mark, patience=0.0 if age <= TRUSTED_WHILE_ASKING else WAITS_FOR_ANOTHER)
     return known if known is not None and known.alive() else None
+
+
+def _recall(mark: bytes) -> tuple[KnownKey | None, float]:
+    """What was found last, and how many seconds ago."""
+    asked, known = _remembered.get(mark, (float("-inf"), None))
+    return known, time.monotonic() - asked
+
+
+def _asked_by_one(text: str, mark: bytes, *, patience: float) -> KnownKey | None:
+    """What the database says. Of many threads one asks; the others take what they have, or wait for what it hears."""
+    mine = _asking.acquire(timeout=patience) if patience else _asking.acquire(blocking=False)
+    try:
+        known, age = _recall(mark)
+        if age <= (TRUSTED_FOR if mine else TRUSTED_WHILE_ASKING):
+            return known
+        return _ask(text, mark)
+    finally:
+        if mine:
+            _asking.release()
 
 
 def _ask(text: str, mark: bytes) -> KnownKey | None:

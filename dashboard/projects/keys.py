@@ -10,7 +10,7 @@ from dataclasses import dataclass
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 KINDS = ("ing", "api", "dep")
 _SHAPE = re.compile(r"(cw_(ing|api|dep)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII)
-KEY_ANYWHERE = re.compile(r"cw_(?:ing|api|dep)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
+KEY_ANYWHERE = re.compile(r"cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,17 @@ def key_text_read(text: str) -> KeyText | None:
 def key_digest(text: str, pepper: str) -> bytes:
     """What is stored of a key."""
     return hmac.digest(pepper.encode(), text.encode(), "sha256")
+
+
+def key_text_derived(kind: str, pepper: str, nonce: str) -> str:
+    """A key that is stored nowhere, not even as a hash: the pepper and the nonce make it again, and neither does alone."""
+
+    def part(name: str, length: int) -> str:
+        number = int.from_bytes(hmac.digest(pepper.encode(), f"{kind} {name} {nonce}".encode(), "sha512"), "big")
+        return "".join(ALPHABET[number // 62**place % 62] for place in range(length))
+
+    body = f"cw_{kind}_{part('lookup', 8)}_{part('secret', 43)}"
+    return body + _checksum(body)
 
 
 def _random(length: int) -> str:

@@ -41,6 +41,24 @@ class Member(models.Model):
         constraints = [models.UniqueConstraint(fields=["project", "user"], name="one_role_per_member")]
 
 
+class Invitation(models.Model):
+    """A link that makes whoever opens it a member, once. Only a keyed hash is stored; the link is shown once."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=16, choices=Role.choices)
+    note = models.CharField(max_length=200, default="", blank=True, help_text="For whom it is.")
+    digest = models.BinaryField(max_length=32, unique=True)
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    accepted_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "project_invitation"
+
+
 class Key(models.Model):
     """What a machine presents. Only a keyed hash is stored; the text is shown once."""
 

@@ -45,6 +45,13 @@ def projects_of(user: User | AnonymousUser) -> QuerySet[Project]:
     return Project.objects.filter(members__user_id=user.pk).order_by("name", "pk")
 
 
+def may_make_projects(user: User | AnonymousUser) -> bool:
+    """Staff, and whoever administers a project: somebody who was only let in by a sign-in provider does not fill the server."""
+    if not user.is_authenticated or not user.is_active:
+        return False
+    return user.is_staff or Member.objects.filter(user_id=user.pk, role=Role.ADMIN).exists()
+
+
 def for_project(rows: type[M] | QuerySet[M], project: Project | int) -> QuerySet[M]:
     """Only the rows of this project; the first step of every query behind the door."""
     queryset: QuerySet[Any] = rows._default_manager.all() if isinstance(rows, type) else rows

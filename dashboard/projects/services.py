@@ -19,19 +19,21 @@ from dashboard.projects.retention import Retention, retention_checked, retention
 EXPOSURE_NOTED_EVERY = timedelta(minutes=1)
 
 
-def project_create(*, name: str, slug: str, actor: User | None = None, actor_name: str = "") -> Project:
+def project_create(*, name: str, slug: str, actor: User | None = None, actor_name: str = "", address: str | None = None) -> Project:
     """A new project; its creator becomes its administrator."""
     project = Project(name=name, slug=slug, created_at=clock.now())
     project.full_clean(exclude=["settings"])
     with write_transaction():
         project.save()
-        _audit(project, "project.create", slug, actor, actor_name, after={"name": name})
+        _audit(project, "project.create", slug, actor, actor_name, after={"name": name}, address=address)
         if actor is not None:
             member_add(project=project, user=actor, role=Role.ADMIN, actor=actor)
     return project
 
 
-def retention_set(*, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "") -> Retention:
+def retention_set(
+    *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
+) -> Retention:
     """Keeps some of what the project counts for another number of days; raises RetentionError for a number out of bounds."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
@@ -40,12 +42,14 @@ def retention_set(*, project: Project, changes: Mapping[str, int], actor: User |
         different = {name: days for name, days in after.as_dict().items() if days != Retention().as_dict()[name]}
         stored.settings = {**stored.settings, "retention": different}
         stored.save(update_fields=["settings"])
-        _audit(project, "retention.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict())
+        _audit(project, "retention.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict(), address)
     project.settings = stored.settings
     return after
 
 
-def limits_set(*, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "") -> Limits:
+def limits_set(
+    *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
+) -> Limits:
     """Gives the project other limits; raises LimitError for a number that cannot be one."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
@@ -54,12 +58,14 @@ def limits_set(*, project: Project, changes: Mapping[str, int], actor: User | No
         different = {name: number for name, number in after.as_dict().items() if number != Limits().as_dict()[name]}
         stored.settings = {**stored.settings, "limits": different}
         stored.save(update_fields=["settings"])
-        _audit(project, "limits.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict())
+        _audit(project, "limits.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict(), address)
     project.settings = stored.settings
     return after
 
 
-def rate_set(*, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "") -> int:
+def rate_set(
+    *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
+) -> int:
     """Lets the project send another number of reports a second; raises RateError for what cannot be."""
     rate = rate_checked(changes)
     with write_transaction():
@@ -67,7 +73,7 @@ def rate_set(*, project: Project, changes: Mapping[str, int], actor: User | None
         before = rate_of(stored.settings)
         stored.settings = {**stored.settings, RATE_SETTING: rate}
         stored.save(update_fields=["settings"])
-        _audit(project, "rate.set", project.slug, actor, actor_name, {RATE_SETTING: before}, {RATE_SETTING: rate})
+        _audit(project, "rate.set", project.slug, actor, actor_name, {RATE_SETTING: before}, {RATE_SETTING: rate}, address)
     project.settings = stored.settings
     return rate
 
@@ -91,6 +97,7 @@ def key_create(
     expires_at: datetime | None = None,
     actor: User | None = None,
     actor_name: str = "",
+    address: str | None = None,
 ) -> tuple[Key, str]:
     """A new key and its text; the text is not stored and cannot be shown again."""
     made = key_text_make(kind)
@@ -98,15 +105,15 @@ def key_create(
     key.digest = key_digest(made.text, settings.KEY_PEPPER)
     with write_transaction():
         key.save()
-        _audit(project, "key.create", key_label(key), actor, actor_name, after={"kind": kind, "name": name})
+        _audit(project, "key.create", key_label(key), actor, actor_name, after={"kind": kind, "name": name}, address=address)
     return key, made.text
 
 
-def key_revoke(*, key: Key, actor: User | None = None, actor_name: str = "") -> None:
+def key_revoke(*, key: Key, actor: User | None = None, actor_name: str = "", address: str | None = None) -> None:
     """The key stops working within a second, in every process."""
     with write_transaction():
         if Key.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=clock.now()):
-            _audit(key.project, "key.revoke", key_label(key), actor, actor_name)
+            _audit(key.project, "key.revoke", key_label(key), actor, actor_name, address=address)
 
 
 def key_used(*, key_id: int) -> None:
@@ -141,7 +148,14 @@ def key_label(key: Key) -> str:
 
 
 def _audit(
-    project: Project, action: str, subject: str, actor: User | None, actor_name: str, before: object = None, after: object = None
+    project: Project,
+    action: str,
+    subject: str,
+    actor: User | None,
+    actor_name: str,
+    before: object = None,
+    after: object = None,
+    address: str | None = None,
 ) -> None:
     audit_write(
         action=action,
@@ -151,4 +165,5 @@ def _audit(
         actor_name=actor_name or ("" if actor else "command"),
         before=before,
         after=after,
+        address=address,
     )

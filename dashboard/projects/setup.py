@@ -41,4 +41,5 @@ def _user(username: str | None, password: str | None, actor_name: str) -> tuple[
     if found is not None:
         return found, None
     text = password or secrets.token_urlsafe(12)
-    return user_create(username=username, password=text, actor_name=actor_name), text
+    first = not User.objects.exists()
+    return user_create(username=username, password=text, is_staff=first, actor_name=actor_name), text

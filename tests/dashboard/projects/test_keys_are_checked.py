@@ -2,6 +2,7 @@
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
 from dashboard.projects import keycheck
-from dashboard.projects.keycheck import key_check, key_checks_forget
+from dashboard.projects.keycheck import KnownKey, key_check, key_checks_forget
 from dashboard.projects.keys import KEY_ANYWHERE, key_digest, key_text_make, key_text_read
 from dashboard.projects.models import Key, Project
 from dashboard.projects.services import key_create, key_exposed, key_revoke
@@ -48,6 +49,23 @@ def test_right_lookup_but_wrong_secret_is_unknown(project: Project) -> None:
     other = key_text_make("ing")
     Key.objects.filter(pk=key.pk).update(lookup=other.lookup)
     assert key_check(other.text) is None
+
+
+def test_of_many_threads_that_know_nothing_one_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, asked = key_text_make("ing"), list[str]()
+
+    def find(lookup: str, kind: str, digest: bytes) -> KnownKey:
+        asked.append(lookup)
+        time.sleep(0.2)
+        return KnownKey(1, kind, 1, {}, None)
+
+    monkeypatch.setattr(keycheck, "_find", find)
+    for name in ("WAITS_FOR_ANOTHER", "TRUSTED_FOR", "TRUSTED_WHILE_ASKING"):
+        monkeypatch.setattr(keycheck, name, 60.0)  # however slow the machine is
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(key_check, [made.text] * 16))
+    assert asked == [made.lookup]
+    assert all(known is not None and known.project_id == 1 for known in found)
 
 
 def test_expired_at_once_even_if_remembered(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,56 @@
+"""What people do to their own accounts stands in the record, too: sign-ins, passwords, second factors, providers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.signals import password_changed, user_logged_in
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
+from allauth.socialaccount.signals import social_account_added, social_account_removed
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+
+
+@receiver(user_logged_in)
+def _signed_in(request: HttpRequest, user: User, sociallogin: Any = None, **_: Any) -> None:
+    """A provider's word holds until the browser is closed or idle: whoever is shut out there is to be out here the next day."""
+    if sociallogin is not None:
+        request.session.set_expiry(0)
+    _note(request, user, "user.sign_in", after={"by": "provider" if sociallogin is not None else "password"})
+
+
+@receiver(password_changed)
+def _password(request: HttpRequest, user: User, **_: Any) -> None:
+    _note(request, user, "user.password")
+
+
+@receiver(authenticator_added)
+def _added(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+    _note(request, user, "user.second_step", after={"added": str(authenticator.type)})
+
+
+@receiver(authenticator_reset)
+def _reset(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+    _note(request, user, "user.second_step", after={"renewed": str(authenticator.type)})
+
+
+@receiver(authenticator_removed)
+def _removed(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+    _note(request, user, "user.second_step", after={"removed": str(authenticator.type)})
+
+
+@receiver(social_account_added)
+def _connected(request: HttpRequest, sociallogin: Any, **_: Any) -> None:
+    _note(request, sociallogin.user, "user.provider", after={"connected": sociallogin.account.provider})
+
+
+@receiver(social_account_removed)
+def _disconnected(request: HttpRequest, socialaccount: Any, **_: Any) -> None:
+    _note(request, socialaccount.user, "user.provider", after={"disconnected": socialaccount.provider})
+
+
+def _note(request: HttpRequest, user: User, action: str, after: dict[str, str] | None = None) -> None:
+    audit_write(action=action, subject=user.get_username(), actor=user, after=after, address=request.META.get("REMOTE_ADDR"))

@@ -1,0 +1,57 @@
+"""What an operator of the server mends for a person: a closed account, a lost second step, a stolen session."""
+
+from __future__ import annotations
+
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.common.locks import write_transaction
+
+
+class RepairError(ValueError):
+    """What is not done; the text says why."""
+
+
+def user_active_set(*, user: User, active: bool, actor: User, address: str | None = None) -> None:
+    """Closes an account, which ends its sessions, or opens it again."""
+    if user.pk == actor.pk:
+        raise RepairError("Nobody closes or opens their own account.")
+    with write_transaction():
+        before, user.is_active = user.is_active, active
+        user.save(update_fields=["is_active"])
+        _note("user.open" if active else "user.close", user, actor, address, {"active": before}, {"active": active})
+    if not active:
+        _sessions_end(user)
+
+
+def user_second_step_remove(*, user: User, actor: User, address: str | None = None) -> None:
+    """For whoever lost both the app and the recovery codes; from then on the password alone lets them in."""
+    if user.pk == actor.pk:
+        raise RepairError("Your own second step is switched off on the page of your account.")
+    with write_transaction():
+        gone, _ = Authenticator.objects.filter(user=user).delete()
+        _note("user.second_step", user, actor, address, None, {"removed": gone})
+
+
+def user_sign_out(*, user: User, actor: User, address: str | None = None) -> None:
+    """Ends every session of the person."""
+    _sessions_end(user)
+    _note("user.sign_out", user, actor, address, None, None)
+
+
+def _sessions_end(user: User) -> None:
+    """Those that the list of sessions knows, and those from before there was one."""
+    with write_transaction():
+        known = UserSession.objects.filter(user=user)
+        Session.objects.filter(session_key__in=list(known.values_list("session_key", flat=True))).delete()
+        known.delete()
+    for session in Session.objects.all().iterator():
+        if str(session.get_decoded().get("_auth_user_id")) == str(user.pk):
+            session.delete()
+
+
+def _note(action: str, user: User, actor: User, address: str | None, before: object, after: object) -> None:
+    audit_write(action=action, subject=user.get_username(), actor=actor, before=before, after=after, address=address)

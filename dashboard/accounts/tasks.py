@@ -1,0 +1,13 @@
+"""Celery's way into this app."""
+
+from celery import shared_task
+
+from dashboard.accounts.sessions import sessions_forget
+from dashboard.common.jobs import job_run
+from dashboard.pipeline import every
+
+
+@shared_task(name="dashboard.accounts.tasks.sessions")
+def sessions(swept: bool = True) -> None:
+    """Deletes sign-ins that ended by themselves."""
+    job_run(name="sessions", interval=every("sessions"), job=sessions_forget)

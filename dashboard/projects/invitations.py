@@ -1,0 +1,94 @@
+"""Invitations: a link that makes whoever opens it a member, once and for a week; only a keyed hash of it is stored."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.projects.keys import key_digest
+from dashboard.projects.models import Invitation, Member, Project, Role
+from dashboard.projects.selectors import for_project, role_includes
+
+VALID_FOR = timedelta(days=7)
+MOST_OPEN = 100
+
+
+class InvitationError(ValueError):
+    """An invitation that cannot be made or taken; the text names the field and why."""
+
+
+def invitation_create(*, project: Project, role: str, note: str = "", actor: User, address: str | None = None) -> tuple[Invitation, str]:
+    """A new invitation and the text that stands in its link; the text is not stored and cannot be shown again."""
+    if role not in Role.values:
+        raise InvitationError(f"role: expected one of {', '.join(Role.values)}.")
+    if invitations_open(project).count() >= MOST_OPEN:
+        raise InvitationError(f"role: {MOST_OPEN} invitations are open; take some back first.")
+    text, now = secrets.token_urlsafe(32), clock.now()
+    made = Invitation(project=project, role=role, note=note[:200], made_by=actor, created_at=now, expires_at=now + VALID_FOR)
+    made.digest = key_digest(text, settings.KEY_PEPPER)
+    with write_transaction():
+        made.save()
+        _audit("invitation.create", made, actor, address, after={"role": role, "note": made.note})
+    return made, text
+
+
+def invitation_of(text: str) -> Invitation | None:
+    """The invitation behind a link, if it can still be taken: its maker has to administer the project still."""
+    digest = key_digest(text, settings.KEY_PEPPER)
+    found = _open(Invitation.objects.filter(digest=digest)).select_related("project", "made_by").first()
+    if found is None or found.made_by is None or not found.made_by.is_active:
+        return None
+    administers = Member.objects.filter(project=found.project, user=found.made_by, role=Role.ADMIN).exists()
+    return found if administers else None
+
+
+def invitations_open(project: Project) -> QuerySet[Invitation]:
+    """What can still be taken, newest first."""
+    return _open(for_project(Invitation, project)).select_related("made_by").order_by("-created_at", "-pk")
+
+
+def invitation_accept(*, invitation: Invitation, user: User, address: str | None = None) -> Member:
+    """Makes the person a member, or gives a member the greater role; raises InvitationError when somebody was quicker."""
+    with write_transaction():
+        if not _open(Invitation.objects.filter(pk=invitation.pk)).update(accepted_at=clock.now(), accepted_by=user):
+            raise InvitationError("invitation: it was used or taken back meanwhile.")
+        member = Member.objects.filter(project=invitation.project, user=user).first()
+        before = member and {"role": member.role}
+        if member is None:
+            member = Member(project=invitation.project, user=user, role=invitation.role, created_at=clock.now())
+        elif not role_includes(Role(member.role), Role(invitation.role)):
+            member.role = invitation.role
+        member.save()
+        _audit("invitation.accept", invitation, user, address, before=before, after={"role": str(member.role)})
+    return member
+
+
+def invitation_revoke(*, invitation: Invitation, actor: User, address: str | None = None) -> None:
+    """Takes an invitation back; its link leads nowhere from now on."""
+    with write_transaction():
+        if not _open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=clock.now()):
+            raise InvitationError("invitation: it was used or taken back meanwhile.")
+        _audit("invitation.revoke", invitation, actor, address)
+
+
+def _open(rows: QuerySet[Invitation]) -> QuerySet[Invitation]:
+    return rows.filter(accepted_at=None, revoked_at=None, expires_at__gt=clock.now())
+
+
+def _audit(action: str, invitation: Invitation, actor: User, address: str | None, before: object = None, after: object = None) -> None:
+    audit_write(
+        action=action,
+        subject=f"invitation {invitation.pk}",
+        project_id=invitation.project_id,
+        actor=actor,
+        before=before,
+        after=after,
+        address=address,
+    )

@@ -1,0 +1,34 @@
+"""A new project made by a person: its place in addresses comes from its name."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError
+from django.utils.text import slugify
+
+from dashboard.accounts.models import User
+from dashboard.common.visible import visible_name
+from dashboard.projects.models import Project
+from dashboard.projects.services import project_create
+
+TRIES = 50
+
+
+class ProjectError(ValueError):
+    """A project that cannot be made; the text says why."""
+
+
+def project_make(*, name: str, actor: User, address: str | None = None) -> Project:
+    """A project of this name, administered by its maker; a name that is taken gets a number in its address."""
+    name = visible_name(" ".join(name.split()))
+    if not 1 <= len(name) <= 100:
+        raise ProjectError("The name has to have 1 to 100 characters.")
+    base = slugify(name)[:56] or "project"
+    taken = set(Project.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+    slug = next((one for one in (base, *(f"{base}-{number}" for number in range(2, TRIES))) if one not in taken), "")
+    if not slug:
+        raise ProjectError("There are too many projects of this name; choose another.")
+    try:
+        return project_create(name=name, slug=slug, actor=actor, address=address)
+    except (IntegrityError, ValidationError) as error:
+        raise ProjectError("Somebody made a project of this name at the same moment; try again.") from error

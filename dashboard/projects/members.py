@@ -1,0 +1,65 @@
+"""Who belongs to a project: their roles change, people go, and somebody who administers it always stays."""
+
+from __future__ import annotations
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.common.locks import write_transaction
+from dashboard.projects.models import Member, Project, Role
+
+
+class MemberError(ValueError):
+    """What cannot be done to a member; the text names the field and why."""
+
+
+def member_role_set(*, project: Project, user_id: int, role: str, actor: User, address: str | None = None) -> Member:
+    """Gives a member another role; raises MemberError for a role that is none, and where nobody would administer the project any more."""
+    if role not in Role.values:
+        raise MemberError(f"role: expected one of {', '.join(Role.values)}.")
+    with write_transaction():
+        member = _locked(project, user_id)
+        before = member.role
+        if before == role:
+            return member
+        _keep_an_admin(project, member)
+        member.role = role
+        member.save(update_fields=["role"])
+        _audit("member.set", member, actor, address, {"role": before}, {"role": role})
+    return member
+
+
+def member_remove(*, project: Project, user_id: int, actor: User, address: str | None = None) -> Member:
+    """Takes a person out; their next request finds no such project. Raises MemberError for the last one who administers it."""
+    with write_transaction():
+        member = _locked(project, user_id)
+        _keep_an_admin(project, member)
+        _audit("member.remove", member, actor, address, {"role": member.role}, None)
+        member.delete()
+    return member
+
+
+def _locked(project: Project, user_id: int) -> Member:
+    """The member, while nobody else changes who belongs to the project."""
+    Project.objects.select_for_update().get(pk=project.pk)
+    member = Member.objects.select_related("user").filter(project=project, user_id=user_id).first()
+    if member is None:
+        raise MemberError("member: there is no such member any more.")
+    return member
+
+
+def _keep_an_admin(project: Project, member: Member) -> None:
+    others = Member.objects.filter(project=project, role=Role.ADMIN, user__is_active=True).exclude(pk=member.pk)
+    if member.role == Role.ADMIN and not others.exists():
+        raise MemberError(f"member: {member.user.get_username()} is the only admin; make somebody else one first.")
+
+
+def _audit(action: str, member: Member, actor: User, address: str | None, before: object, after: object) -> None:
+    audit_write(
+        action=action,
+        subject=member.user.get_username(),
+        project_id=member.project_id,
+        actor=actor,
+        before=before,
+        after=after,
+        address=address,
+    )

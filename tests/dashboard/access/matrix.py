@@ -1,0 +1,242 @@
+"""Who may ask what: one line for each address. A new address without a line here fails the tests beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+OK, LOGIN, SURE, GONE, NO, METHOD, KEY = "ok", "login", "sure", "404", "403", "405", "401"
+"""What is answered: done, led to the sign-in page, asked for the password again, or the status."""
+
+COLUMNS = ("nobody", "outsider", "neighbour", "viewer", "operator", "admin", "late", "staff", "ing", "api", "dep", "foreign")
+"""Who asks: nobody; an account without a project; an admin of another project; the members of this one; an admin who gave the
+password an hour ago; staff of the server who are no members; keys of this project that send, read, and tell of deployments; and a
+key that reads another project."""
+
+AS_NOBODY = ("closed", "revoked")
+"""Who is answered as nobody is: somebody whose account was closed while signed in, and a key that was revoked."""
+
+
+def _row(text: str) -> dict[str, str]:
+    return dict(zip(COLUMNS, text.split(), strict=True))
+
+
+# fmt: off
+AUDIENCES: dict[str, dict[str, str]] = {
+    #                        nobody outsider neighbour viewer operator admin late  staff  ing   api   dep   foreign
+    "everyone":         _row("ok    ok       ok        ok     ok       ok    ok    ok     ok    ok    ok    ok"),
+    "people":           _row("login ok       ok        ok     ok       ok    ok    ok     login login login login"),
+    "people, not sent": _row("login 405      405       405    405      405   405   405    login login login login"),
+    "people, twice":    _row("login sure     sure      sure   sure     sure  sure  sure   login login login login"),
+    "no second step":   _row("login 404      404       404    404      404   404   404    login login login login"),
+    "never":            _row("login login    login     login  login    login login login  login login login login"),
+    "project makers":   _row("login 403      ok        403    403      ok    ok    ok     login login login login"),
+    "members":          _row("login 404      404       ok     ok       ok    ok    404    login login login login"),
+    "operators":        _row("login 404      404       403    ok       ok    ok    404    login login login login"),
+    "operators, sure":  _row("login 404      404       403    ok       ok    sure  404    login login login login"),
+    "admins":           _row("login 404      404       403    403      ok    ok    404    login login login login"),
+    "admins, sure":     _row("login 404      404       403    403      ok    sure  404    login login login login"),
+    "staff":            _row("login 403      403       403    403      403   403   ok     login login login login"),
+    "staff, not sent":  _row("login 403      403       403    403      403   403   405    login login login login"),
+    "staff, never":     _row("login 403      403       403    403      403   403   403    login login login login"),
+    "staff, nothing":     _row("login 403      403       403    403      403   403   404    login login login login"),
+    "readers":          _row("401   404      404       ok     ok       ok    ok    404    403   ok    403   404"),
+    "any reader":       _row("401   ok       ok        ok     ok       ok    ok    ok     403   ok    403   ok"),
+    "gate keys":        _row("401   401      401       401    401      401   401   401    403   ok    403   ok"),
+    "sending keys":     _row("401   401      401       401    401      401   401   401    ok    403   403   403"),
+    "deploying keys":   _row("401   401      401       401    401      401   401   401    403   403   ok    403"),
+    "failed":           _row("401   401      401       401    401      401   401   401    401   401   401   401"),
+    "no provider set":  _row("404   404      404       404    404      404   404   404    404   404   404   404"),
+    "nobody":           _row("405   405      405       405    405      405   405   405    405   405   405   405"),
+}
+# fmt: on
+
+Line = dict[str, str]
+
+
+def look(audience: str) -> Line:
+    """Only to be read."""
+    return {"GET": audience}
+
+
+def act(audience: str) -> Line:
+    """Only to be sent to."""
+    return {"POST": audience}
+
+
+def form(audience: str, sends: str = "") -> Line:
+    """Read and sent to."""
+    return {"GET": audience, "POST": sends or audience}
+
+
+LINES: dict[str, Line] = {
+    # How the process does, and what programs ask.
+    "healthz": look("everyone"),
+    "readyz": look("everyone"),
+    "metrics": look("any reader"),
+    "openapi": look("everyone"),
+    "api_reference": look("everyone"),
+    "api-root": look("everyone"),
+    "reports": act("sending keys"),
+    "deployments": act("deploying keys"),
+    "gate": look("gate keys"),
+    "projects_list": look("any reader"),
+    "models_list": look("readers"),
+    "model_one": look("readers"),
+    "versions_list": look("readers"),
+    "series_read": look("readers"),
+    "comparison_read": look("readers"),
+    "findings_list": look("readers"),
+    "instances_list": look("readers"),
+    "verdicts_list": look("readers"),
+    "verdict_one": look("readers"),
+    "alerts_list": look("readers"),
+    "alert_one": look("readers"),
+    # Signing in, and one's own account.
+    "account_login": form("everyone"),
+    "account_logout": form("everyone"),
+    "account_inactive": look("everyone"),
+    "account_signup": form("everyone"),
+    "account_reauthenticate": form("people"),
+    "account_change_password": form("people"),
+    "account_set_password": look("people"),
+    "mfa_index": form("people", "people, not sent"),
+    "mfa_authenticate": form("people"),
+    "mfa_reauthenticate": form("people, twice"),
+    "mfa_activate_totp": form("people, twice"),
+    "mfa_deactivate_totp": form("no second step"),
+    "mfa_view_recovery_codes": form("no second step", "people, not sent"),
+    "mfa_generate_recovery_codes": form("people, twice"),
+    "mfa_download_recovery_codes": form("no second step"),
+    "usersessions_list": form("people"),
+    "socialaccount_login_cancelled": look("everyone"),
+    "socialaccount_login_error": look("failed"),
+    "socialaccount_signup": form("never"),
+    "socialaccount_connections": form("people"),
+    "openid_connect_login": form("no provider set"),
+    "openid_connect_callback": form("no provider set"),
+    "theme": act("people"),
+    # Pages of no project.
+    "home": look("people"),
+    "favicon": look("everyone"),
+    "numbers": look("people"),
+    "components": look("people"),
+    "health_home": look("people"),
+    "project_new": form("project makers"),
+    "invitation": form("everyone"),
+    # What is looked at in a project.
+    **dict.fromkeys(
+        (
+            "health",
+            "fleet",
+            "fleet_json",
+            "fleet_csv",
+            "search",
+            "findings",
+            "findings_json",
+            "findings_csv",
+            "finding",
+            "finding_json",
+            "finding_csv",
+            "model",
+            "model_json",
+            "model_csv",
+            "model_numbers",
+            "compare",
+            "compare_json",
+            "compare_csv",
+            "instances",
+            "instances_json",
+            "instances_csv",
+            "instance",
+            "instance_json",
+            "instance_csv",
+            "ranks",
+            "ranks_json",
+            "ranks_csv",
+            "version",
+            "version_json",
+            "version_csv",
+            "switch",
+            "alerts",
+            "alerts_json",
+            "alerts_csv",
+            "alert",
+            "alert_grades",
+            "grades_json",
+            "grades_csv",
+            "judging",
+            "rules",
+            "guides",
+            "setup",
+            "setup_arrival",
+            "setup_channels",
+            "members",
+            "keys",
+            "data",
+        ),
+        look("members"),
+    ),
+    "audit": look("admins"),
+    "audit_csv": look("admins"),
+    # What is done in a project.
+    "alert_act": act("operators"),
+    "baseline_set": act("operators"),
+    "baseline_end": act("operators"),
+    "version_budgets": act("operators"),
+    "switch_make": act("operators, sure"),
+    "switch_stop": act("operators"),
+    "maintenance_make": act("operators"),
+    "maintenance_stop": act("operators"),
+    "rule_replay": act("operators"),
+    "rule_make": act("admins"),
+    "rule_end": act("admins"),
+    "rule_zone": act("admins"),
+    "guide_save": act("admins"),
+    "judging_save": act("admins"),
+    "judging_try": act("admins"),
+    "channel_make": act("admins, sure"),
+    "channel_act": act("admins"),
+    "command_key_new": act("admins, sure"),
+    "key_make": act("admins, sure"),
+    "key_add": act("admins, sure"),
+    "key_remove": act("admins"),
+    "member_invite": act("admins, sure"),
+    "member_uninvite": act("admins"),
+    "member_role": act("admins, sure"),
+    "member_end": act("admins, sure"),
+    "member_leave": act("members"),
+    "data_save": act("admins"),
+    # The administration of the server.
+    "admin:index": form("staff"),
+    "admin:app_list": form("staff"),
+    "admin:search": form("staff"),
+    "admin:jsi18n": form("staff", "staff, not sent"),
+    "admin:login": form("never"),
+    "admin:logout": form("staff"),
+    "admin:password_change": form("staff"),
+    "admin:password_change_done": form("staff", "staff, not sent"),
+    "admin:autocomplete": form("staff, never", "staff, not sent"),
+    "admin:view_on_site": form("staff, nothing"),
+    "admin:admin/(?P<url>.*)$": form("staff, nothing"),
+    # Each of its models: looked at, mended by the actions of its list, and never changed by hand.
+    "*_changelist": form("staff"),
+    "*_add": form("staff, never"),
+    "*_change": form("staff", "staff, never"),
+    "*_delete": form("staff, never"),
+    "*_history": form("staff"),
+    "*/<path:object_id>/": form("staff"),
+}
+
+
+def line_of(name: str) -> Line | None:
+    """The line of an address; those of the administration's models share one for each ending."""
+    ending = next((one for one in LINES if one.startswith("*") and name.startswith("admin:") and name.endswith(one[1:])), name)
+    return LINES.get(name) or LINES.get(ending)
+
+
+def answers(audience: str) -> Iterator[tuple[str, str]]:
+    """Who asks, and what is answered."""
+    row = AUDIENCES[audience]
+    # Where the password is not asked for again, an admin of an hour ago is an admin.
+    yield from ((who, said) for who, said in row.items() if who != "late" or said != row["admin"])
+    yield from ((who, row["nobody"]) for who in AS_NOBODY)

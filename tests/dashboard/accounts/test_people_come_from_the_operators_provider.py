@@ -1,0 +1,153 @@
+"""Signing in at an OpenID provider: a real one runs beside the test, signs its tokens, and the dashboard checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import oidc_provider_mock
+import pytest
+from allauth.socialaccount.models import SocialAccount
+from django.conf import LazySettings
+from django.test import Client
+
+from dashboard.accounts.models import AuditEntry, User
+from dashboard.env import SettingError, env_read
+from dashboard.projects.models import Project, Role
+from tests.dashboard.conftest import PASSWORD
+
+NAME, START = "Example login", "/accounts/oidc/sso/login/"
+CLAIMS = {"preferred_username": "mara", "email": "mara@example.com", "email_verified": True, "name": "Mara Vogel"}
+
+
+@pytest.fixture
+def provider(settings: LazySettings) -> Iterator[str]:
+    """The provider's address, configured as the environment would."""
+    people = [oidc_provider_mock.User(sub="subject-1", claims=CLAIMS)]
+    with oidc_provider_mock.run_server_in_thread(user_claims=people) as server:
+        address = f"http://localhost:{server.server_port}"
+        configure(settings, address)
+        yield address
+
+
+def configure(settings: LazySettings, address: str) -> None:
+    app = {"provider_id": "sso", "name": NAME, "client_id": "compilewatch", "secret": "s" * 40, "settings": {"server_url": address}}
+    settings.OIDC_NAME = NAME
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
+
+
+def callback(client: Client, *, sub: str = "subject-1", start: str = START, refuse: bool = False) -> str:
+    """The address with which the provider sends the browser back, after somebody has said there who they are."""
+    away = client.post(start)
+    assert away.status_code == 302, away.content
+    asked = away.headers["Location"]
+    assert "code_challenge=" in asked and "state=" in asked
+    answer = httpx.post(asked, data={"action": "deny"} if refuse else {"sub": sub}, follow_redirects=False)
+    parts = urlsplit(answer.headers["Location"])
+    return f"{parts.path}?{parts.query}"
+
+
+def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(client: Client, provider: str, project: Project) -> None:
+    page = client.get("/accounts/login/?next=/p/ranking/").content.decode()
+    assert f"Sign in with {NAME}" in page
+    back = client.get(callback(client, start=f"{START}?next=/p/ranking/"))
+    assert back.headers["Location"] == "/p/ranking/"
+    mara = User.objects.get(username="mara")
+    assert not mara.has_usable_password() and not mara.is_staff
+    assert client.get("/p/ranking/").status_code == 404
+    assert "not a member of a project yet" in client.get("/").content.decode()
+    assert client.session.get_expire_at_browser_close()
+    assert AuditEntry.objects.filter(action="user.sign_in", actor=mara, after={"by": "provider"}).count() == 1
+    again = Client()
+    again.get(callback(again))
+    assert User.objects.filter(username__startswith="mara").count() == 1
+    assert "You have none here" in again.get("/accounts/password/change/", follow=True).content.decode()
+
+
+def test_a_name_that_is_taken_here_gives_nobody_that_account(
+    client: Client, provider: str, project: Project, make_user: Callable[..., User]
+) -> None:
+    local = make_user("mara", project, Role.ADMIN)
+    local.email = str(CLAIMS["email"])
+    local.save()
+    client.get(callback(client))
+    assert client.get("/p/ranking/").status_code == 404
+    assert SocialAccount.objects.get(uid="subject-1").user != local
+
+
+def test_an_answer_for_another_browser_lets_nobody_in(client: Client, provider: str, project: Project) -> None:
+    path = callback(client)
+    victim = Client()
+    assert "did not vouch" in victim.get(path).content.decode()
+    assert "_auth_user_id" not in victim.session and not User.objects.exists()
+
+
+@pytest.mark.parametrize("what", ["code=forged&state={state}", "error=access_denied&state={state}"])
+def test_a_forged_code_or_a_refusal_lets_nobody_in(client: Client, provider: str, project: Project, what: str) -> None:
+    path = callback(client)
+    state = path.partition("state=")[2].partition("&")[0]
+    answer = client.get(f"{START}callback/?{what.format(state=state)}", follow=True)
+    assert "not signed in" in answer.content.decode().lower() or "did not vouch" in answer.content.decode()
+    assert "_auth_user_id" not in client.session and not User.objects.exists()
+
+
+def test_a_provider_that_does_not_answer_is_a_sentence(client: Client, settings: LazySettings, db: None) -> None:
+    configure(settings, "http://127.0.0.1:9")
+    answer = client.post(START)
+    assert answer.status_code < 500 and "did not vouch" in answer.content.decode()
+
+
+def test_a_person_connects_the_provider_to_the_account_they_have(client: Client, provider: str, project: Project, user: User) -> None:
+    client.post("/accounts/login/", {"login": "ada", "password": PASSWORD})
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    client.get(callback(client, start=f"{START}?process=connect"))
+    other = Client()
+    other.get(callback(other))
+    assert other.get("/p/ranking/").status_code == 200
+    assert AuditEntry.objects.filter(action="user.provider", actor=user).count() == 1
+
+
+def test_what_is_sensitive_sends_who_has_no_password_to_the_provider_again(client: Client, provider: str, project: Project) -> None:
+    from dashboard.projects.services import member_add
+
+    client.get(callback(client))
+    member_add(project=project, user=User.objects.get(), role=Role.ADMIN)
+    keys = "/p/ranking/settings/keys/"
+    assert client.post(f"{keys}add/", {"kind": "ing", "expires": ""}).status_code == 200
+    session = client.session
+    session["account_authentication_methods"][-1]["at"] -= 3600
+    session.save()
+    led = client.post(f"{keys}add/", {"kind": "ing", "expires": ""}, headers={"referer": f"http://testserver{keys}"})
+    assert led.headers["Location"].startswith("/accounts/login/?next=")
+    assert client.get(keys).status_code == 302
+
+
+def test_without_a_provider_there_is_no_button_and_no_way(client: Client, db: None) -> None:
+    assert "oidc" not in client.get("/accounts/login/").content.decode()
+    assert client.post(START).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"URL": "https://login.example.com"}, "CLIENT_ID"),
+        ({"CLIENT_ID": "x"}, "COMPILEWATCH_OIDC_URL is missing"),
+        ({"URL": "http://login.example.com", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "expected https"),
+        ({"URL": "login", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "issuer's address"),
+    ],
+)
+def test_a_provider_that_is_half_configured_is_one_sentence(tmp_path: object, given: dict[str, str], said: str) -> None:
+    environ = {f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()}
+    with pytest.raises(SettingError, match=said):
+        env_read({"COMPILEWATCH_DATA": str(tmp_path), **environ})
+
+
+def test_the_secret_may_come_from_a_file(tmp_path: object) -> None:
+    from pathlib import Path
+
+    secret = Path(str(tmp_path)) / "secret"
+    secret.write_text("from the file\n")
+    given = {"URL": "https://login.example.com/", "CLIENT_ID": "x", "CLIENT_SECRET_FILE": str(secret)}
+    env = env_read({"COMPILEWATCH_DATA": str(tmp_path), **{f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()}})
+    assert env.oidc and (env.oidc.url, env.oidc.secret, env.oidc.name) == ("https://login.example.com", "from the file", "single sign-on")

@@ -1,0 +1,171 @@
+"""Signing in: a second step, limits on tries, sessions that end, and a password that is asked again for what is sensitive."""
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from dashboard.accounts.models import AuditEntry, User
+from dashboard.accounts.sessions import IDLE, LONGEST, NOTED_EVERY, limits_forget, sessions_forget
+from dashboard.common import clock
+from dashboard.common.models import CacheEntry
+from dashboard.projects.models import Key, Project
+from tests.dashboard.conftest import PASSWORD, sign_in
+
+LOGIN, HOME = "/accounts/login/", "/p/ranking/"
+
+
+@pytest.fixture(autouse=True)
+def _no_tries_before(db: None) -> None:
+    limits_forget()
+
+
+def enter(client: Client, password: str = PASSWORD, **more: str) -> Client:
+    client.post(LOGIN, {"login": "ada", "password": password, **more})
+    return client
+
+
+def code(secret: str) -> str:
+    return format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))
+
+
+def inside(client: Client) -> bool:
+    return client.get(HOME).status_code == 200
+
+
+def second_step(client: Client) -> tuple[str, list[str]]:
+    """Sets up the app in a browser that is signed in; its secret and the recovery codes."""
+    page = client.get("/accounts/2fa/totp/activate/", follow=True)
+    if "Is it you?" in page.content.decode():
+        client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+        page = client.get("/accounts/2fa/totp/activate/")
+    found = re.search(r'id="totp">(\w+)<', page.content.decode())
+    assert found
+    shown = client.post("/accounts/2fa/totp/activate/", {"code": code(found[1])}, follow=True).content.decode()
+    listed = re.search(r'id="codes">([^<]+)<', shown)
+    assert listed
+    return found[1], listed[1].split()
+
+
+def test_the_second_step_is_asked_and_a_recovery_code_works_once(
+    client: Client, user: User, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        secret, recovery = second_step(enter(client))
+    assert len(recovery) == 10
+    stored = Authenticator.objects.get(user=user, type="totp").data["secret"]
+    assert secret not in stored
+    other = enter(Client())
+    assert not inside(other)
+    wrong = other.post("/accounts/2fa/authenticate/", {"code": "000000"})
+    assert "Incorrect code" in wrong.content.decode()
+    other.post("/accounts/2fa/authenticate/", {"code": recovery[0]})
+    assert inside(other)
+    third = enter(Client())
+    third.post("/accounts/2fa/authenticate/", {"code": recovery[0]})
+    assert not inside(third)
+    assert "9 of 10 are left" in other.get("/accounts/2fa/").content.decode()
+    done = list(AuditEntry.objects.filter(action="user.second_step").values_list("after", flat=True))
+    assert {"added": "totp"} in done and {"added": "recovery_codes"} in done
+
+
+def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user: User) -> None:
+    for _ in range(5):
+        assert "not correct" in client.post(LOGIN, {"login": "ada", "password": "wrong"}).content.decode()
+    sixth = client.post(LOGIN, {"login": "ada", "password": PASSWORD})
+    assert "Too many failed" in sixth.content.decode()
+    assert not inside(client)
+    # Counted in the database: another process of the server, whose memory is empty, refuses as well.
+    assert CacheEntry.objects.exists()
+
+
+def test_an_unknown_name_is_answered_as_a_wrong_password_is(client: Client, user: User) -> None:
+    answers = [client.post(LOGIN, {"login": name, "password": "wrong"}).content.decode() for name in ("ada", "nobody")]
+    said = [re.findall(r'role="alert">.*?<span>(.*?)</span>', answer) for answer in answers]
+    assert said[0] == said[1] != []
+
+
+def test_sessions_are_listed_and_all_others_end(client: Client, user: User) -> None:
+    here, there = enter(client), enter(Client(headers={"user-agent": "Other/1.0"}))
+    page = here.get("/accounts/sessions/").content.decode()
+    assert "Other/1.0" in page and "Sign out everywhere else" in page
+    here.post("/accounts/sessions/")
+    assert inside(here) and not inside(there)
+
+
+def test_a_session_ends_when_nobody_looks_or_after_two_weeks(user: User, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    short, stays, now = enter(Client()), enter(Client(), remember="on"), time.time()
+
+    def later(seconds: float) -> None:
+        monkeypatch.setattr(clock, "unix", lambda: now + seconds)
+
+    later(NOTED_EVERY + 1)
+    short.get(HOME, headers={"HX-Request": "true"})
+    later(IDLE - 60)
+    assert inside(short)
+    later(2 * IDLE - 120)
+    assert inside(short), "the look before that counts"
+    later(3 * IDLE)
+    assert not inside(short) and inside(stays)
+    later(LONGEST + 60)
+    assert not inside(stays)
+
+
+def test_what_a_page_fetches_by_itself_keeps_nobody_signed_in(user: User, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, now = enter(Client()), time.time()
+    for hour in range(1, 12):
+        monkeypatch.setattr(clock, "unix", lambda hour=hour: now + hour * 3600)
+        client.get("/p/ranking/setup/arrival/", headers={"HX-Request": "true"})
+    monkeypatch.setattr(clock, "unix", lambda: now + IDLE + 60)
+    assert not inside(client)
+
+
+def test_sessions_that_ended_are_forgotten(user: User) -> None:
+    enter(Client())
+    Session.objects.update(expire_date="2020-01-01T00:00:00Z")
+    assert sessions_forget() == 1
+    assert not UserSession.objects.exists()
+
+
+def test_what_is_sensitive_asks_again_and_then_does_it(user: User, project: Project) -> None:
+    client = sign_in(Client(), user, ago=3600)
+    asked = client.post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": "", "name": "trainers"})
+    assert asked.headers["Location"].startswith("/accounts/reauthenticate/?next=")
+    assert not Key.objects.exists()
+    wrong = client.post(asked.headers["Location"], {"password": "wrong", "next": "/p/ranking/settings/keys/add/"})
+    assert not Key.objects.exists() and wrong.status_code == 200
+    done = client.post(asked.headers["Location"], {"password": PASSWORD, "next": "/p/ranking/settings/keys/add/"})
+    assert Key.objects.get().name == "trainers"
+    assert 'id="key">cw_ing_' in done.content.decode()
+    assert client.post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": ""}).status_code == 200
+
+
+def test_revoking_asks_for_nothing(user: User, project: Project) -> None:
+    sign_in(Client(), user).post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": ""})
+    sign_in(Client(), user, ago=3600).post(f"/p/ranking/settings/keys/{Key.objects.get().pk}/revoke/")
+    assert Key.objects.get().revoked_at
+
+
+def test_a_changed_password_ends_the_other_sessions(client: Client, user: User) -> None:
+    here, there = enter(client), enter(Client())
+    new = "another horse battery staple"
+    here.post("/accounts/password/change/", {"oldpassword": PASSWORD, "password1": new, "password2": new})
+    assert not inside(there)
+    assert inside(enter(Client(), password=new))
+    assert AuditEntry.objects.filter(action="user.password", actor=user).count() == 1
+
+
+def test_each_page_of_an_account_stands_in_the_products_frame(client: Client, user: User, make_user: Callable[..., User]) -> None:
+    second_step(enter(client))
+    for part in ("2fa/", "2fa/totp/deactivate/", "2fa/recovery-codes/", "2fa/recovery-codes/generate/", "sessions/", "password/change/"):
+        html = client.get(f"/accounts/{part}").content.decode()
+        assert 'class="tabs" aria-label="Your account"' in html, part
+        assert "<style" not in html and 'style="' not in html
+    assert client.get("/accounts/2fa/recovery-codes/download/")["Content-Type"].startswith("text/plain")
