@@ -8,6 +8,7 @@ from celery import Celery, bootsteps, signals
 from django.conf import settings
 
 from dashboard.common.broker import BROKER, place
+from dashboard.common.garbage import garbage_seldom
 from dashboard.common.heartbeat import Heart
 from dashboard.env import env_check
 
@@ -50,7 +51,8 @@ def beat_lives(**_: Any) -> None:
 
 @signals.worker_init.connect
 def worker_begins(**_: Any) -> None:
-    """A worker has a timer of its own, so that it needs neither beat nor Redis."""
+    """A worker has a timer of its own, so that it needs neither beat nor Redis; the processes that it forks are as it is."""
+    garbage_seldom()
     if not settings.EMBEDDED:
         from dashboard.sweeper import sweeper_start  # noqa: PLC0415  # Django is set up only now
 

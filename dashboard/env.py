@@ -10,36 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from dashboard.env_parts import Database, Mail, Oidc
+
 ROOT = Path(__file__).resolve().parent.parent
 GUNICORN_GIVES_UP = 3
+
+APPRISE_SCHEMAS = ("tgram", "discord", "pover", "gchat", "opsgenie", "pagerduty")
+"""Services whose hosts are fixed and public, whatever the rest of an address says."""
 
 
 class SettingError(Exception):
     """A setting is missing or wrong; the message names it and says what was expected."""
-
-
-@dataclass(frozen=True)
-class Database:
-    """Where the data lives: `sqlite` with a file, or `postgresql` with an address."""
-
-    engine: str
-    name: str
-    user: str = ""
-    password: str = ""
-    host: str = ""
-    port: str = ""
-
-
-@dataclass(frozen=True)
-class Mail:
-    """The server that takes our mail; `tls` is starttls, tls or none."""
-
-    host: str
-    port: int
-    user: str
-    password: str
-    tls: str
-    sender: str
 
 
 @dataclass(frozen=True)
@@ -58,6 +39,10 @@ class Env:
     allow_http: bool
     outbound_allow: tuple[str, ...]
     mail: Mail | None
+    apprise: tuple[str, ...]
+    oidc: Oidc | None
+    proxies: int
+    log: str
     debug: bool
 
     @property
@@ -84,6 +69,10 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         allow_http=_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
         mail=_mail(environ),
+        apprise=_apprise(environ),
+        oidc=_oidc(environ),
+        proxies=_proxies(environ),
+        log=_one_of(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
         debug=_flag(environ, "COMPILEWATCH_DEBUG"),
     )
 
@@ -109,6 +98,43 @@ def _mail(environ: Mapping[str, str]) -> Mail | None:
         raise SettingError("COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not sent over an open connection.")
     port = environ.get("COMPILEWATCH_EMAIL_PORT") or {"starttls": "587", "tls": "465", "none": "25"}[tls]
     return Mail(host, _port_number("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
+
+
+def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Services with fixed public hosts alone: Apprise makes its own connections, past the guard of the outbound client."""
+    schemas = tuple(filter(None, (part.strip() for part in environ.get("COMPILEWATCH_APPRISE", "").split(","))))
+    for schema in schemas:
+        if schema not in APPRISE_SCHEMAS:
+            raise SettingError(f"COMPILEWATCH_APPRISE is {schema!r}, expected schemas out of {', '.join(APPRISE_SCHEMAS)}.")
+    return schemas
+
+
+def _oidc(environ: Mapping[str, str]) -> Oidc | None:
+    """None without an address: then people sign in with passwords alone."""
+    url, client = environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"), environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip()
+    secret = _file_or(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
+    if not url:
+        if client or secret:
+            raise SettingError("COMPILEWATCH_OIDC_URL is missing although COMPILEWATCH_OIDC_CLIENT_ID or its secret is set.")
+        return None
+    parts = _url(url)
+    if not parts or parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
+        raise SettingError(
+            f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as https://login.example.com/realms/team."
+        )
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise SettingError("COMPILEWATCH_OIDC_URL is plain http, expected https: who signs in is told over it.")
+    if not client or not secret:
+        raise SettingError("COMPILEWATCH_OIDC_CLIENT_ID and COMPILEWATCH_OIDC_CLIENT_SECRET are needed with COMPILEWATCH_OIDC_URL.")
+    return Oidc(url, client, secret, environ.get("COMPILEWATCH_OIDC_NAME", "").strip()[:40] or "single sign-on")
+
+
+def _proxies(environ: Mapping[str, str]) -> int:
+    """How many proxies of ours a request passes."""
+    text = environ.get("COMPILEWATCH_TRUSTED_PROXIES") or "0"
+    if not (text.isascii() and text.isdecimal() and int(text[:3]) <= 10):
+        raise SettingError(f"COMPILEWATCH_TRUSTED_PROXIES is {text!r}, expected how many proxies of yours stand in front: 0 to 10.")
+    return int(text)
 
 
 def env_check() -> None:

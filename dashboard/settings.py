@@ -10,6 +10,20 @@ from dashboard.env import ROOT, env_read
 from dashboard.pipeline import BEAT_SCHEDULE
 
 ENV = env_read()
+# The administration's accent, from light to dark; the seventh is the pages' own.
+ADMIN_BLUES = (
+    "#f1f5fd",
+    "#dde8fb",
+    "#c2d6f8",
+    "#98bbf2",
+    "#7eabff",
+    "#4a7ee0",
+    "#1f5bcc",
+    "#1a4fb3",
+    "#1a4391",
+    "#1a3b74",
+    "#142649",
+)
 BASE_DIR = Path(__file__).resolve().parent
 
 DEBUG = ENV.debug
@@ -19,18 +33,22 @@ ALLOWED_HOSTS = list(ENV.hosts)
 BASE_URL = ENV.base_url
 EMBEDDED = ENV.embedded
 OUTBOUND_ALLOW = ENV.outbound_allow
-# Mail goes by Django's own backend; without a server there is no e-mail channel.
+APPRISE = ENV.apprise
+# Mail goes by Django's own backend, within a time limit; without a server there is no e-mail channel.
 MAIL_READY = ENV.mail is not None
 if ENV.mail:
     EMAIL_HOST, EMAIL_PORT = ENV.mail.host, ENV.mail.port
     EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = ENV.mail.user, ENV.mail.password
     EMAIL_USE_TLS, EMAIL_USE_SSL = ENV.mail.tls == "starttls", ENV.mail.tls == "tls"
     DEFAULT_FROM_EMAIL = ENV.mail.sender
-EMAIL_TIMEOUT = 10
+EMAIL_BACKEND = "dashboard.common.bounded_mail.EmailBackend"
+EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # for one step, and for everything together
 ALLOW_HTTP = ENV.allow_http or EMBEDDED
 _HTTPS = urlsplit(BASE_URL).scheme == "https"
 
 INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -40,6 +58,10 @@ INSTALLED_APPS = [
     "csp",
     "allauth",
     "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
+    "allauth.usersessions",
     "dashboard.common",
     "dashboard.accounts",
     "dashboard.projects",
@@ -52,18 +74,23 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "dashboard.common.log_lines.RequestIds",
+    "dashboard.common.client_address.ClientAddress",
+    # Outermost, so that no answer leaves without their headers: not an error, not a static file.
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "dashboard.common.probes.ProbesByAddress",
     "dashboard.common.http.ApiErrors",
     "dashboard.common.away.DatabaseAway",
-    "django.middleware.security.SecurityMiddleware",
+    "dashboard.ui.compressed.CompressedPages",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "dashboard.accounts.sessions.SessionAges",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
@@ -124,6 +151,40 @@ ACCOUNT_ADAPTER = "dashboard.accounts.adapter.NoSignup"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False  # nobody is found by an address: who a person is at a provider is the provider's own id of them
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
+ACCOUNT_RATE_LIMITS = {
+    "login": "30/m/ip",
+    "login_failed": "10/m/ip,5/300s/key",
+    "reauthenticate": "10/m/user",
+    "change_password": "5/m/user",
+}
+MFA_ADAPTER = "dashboard.accounts.adapter.SealedSecrets"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "compilewatch"
+SOCIALACCOUNT_ADAPTER = "dashboard.accounts.adapter.FromTheProvider"
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
+SOCIALACCOUNT_STORE_TOKENS = False
+OIDC_NAME = ENV.oidc.name if ENV.oidc else ""
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": ENV.oidc.name,
+                "client_id": ENV.oidc.client,
+                "secret": ENV.oidc.secret,
+                "settings": {"server_url": ENV.oidc.url},
+            }
+        ]
+        if ENV.oidc
+        else [],
+    }
+}
+# The limits on sign-in hold for all processes together, and without Redis: the web process never asks it.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache_entry"}}
+TRUSTED_PROXIES = ENV.proxies
 
 SESSION_COOKIE_AGE = 14 * 86400
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
@@ -146,10 +207,23 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF, "data:"],
         "connect-src": [SELF],
         "font-src": [SELF],
-        "form-action": [SELF],
+        # A browser follows a form's redirect to the provider only where this allows it.
+        "form-action": [SELF, *([f"{urlsplit(ENV.oidc.url).scheme}://{urlsplit(ENV.oidc.url).netloc}"] if ENV.oidc else [])],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
     }
+}
+
+UNFOLD = {
+    "SITE_TITLE": "compilewatch",
+    "SITE_HEADER": "compilewatch",
+    "SITE_SUBHEADER": "administration of this server",
+    "SITE_URL": "/",
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "BORDER_RADIUS": "5px",
+    "COLORS": {"primary": {str(step): colour for step, colour in zip((50, *range(100, 1000, 100), 950), ADMIN_BLUES, strict=True)}},
+    "SIDEBAR": {"show_search": False, "show_all_applications": False},
 }
 
 STATIC_URL = "static/"
@@ -193,11 +267,11 @@ TIME_ZONE = "UTC"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {"line": {"()": f"dashboard.common.log_lines.{'JsonLine' if ENV.log == 'json' else 'TextLine'}"}},
     "filters": {"broker": {"()": "dashboard.common.broker.BrokerSentences"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["broker"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {"dashboard": {"level": "INFO"}},
+    "loggers": {"dashboard": {"level": "INFO"}, "apprise": {"level": "CRITICAL"}},  # its lines hold addresses, which are secrets
 }
 
 SILENCED_SYSTEM_CHECKS = ["security.W008"]  # the proxy in front redirects to https; behind it every request is plain

@@ -1,7 +1,11 @@
 """Every address of the dashboard."""
 
-from allauth.account import urls as allauth_urls
+from allauth.account import urls as account_urls
+from allauth.socialaccount import urls as provider_urls
 from django.urls import include, path
+
+from dashboard.accounts import provider
+from dashboard.accounts.administration import SITE
 
 # What people need who are invited. The rest of allauth's pages send mail, and a dashboard has no mail server of its own.
 SIGN_IN = (
@@ -17,7 +21,14 @@ urlpatterns = [
     path("", include("dashboard.common.urls")),
     path("", include("dashboard.ingest.urls")),
     path("", include("dashboard.api.urls")),
-    path("accounts/", include([one for one in allauth_urls.urlpatterns if one.name in SIGN_IN])),
+    path("accounts/", include([one for one in account_urls.urlpatterns if one.name in SIGN_IN])),
+    path("accounts/2fa/", include("allauth.mfa.urls")),
+    path("accounts/sessions/", include("allauth.usersessions.urls")),
+    path("accounts/provider/", include(provider_urls)),
+    path("accounts/oidc/<str:provider_id>/login/", provider.login, name="openid_connect_login"),
+    path("accounts/oidc/<str:provider_id>/login/callback/", provider.callback, name="openid_connect_callback"),
+    path("admin/", SITE.urls),
+    path("", include("dashboard.ui.urls_people")),
     path("", include("dashboard.ui.urls")),
 ]
 

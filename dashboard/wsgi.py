@@ -5,6 +5,7 @@ import os
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
+from dashboard.common.garbage import garbage_seldom
 from dashboard.common.web_connections import connections_bound
 from dashboard.env import env_check
 
@@ -16,3 +17,4 @@ _django = get_wsgi_application()
 from dashboard.ingest.door import ReportsDoor  # noqa: E402  # its models load after Django is set up
 
 application = ReportsDoor(_django)
+garbage_seldom()

@@ -12,7 +12,8 @@ from dashboard.alerts.services.transition import rank
 from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
-from dashboard.regressions.models import Comparison, Verdict, VerdictKind
+from dashboard.regressions.choices import ACCEPT
+from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 
 SILENT_AFTER = 10
 """Minutes without a report, or without a look of the judge, after which HEALTHY is not taken for an answer any more."""
@@ -57,7 +58,7 @@ def _gate(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) 
     name, minute = deployment.version.name, clock.minute_of(clock.unix())
     if verdict is None:
         return _inconclusive("not_judged", f"{name} is not judged yet.", wait=deployment.ended_minute is None)
-    if rank(verdict.kind) and alert is not None and (word := _word(verdict, alert)):
+    if rank(verdict.kind) and (word := (alert and _word(verdict, alert)) or _accepted(deployment, verdict)):
         return Gate(PASS, verdict.sentence, [word])
     if verdict.kind == VerdictKind.ROLL_BACK:
         return Gate(FAIL, verdict.sentence, _evidence(verdict))
@@ -87,6 +88,18 @@ def _word(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
     if alert.outcome == AlertOutcome.DISMISSED:
         return _reason("dismissed", f"An operator called A-{alert.number} a false alarm.")
     return None
+
+
+def _accepted(deployment: Deployment, verdict: Verdict) -> dict[str, str] | None:
+    """An operator's word on the version itself, which may be older than any alert; not any more once it got worse than it was then."""
+    rows = BaselineChoice.objects.filter(version_id=deployment.version_id, environment=deployment.environment, kind=ACCEPT, ended_at=None)
+    choice = rows.first()
+    if choice is None:
+        return None
+    seen = Verdict.objects.filter(deployment=deployment, created_at__lte=choice.chosen_at).order_by("-pk").values_list("kind", flat=True)
+    if rank(verdict.kind) > rank(seen.first() or ""):
+        return None
+    return _reason("accepted", f"{choice.chosen_by_name} accepted it as the new normal.")
 
 
 def _unknown(project_id: int, model: str, version: str, environment: str) -> Gate:

@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus: how the line does. Every number is read from the database, so each web process tells the same."""
+"""`/metrics` for Prometheus: how the line does, and what is said of versions; read from the database, the same in each process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from dashboard import __version__
 from dashboard.alerts.selectors import deliveries_by_state
+from dashboard.api.version_metrics import version_metrics
 from dashboard.common.health import heartbeats, worker_state
 from dashboard.common.http import API_HEADERS, error_answer
 from dashboard.common.totals import totals_read
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import key_require
 from dashboard.ingest.selectors import inbox_age, inbox_size, poison_count, retries_count
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import projects_of
 
 HEADERS = {**API_HEADERS, "Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
 Totals = dict[tuple[str, str], float]
@@ -27,21 +30,26 @@ Totals = dict[tuple[str, str], float]
 
 @require_safe
 def metrics(request: WSGIRequest) -> HttpResponse:
-    """For whoever is signed in, or sends a key that reads; the numbers are of the whole installation and name nobody's models."""
-    if not request.user.is_authenticated:
+    """For whoever is signed in, or sends a key that reads: how the line does as a whole, and the versions of their own projects."""
+    if request.user.is_authenticated:
+        projects = list(projects_of(request.user))
+    else:
         try:
-            key_require(request.environ, "api")
+            projects = list(Project.objects.filter(pk=key_require(request.environ, "api").project_id))
         except Refused as refused:
             answer = error_answer(401 if refused.code == "bad_key" else 403, refused.code, refused.detail)
             answer["WWW-Authenticate"] = "Bearer"
             return answer
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Line())
+    registry.register(Line(projects))
     return HttpResponse(generate_latest(registry), headers=HEADERS)
 
 
 class Line:
     """What Prometheus' own client asks for all families."""
+
+    def __init__(self, projects: list[Project]) -> None:
+        self._projects = projects
 
     def describe(self) -> Iterable[Metric]:
         """Nothing beforehand: what there is is read when it is asked for."""
@@ -69,6 +77,7 @@ class Line:
         states = Counter(worker_state(beat) for beat in heartbeats() if beat.kind == "worker")
         known = {"works": 0, "idle": 0, "gone": 0}
         yield _gauges("workers", "Workers of the last day: at work, alive without a fold, or gone.", "state", known | states)
+        yield from version_metrics(self._projects)
 
 
 def _stages(totals: Totals) -> Iterator[Metric]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from dashboard.common.health import Check, database_check, migrations_check, workers_check
 from dashboard.common.http import json_answer
@@ -63,6 +64,7 @@ _looking = Lock()
 _look: Look | None = None
 
 
+@require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """503 while this process cannot work. With `?line`, as for an alarm, also while the line behind it stands still."""
     checks = _look_now().wait().values()

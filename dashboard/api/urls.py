@@ -4,7 +4,9 @@ from django.urls import path
 
 from dashboard.api.deployments import deployments
 from dashboard.api.metrics import metrics
+from dashboard.api.read.site import API
 from dashboard.api.readiness import readyz
+from dashboard.api.reference import reference
 from dashboard.api.views import gate, openapi
 
 urlpatterns = [
@@ -13,4 +15,6 @@ urlpatterns = [
     path("api/v1/deployments", deployments, name="deployments"),
     path("api/v1/gate", gate, name="gate"),
     path("api/v1/openapi.json", openapi, name="openapi"),
+    path("api/v1/", reference, name="api_reference"),
+    path("api/v1/", API.urls),
 ]

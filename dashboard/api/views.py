@@ -1,4 +1,4 @@
-"""What programs read: the description of the report endpoint, which needs no key, and the deploy gate."""
+"""What programs read: the description of every address, which needs no key, and the deploy gate."""
 
 import hashlib
 
@@ -7,11 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
+from dashboard.api.document import document
 from dashboard.api.door import with_key
 from dashboard.api.gate import gate_of
 from dashboard.common.http import error_answer, json_answer
 from dashboard.common.visible import visible_name
-from dashboard.ingest.schema import openapi_document
 from dashboard.projects.keycheck import KnownKey
 
 ASKED = ("model", "version", "environment")
@@ -20,8 +20,8 @@ LONGEST = 200
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponse:
-    """The OpenAPI document of what agents send."""
-    return json_answer(msgspec.json.encode(openapi_document()))
+    """The OpenAPI document of everything that programs speak with."""
+    return json_answer(msgspec.json.encode(document()))
 
 
 @require_safe

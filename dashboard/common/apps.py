@@ -2,9 +2,15 @@
 
 from django.apps import AppConfig
 
+from dashboard.common.telemetry import telemetry_start
+
 
 class CommonConfig(AppConfig):
     """What stands under every stage: clock, errors, job slots, the one outbound client."""
 
     name = "dashboard.common"
     label = "common"
+
+    def ready(self) -> None:
+        """Begins to tell Sentry and OpenTelemetry, where their variables ask for it."""
+        telemetry_start()

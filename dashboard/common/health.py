@@ -10,6 +10,7 @@ from typing import Any
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
 from dashboard.common.http import json_answer
@@ -43,6 +44,7 @@ class Check:
     serves: bool = True
 
 
+@require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """The process answers; nothing else is asked."""
     return json_answer(b'{"cw":1,"status":"ok"}')
@@ -67,7 +69,8 @@ def migrations_check() -> Check:
         executor = MigrationExecutor(connection)
         waiting = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
     if waiting:
-        sentence = f"{waiting} migrations are not applied; run manage.py migrate."
+        what = "1 migration is" if waiting == 1 else f"{waiting} migrations are"
+        sentence = f"{what} not applied; run manage.py migrate."
         return Check("migrations", False, waiting, 0, "migrations", sentence, serves=False)
     _migrated["database"] = name
     return Check("migrations", True, 0, 0, "migrations", "Every migration is applied.")

@@ -41,3 +41,14 @@ class Total(models.Model):
 
     class Meta:
         db_table = "total"
+
+
+class CacheEntry(models.Model):
+    """A row of Django's cache in the database: counts of tries to sign in, which hold for all processes."""
+
+    cache_key = models.CharField(max_length=255, primary_key=True)
+    value = models.TextField()
+    expires = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "cache_entry"

@@ -1,4 +1,4 @@
-"""The one HTTP client for the outside world: a POST to an address that somebody typed in, kept away from our own network.
+"""The one HTTP client for the outside world: asks an address that somebody typed in, and is kept away from our own network.
 
 OutboundError
 ├── OutboundRefused   we do not send there, or nothing could be reached there: the two are told alike on purpose
@@ -44,6 +44,7 @@ class Answer:
     status: int
     text: str
     retry_after: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,53 @@ def outbound_post(
     clock: Callable[[], float] = time.monotonic,
 ) -> Answer:
     """Posts the body and returns the answer, whatever its status; redirects are not followed."""
+    return _asked("POST", url, body, headers, resolver, limits, clock)
+
+
+def outbound_get(
+    *,
+    url: str,
+    headers: Mapping[str, str],
+    resolver: Resolver = resolve_name,
+    limits: Limits = Limits(),
+    clock: Callable[[], float] = time.monotonic,
+) -> Answer:
+    """Reads what is there, in the same bounds."""
+    return _asked("GET", url, None, headers, resolver, limits, clock)
+
+
+def _asked(
+    method: str,
+    url: str,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    resolver: Resolver,
+    limits: Limits,
+    clock: Callable[[], float],
+) -> Answer:
+    plain, target, deadline = _reached(url, resolver, limits, clock)
+    try:
+        return _exchange(_secured(plain, target, deadline), target, method, body, headers, limits, deadline)
+    finally:
+        plain.close()
+
+
+def _reached(url: str, resolver: Resolver, limits: Limits, clock: Callable[[], float]) -> tuple[socket.socket, Target, _Deadline]:
+    """A connection to where the address may lead, and the time that is left for it; raises what a message would meet."""
     started = clock()
     deadline = _Deadline(clock, started + limits.connect, started + limits.total)
     try:
         target = target_of(url, settings.OUTBOUND_ALLOW)
     except TargetError as error:
         raise OutboundRefused(str(error)) from error
-    plain = _connect(target, resolver, deadline)
+    return _connect(target, resolver, deadline), target, deadline
+
+
+def outbound_knock(*, url: str, resolver: Resolver = resolve_name, limits: Limits = Limits()) -> None:
+    """Connects as a message would, certificate and all, and sends nothing; raises what a message would meet."""
+    plain, target, deadline = _reached(url, resolver, limits, time.monotonic)
     try:
-        return _exchange(_secured(plain, target, deadline), target, body, headers, limits, deadline)
+        _secured(plain, target, deadline).close()
     finally:
         plain.close()
 
@@ -120,7 +159,13 @@ def _secured(plain: socket.socket, target: Target, deadline: _Deadline) -> socke
 
 
 def _exchange(
-    connection: socket.socket, target: Target, body: bytes, headers: Mapping[str, str], limits: Limits, deadline: _Deadline
+    connection: socket.socket,
+    target: Target,
+    method: str,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    limits: Limits,
+    deadline: _Deadline,
 ) -> Answer:
     bounded = BoundedSocket(connection, deadline.left, allowance=limits.answer + (16 << 10))
     client = http.client.HTTPConnection(target.host, target.port)
@@ -128,10 +173,11 @@ def _exchange(
     client.sock = bounded
     wanted = {"Host": target.authority, "User-Agent": "compilewatch", "Accept-Encoding": "identity", "Connection": "close"}
     try:
-        client.request("POST", target.path, body=body, headers={**headers, **wanted})
+        client.request(method, target.path, body=body, headers={**headers, **wanted})
         response = client.getresponse()
         status, retry_after = response.status, response.getheader("Retry-After", "")
-        return Answer(status, _text(response, limits.answer), retry_after)
+        text, whole = _text(response, limits.answer)
+        return Answer(status, text, retry_after, not whole)
     except TimeoutError as error:
         raise OutboundFailed(f"No answer within {limits.total:g} s.") from error
     except OutOfBounds as error:
@@ -142,13 +188,16 @@ def _exchange(
         connection.close()
 
 
-def _text(response: http.client.HTTPResponse, limit: int) -> str:
-    """What can be read of the body: once there is a status, a body that breaks off takes nothing back."""
+def _text(response: http.client.HTTPResponse, limit: int) -> tuple[str, bool]:
+    """What can be read of the body, and whether that is all: once there is a status, a body that breaks off takes nothing back."""
     parts: list[bytes] = []
+    whole = True
     try:
         while (room := limit - sum(map(len, parts))) > 0 and (part := response.read1(room)):
             parts.append(part)
     except (http.client.HTTPException, OSError, OutOfBounds, ValueError):
         parts.append(b" [broke off]")
+        whole = False
     text = b"".join(parts).decode("utf-8", errors="replace")
-    return "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text)
+    shown = "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text)
+    return shown, whole and sum(map(len, parts)) < limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,10 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
+from dashboard.api.read.access import readers_forget
 from dashboard.common import clock
 from dashboard.common.heartbeat import fold_forget
+from dashboard.fleet.stored.cold_starts import first_calls_forget
 from dashboard.fleet.stored.limits import known_forget
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.committer import COMMITTER
@@ -51,7 +54,9 @@ def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue("transactional_db" if marker.kwargs.get("transaction") else "db")
     key_checks_forget()
     known_forget()
+    first_calls_forget()
     fold_forget()
+    readers_forget()
     yield
     COMMITTER.stop()
     refusals_take()
@@ -95,11 +100,20 @@ def user(make_user: Callable[..., User], project: Project) -> User:
     return make_user("ada", project, Role.ADMIN)
 
 
+def sign_in(client: Client, user: User, *, ago: float = 0.0) -> Client:
+    """The browser, in which the person has given the password so many seconds ago."""
+    client.force_login(user)
+    session = client.session
+    session["account_authentication_methods"] = [{"method": "password", "at": time.time() - ago, "username": user.get_username()}]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
+    return client
+
+
 @pytest.fixture
 def signed_in(client: Client, user: User) -> Client:
     """A browser in which `user` has signed in."""
-    client.force_login(user)
-    return client
+    return sign_in(client, user)
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import yaml
 from compilewatch.wire.report import Request
+from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
@@ -96,3 +98,10 @@ def test_a_key_that_reads_opens_it_and_no_other(client: Client, api_key: str, in
 def test_a_key_comes_from_the_command_line(client: Client, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("key_make", "--name", "prometheus")
     assert read(client, authorization=f"Bearer {capsys.readouterr().out.strip()}")
+
+
+def test_what_the_manifests_scale_by_is_one_of_them(client: Client, api_key: str) -> None:
+    documents = yaml.safe_load_all((settings.REPOSITORY / "docker/k8s/worker.yaml").read_text())
+    [scaler] = [document for document in documents if document["kind"] == "HorizontalPodAutoscaler"]
+    asked = {metric["external"]["metric"]["name"].removeprefix("compilewatch_") for metric in scaler["spec"]["metrics"]}
+    assert asked and asked <= set(read(client, authorization=f"Bearer {api_key}"))

@@ -13,6 +13,7 @@ from dashboard.alerts.services import alert_dismiss, alerts_sweep
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
+from dashboard.regressions.choices import baseline_choice_end, baseline_choose
 from dashboard.regressions.judging import rejudge_soon
 from dashboard.regressions.models import Comparison
 from tests.dashboard.alerts.conftest import fleet, new, old, time
@@ -188,3 +189,26 @@ def test_it_asks_a_fixed_number_of_questions(
     ask()
     with django_assert_max_num_queries(5):
         ask()
+
+
+def test_a_version_that_is_accepted_passes_without_an_alert_until_it_gets_worse(
+    ask: Any, fleet: Fleet, new: Deployment, user: User, time: Time
+) -> None:
+    fleet.say(new, "watch")
+    judged(new)
+    assert (ask()["state"], Alert.objects.count()) == ("inconclusive", 0)
+    choice = baseline_choose(
+        model=fleet.model, environment="prod", version=new.version.name, kind="accept", note="more work per call", actor=user
+    )
+    judged(new)
+    answer = ask()
+    assert (answer["state"], answer["reasons"]) == ("pass", [{"code": "accepted", "text": "ada accepted it as the new normal."}])
+    time.go(60)
+    baseline_choice_end(choice=choice, actor=user)
+    judged(new)
+    assert ask()["state"] == "inconclusive"
+    baseline_choose(model=fleet.model, environment="prod", version=new.version.name, kind="accept", note="still", actor=user)
+    time.go(60)
+    fleet.say(new, "roll_back")
+    judged(new)
+    assert ask()["state"] == "fail"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -10,7 +12,7 @@ from dashboard import sweeper
 from dashboard.common import clock
 from dashboard.common.jobs import slot_claim
 from dashboard.pipeline import STAGES
-from dashboard.sweeper import Watchdog, is_overdue
+from dashboard.sweeper import Sweeper, Watchdog, is_overdue
 
 
 class Time:
@@ -72,3 +74,19 @@ def test_a_stage_is_overdue_when_nobody_claims_it(monkeypatch: pytest.MonkeyPatc
         assert not is_overdue(stage)
         monkeypatch.setattr(clock, "unix", lambda every=stage.every: begun + 3 * every + 61)
         assert is_overdue(stage)
+
+
+class Request:
+    """A task under way, as the consumer knows it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def test_a_stage_that_is_under_way_is_not_swept_beside_itself(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way = Request("dashboard.fleet.tasks.fold")
+    monkeypatch.setattr(sweeper.state, "active_requests", WeakSet([under_way]))
+    swept: list[str] = []
+    tasks = {stage.task: SimpleNamespace(run=lambda name=stage.task, **_: swept.append(name)) for stage in STAGES}
+    Sweeper(SimpleNamespace(tasks=tasks))._sweep()  # type: ignore[arg-type]
+    assert swept == [stage.task for stage in STAGES if stage.task != under_way.name]

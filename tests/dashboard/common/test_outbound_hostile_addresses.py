@@ -141,6 +141,7 @@ def test_a_hostile_address_is_refused_and_the_canary_stays_silent(url: str, cana
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"])
 def test_the_canary_would_hear_them(address: str, canary: WireServer, settings: Settings) -> None:
+    assert len(set(HOSTILE)) >= 60
     settings.OUTBOUND_ALLOW = (f"loopback.example:{canary.port}",)
     url = f"http://loopback.example:{canary.port}/"
     assert outbound_post(url=url, body=b"{}", headers={}, resolver=lambda *_: [address]).status == 200

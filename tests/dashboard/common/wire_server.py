@@ -63,7 +63,7 @@ def request_read(connection: socket.socket) -> bytes:
             return data
         data += part
     head, _, body = data.partition(b"\r\n\r\n")
-    [length] = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+    length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
     while len(body) < length and (part := connection.recv(65536)):
         body += part
     return head + b"\r\n\r\n" + body

@@ -1,0 +1,145 @@
+"""What an operator looks at first: settings, database, Redis, workers, clock, disk, mail, the outside world; a sentence each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import smtplib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core import checks
+from django.core.mail import get_connection
+from django.db import DatabaseError, connection
+
+from dashboard.alerts.models import Channel
+from dashboard.api.readiness import CHECKS, unknown
+from dashboard.common import clock
+from dashboard.common.broker import BROKER, place
+from dashboard.common.health import ALIVE_FOR, Check, heartbeats
+from dashboard.common.outbound import OutboundError, outbound_knock
+
+APART = 2.0
+"""Seconds by which the clocks of this machine and the database may differ: minutes are counted by both."""
+FREE_SHARE, FREE_BYTES = 0.05, 1 << 30
+KNOCKED = 10
+
+
+def doctor() -> list[Check]:
+    """Every check, whatever the others found."""
+    named: dict[str, Callable[[], Check]] = {"settings": settings_check, **CHECKS, "beat": beat_check, "redis": redis_check}
+    named |= {"clock": clock_check, "disk": disk_check, "secrets": secrets_check, "mail": mail_check, "outbound": outbound_check}
+    found = []
+    for name, check in named.items():
+        try:
+            found.append(check())
+        except DatabaseError:
+            found.append(unknown(name))
+    return found
+
+
+def settings_check() -> Check:
+    """What `manage.py check --deploy` says; embedded on loopback, plain http is as it should be."""
+    told = [one for one in checks.run_checks(include_deployment_checks=not settings.EMBEDDED) if one.level >= checks.WARNING]
+    if told:
+        return Check("settings", False, len(told), 0, "warnings", " ".join(f"{one.id}: {one.msg}" for one in told), serves=False)
+    return Check("settings", True, 0, 0, "warnings", "The settings are those of a server that others may reach.")
+
+
+def beat_check() -> Check:
+    """Workers sweep by their own timer without a beat, so it is no failure of the line."""
+    seen = [clock.unix() - beat.seen_at.timestamp() for beat in heartbeats() if beat.kind == "beat"]
+    alive = [age for age in seen if age <= ALIVE_FOR]
+    if settings.EMBEDDED or alive:
+        return Check(
+            "beat", True, min(alive, default=None), ALIVE_FOR, "s", "Beat runs." if alive else "Beat is a thread of the one process."
+        )
+    return Check(
+        "beat", False, min(seen, default=None), ALIVE_FOR, "s", "No beat was heard of: workers sweep by their own timer, less often."
+    )
+
+
+def redis_check() -> Check:
+    """Written to as a task would be."""
+    if settings.EMBEDDED:
+        return Check("redis", True, None, None, "", "The embedded mode needs none.")
+    waiting = BROKER.probe()
+    if waiting is None:
+        return Check("redis", False, None, None, "", f"Redis at {place()} cannot be used: workers go on by their own timer, more slowly.")
+    return Check("redis", True, waiting, None, "tasks", f"Redis at {place()} answers; {waiting} tasks wait there.")
+
+
+def clock_check() -> Check:
+    """Against the database's own clock."""
+    if connection.vendor != "postgresql":
+        return Check("clock", True, 0.0, APART, "s", "The database has the clock of this machine.")
+    with connection.cursor() as cursor:
+        before = clock.unix()
+        cursor.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+        row = cursor.fetchone()
+    apart = float(row[0]) - (before + clock.unix()) / 2 if row else 0.0
+    if abs(apart) > APART:
+        said = f"The database's clock is {apart:+.1f} s from this machine's ({datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC): set both by NTP."
+        return Check("clock", False, apart, APART, "s", said)
+    return Check("clock", True, apart, APART, "s", "This machine's clock and the database's agree.")
+
+
+def disk_check() -> Check:
+    """The disk of the data folder; a database elsewhere has its own."""
+    here = settings.ENV.data if settings.ENV.data.exists() else Path.cwd()
+    usage = shutil.disk_usage(here)
+    least = min(FREE_BYTES, usage.total * FREE_SHARE)
+    said = f"{usage.free / (1 << 30):.1f} GiB of {usage.total / (1 << 30):.1f} GiB are free on the disk of {here}."
+    return Check(
+        "disk", usage.free >= least, usage.free, least, "bytes", said if usage.free >= least else f"The disk is nearly full: {said}"
+    )
+
+
+def secrets_check() -> Check:
+    """Files of secrets that others on this machine can read."""
+    named = [Path(value) for name, value in os.environ.items() if name.startswith("COMPILEWATCH_") and name.endswith("_FILE") and value]
+    files = named + [settings.ENV.data / name for name in ("secret_key.txt", "key_pepper.txt")] * settings.EMBEDDED
+    open_to_all = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o004]
+    if open_to_all:
+        return Check(
+            "secrets", False, len(open_to_all), 0, "files", f"Everybody on this machine can read {', '.join(open_to_all)}: chmod o-r."
+        )
+    return Check("secrets", True, 0, 0, "files", "No file with a secret is open to everybody.")
+
+
+def mail_check() -> Check:
+    """Connects and signs in, and sends nothing."""
+    if not settings.MAIL_READY:
+        return Check(
+            "mail", True, None, None, "", "No mail server is set: invitations are links to copy, and there are no e-mail channels."
+        )
+    where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    try:
+        mail = get_connection()
+        mail.open()
+        mail.close()
+    except (OSError, smtplib.SMTPException) as error:
+        return Check(
+            "mail", False, None, None, "", f"The mail server {where} does not take us: {str(error).strip() or type(error).__name__}"
+        )
+    return Check("mail", True, None, None, "", f"The mail server {where} takes us.")
+
+
+def outbound_check() -> Check:
+    """Every place that channels send to, once; nothing is sent."""
+    places: dict[str, str] = {}
+    for channel in Channel.objects.filter(enabled=True).exclude(kind__in=("email", "apprise")).order_by("pk"):
+        places.setdefault(urlsplit(channel.address).netloc.rpartition("@")[2], channel.address)
+    failed = []
+    for netloc, address in list(places.items())[:KNOCKED]:
+        try:
+            outbound_knock(url=address)
+        except OutboundError as error:
+            failed.append(f"{netloc}: {error}")
+    if failed:
+        return Check("outbound", False, len(failed), 0, "places", " ".join(failed))
+    said = f"{len(places)} places of channels can be reached." if places else "No channel sends anywhere yet."
+    return Check("outbound", True, 0, 0, "places", said)

@@ -1,0 +1,110 @@
+"""The one OpenAPI document of everything that programs speak with: reports, what is read, the gate, and what CI tells."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from dashboard.api.deployments import Posted
+from dashboard.api.read.site import read_document
+from dashboard.ingest.schema import openapi_document
+
+ABOUT = (
+    "Times are ISO 8601 in UTC, durations seconds, sizes bytes, shares between 0 and 1; null is what nobody reported, which is not zero."
+    " Fields are only ever added. Every GET answer has an ETag: send it as If-None-Match and hear 304 while nothing changed. Lists give"
+    " `next`, which is the `cursor` of the items that follow. An error is {cw, code, detail}; the detail names the field."
+)
+_FAILURES = {
+    "400": "A parameter or field is wrong; the detail names it.",
+    "401": "The key is missing, mistyped, unknown, revoked or expired.",
+    "403": "The key is of another kind, or came over plain http.",
+    "404": "There is no such thing in what may be read.",
+    "429": "Too many requests; Retry-After says when to come back.",
+    "503": "The database does not answer right now; Retry-After says when to come back.",
+}
+_SCHEMES = {"ing": "sends reports", "api": "reads", "dep": "tells of deployments"}
+_TAGS = {"/api/v1/reports": "Reports", "/api/v1/gate": "Deployments", "/api/v1/deployments": "Deployments"}
+
+
+@cache
+def document() -> dict[str, Any]:
+    """OpenAPI 3.1; made once in a process."""
+    read, reports = deepcopy(read_document()), deepcopy(openapi_document())
+    (posted,), components = msgspec.json.schema_components((Posted,), ref_template="#/components/schemas/{name}")
+    schemas = {name: schema for name, schema in read["components"]["schemas"].items() if not name.endswith("Asked")}
+    schemas |= reports["components"]["schemas"] | components
+    paths = reports["paths"] | read["paths"] | {"/api/v1/gate": {"get": _gate()}, "/api/v1/deployments": {"post": _deployments(posted)}}
+    kinds = {"/api/v1/reports": "ing", "/api/v1/deployments": "dep"}
+    for path, operations in paths.items():
+        for operation in operations.values():
+            operation["security"] = [{f"{kinds.get(path, 'api')}_key": []}]
+            operation["tags"] = operation.get("tags") or [_TAGS[path]]
+            operation["operationId"] = operation["operationId"].rpartition("_read_")[2].partition("_")[2] or operation["operationId"]
+            if path != "/api/v1/reports":
+                operation["responses"] |= {status: _json(_ref("Error"), text) for status, text in _FAILURES.items()}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "compilewatch", "version": "1", "description": ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {f"{kind}_key": _scheme(kind, does) for kind, does in _SCHEMES.items()},
+        },
+    }
+
+
+def _scheme(kind: str, does: str) -> dict[str, str]:
+    return {"type": "http", "scheme": "bearer", "description": f"A project's key that {does}; it begins with cw_{kind}_."}
+
+
+def _gate() -> dict[str, Any]:
+    texts = {"state": "pass, fail or inconclusive", "sentence": "What was found, for people.", "verdict": "", "baseline": ""}
+    texts |= {"since": "", "judged_at": "", "bound": "", "evidence_url": "", "alert_url": "", "model": "", "version": "", "environment": ""}
+    nullable = {"verdict", "baseline", "since", "judged_at", "evidence_url", "alert_url"}
+    fields: dict[str, Any] = {
+        name: {"type": ["string", "null"] if name in nullable else "string"} | ({"description": text} if text else {})
+        for name, text in texts.items()
+    }
+    reason = {"type": "object", "properties": {"code": {"type": "string"}, "text": {"type": "string"}}}
+    fields |= {
+        "cw": {"type": "integer"},
+        "wait": {"type": "boolean", "description": "Whether asking again in a minute may bring another answer."},
+        "reasons": {"type": "array", "items": reason},
+        "simulated": {"type": ["boolean", "null"]},
+        "bound": {"description": "What HEALTHY rules out, by metric; null where nothing is said."},
+    }
+    return {
+        "operationId": "gate",
+        "summary": "Whether a version may go on",
+        "description": "Only data or a person's word passes, silence never. A version that nobody knows is inconclusive, with 200.",
+        "parameters": [_parameter("model"), _parameter("version"), _parameter("environment", default="production")],
+        "responses": {"200": _json({"type": "object", "properties": fields}, "The answer.")},
+    }
+
+
+def _deployments(posted: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: {"type": "string"} for name in ("model", "version", "environment", "at")}
+    answer = {"type": "object", "properties": {"cw": {"type": "integer"}, "id": {"type": "integer"}, "new": {"type": "boolean"}, **fields}}
+    return {
+        "operationId": "deployment_post",
+        "summary": "CI tells what it deployed",
+        "description": "It is shown as a mark; verdicts follow the traffic. Sent again it tells of the same deployment.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": posted}}},
+        "responses": {"200": _json(answer, "It is known already."), "201": _json(answer, "A new mark.")},
+    }
+
+
+def _parameter(name: str, default: str = "") -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1, "maxLength": 200} | ({"default": default} if default else {})
+    return {"in": "query", "name": name, "required": not default, "schema": schema}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(schema: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"description": text, "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,34 @@
+"""`manage.py doctor`: looks at everything that a running dashboard needs, says what is wrong, and ends with 1 if anything is."""
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from dashboard.api.doctor import doctor
+from dashboard.common.log_lines import without_secrets
+
+
+class Command(BaseCommand):
+    """Changes nothing and sends nothing."""
+
+    help = __doc__ or ""
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = doctor()
+        well = all(check.ok for check in found)
+        if options["json"]:
+            self.stdout.write(without_secrets(json.dumps({"ok": well, "checks": [asdict(check) for check in found]}, indent=1)))
+        else:
+            for check in found:
+                self.stdout.write(without_secrets(f"{'ok  ' if check.ok else 'BAD '}  {check.name:<11} {check.sentence}"))
+            bad = sum(not check.ok for check in found)
+            self.stdout.write("Everything is well." if well else f"{bad} of {len(found)} checks say what to mend.")
+        if not well:
+            sys.exit(1)

@@ -1,0 +1,115 @@
+"""Who may read: a key that reads, or whoever is signed in; each reads its own projects, at a pace that leaves room for others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from ninja.security.base import AuthBase
+
+from dashboard.accounts.models import User
+from dashboard.ingest.admission import Bucket
+from dashboard.ingest.body import Refused
+from dashboard.ingest.head import key_require
+from dashboard.projects.keys import KEY_ANYWHERE
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import project_or_404, projects_of
+
+READS_PER_SECOND = 20.0
+"""By one key or person and web process; twice as many may come at once."""
+MOST_READERS = 4096
+_CONVERTER = re.compile(r"<(?:[^:>]+:)?([^>]+)>")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who asks: the project of a key, or a person with theirs."""
+
+    name: str
+    project_id: int = 0
+    user: User | None = None
+
+    def project(self, slug: str) -> Project:
+        """The project of this name if it may be read; else there is none."""
+        if self.user is not None:
+            return project_or_404(self.user, slug)
+        project = Project.objects.filter(pk=self.project_id, slug=slug).first()
+        if project is None:
+            raise Http404("There is no such project.")
+        return project
+
+    def projects(self) -> list[Project]:
+        """Every project that may be read, by name."""
+        rows = projects_of(self.user) if self.user is not None else Project.objects.filter(pk=self.project_id)
+        return list(rows)
+
+
+class ReadRequest(HttpRequest):
+    """A request that came through `ReadAccess`."""
+
+    auth: Reader
+
+
+_buckets: dict[str, Bucket] = {}
+
+
+class ReadAccess(AuthBase):
+    """A key in the Authorization header, or a session; the key goes first."""
+
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+    openapi_description = "A project's key that begins with cw_api_; pages of the dashboard use the session of who is signed in."
+
+    def __init__(self, described: Callable[[], dict[str, Any]]) -> None:
+        super().__init__()
+        self._described = described
+
+    def __call__(self, request: HttpRequest) -> Reader:
+        """Raises Refused, in the one error shape, where nobody may read."""
+        reader = _reader(request)
+        _pace(reader)
+        parameters_check(request, self._described())
+        return reader
+
+
+def _reader(request: HttpRequest) -> Reader:
+    sent = "HTTP_AUTHORIZATION" in request.META or KEY_ANYWHERE.search(request.META.get("QUERY_STRING", ""))
+    if request.user.is_authenticated and not sent:
+        return Reader(f"user {request.user.pk}", user=request.user)
+    key = key_require(request.META, "api")
+    return Reader(f"key {key.id}", project_id=key.project_id)
+
+
+def _pace(reader: Reader) -> None:
+    if len(_buckets) >= MOST_READERS:
+        _buckets.clear()
+    bucket = _buckets.setdefault(reader.name, Bucket(READS_PER_SECOND))
+    if (wait := bucket.wait()) > 0:
+        detail = f"This key or person reads more than {READS_PER_SECOND:g} times a second."
+        raise Refused("too_many", detail, retry_after=int(wait) + 1)
+    bucket.charge(1)
+
+
+def readers_forget() -> None:
+    """Everyone may read at once again."""
+    _buckets.clear()
+
+
+def parameters_check(request: HttpRequest, document: dict[str, Any]) -> None:
+    """A parameter that the description does not list is refused: one that is mistyped would be passed over in silence."""
+    match = request.resolver_match
+    path = "/" + _CONVERTER.sub(r"{\1}", match.route if match else "")
+    operation: dict[str, Any] = document["paths"].get(path, {}).get("get", {})
+    known = {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
+    for name in request.GET:
+        if name not in known:
+            raise Refused("bad_request", f"{name[:60]}: there is no such parameter here, expected {_listed(known)}.")
+        if any("\0" in text for text in request.GET.getlist(name)):
+            raise Refused("bad_request", f"{name}: holds the character 0.")
+
+
+def _listed(known: set[str]) -> str:
+    return f"one of {', '.join(sorted(known))}" if known else "none"

@@ -1,0 +1,115 @@
+"""Verdicts and alerts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from django.db.models import Q
+from django.http import Http404
+from ninja import Query, Router
+from pydantic import Field
+
+from dashboard.alerts.links import alert_url
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.selectors import alert_by_number, alert_events, alerts_of
+from dashboard.api.read.access import ReadRequest
+from dashboard.api.read.catalogue import READ
+from dashboard.api.read.paging import Paging, rows_paged
+from dashboard.api.read.shapes import LARGEST, AlertEventShape, Alerts, AlertShape, Id, OneAlert, OneVerdict, Slug, Verdicts
+from dashboard.api.read.shaping import evidence_shapes, verdict_shape
+from dashboard.projects.selectors import for_project
+from dashboard.regressions.models import Verdict
+
+EVENTS_SHOWN = 200
+Kind = Literal["", "healthy", "watch", "roll_back", "not_enough_data"]
+router = Router(tags=["Verdicts and alerts"])
+
+
+class VerdictsAsked(Paging):
+    model: int | None = Field(None, ge=1, le=LARGEST)
+    version: int | None = Field(None, ge=1, le=LARGEST)
+    environment: str = Field("", max_length=64)
+    kind: Kind = ""
+    current: bool = Field(True, description="false: what was said before as well; rows are kept when a verdict changes and once an hour.")
+
+
+class AlertsAsked(Paging):
+    state: Literal["", "open", "acknowledged", "snoozed", "resolved", "unresolved"] = Field("", description="unresolved: all but resolved.")
+    severity: Literal["", "watch", "roll_back"] = ""
+    model: int | None = Field(None, ge=1, le=LARGEST)
+    environment: str = Field("", max_length=64)
+
+
+@router.api_operation(READ, "/projects/{project}/verdicts", response=Verdicts, summary="Verdicts")
+def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsAsked]) -> Verdicts:
+    """What is said of each deployment, the newest first, without evidence."""
+    wanted = {
+        "deployment__model_id": asked.model,
+        "deployment__version_id": asked.version,
+        "deployment__environment": asked.environment,
+        "kind": asked.kind,
+        "current": asked.current or None,
+    }
+    rows = for_project(Verdict, request.auth.project(project)).filter(**{name: value for name, value in wanted.items() if value})
+    rows = rows.select_related("deployment__version", "deployment__model", "baseline__version").defer("evidence")
+    found, after = rows_paged(rows, asked)
+    return Verdicts(items=[verdict_shape(row) for row in found], next=after)
+
+
+@router.api_operation(READ, "/projects/{project}/verdicts/{verdict_id}", response=OneVerdict, summary="One verdict with its evidence")
+def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdict:
+    """The evidence is as it was at that moment, the strongest first."""
+    rows = for_project(Verdict, request.auth.project(project)).filter(pk=verdict_id)
+    row = rows.select_related("deployment__version", "deployment__model", "baseline__version").first()
+    if row is None:
+        raise Http404("There is no such verdict in this project.")
+    return OneVerdict(**verdict_shape(row).dict(), evidence=evidence_shapes(row.evidence))
+
+
+@router.api_operation(READ, "/projects/{project}/alerts", response=Alerts, summary="Alerts")
+def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsAsked]) -> Alerts:
+    """The newest first."""
+    rows = alerts_of(project=request.auth.project(project))
+    if asked.state:
+        unresolved = ~Q(state=AlertState.RESOLVED)
+        rows = rows.filter(unresolved if asked.state == "unresolved" else Q(state=asked.state))
+    wanted = {"severity": asked.severity, "deployment__model_id": asked.model, "deployment__environment": asked.environment}
+    found, after = rows_paged(rows.filter(**{name: value for name, value in wanted.items() if value}), asked, by="number")
+    return Alerts(items=[_alert(row) for row in found], next=after)
+
+
+@router.api_operation(READ, "/projects/{project}/alerts/{number}", response=OneAlert, summary="One alert with its time line")
+def alert_one(request: ReadRequest, project: Slug, number: Id) -> OneAlert:
+    """By its number within the project."""
+    found = alert_by_number(project=request.auth.project(project), number=number) if number < 1 << 31 else None
+    if found is None:
+        raise Http404("There is no such alert in this project.")
+    events = [
+        AlertEventShape(at=event.at, kind=event.kind, text=event.text, actor=event.actor_name, verdict_id=event.verdict_id)
+        for event in alert_events(alert=found)[:EVENTS_SHOWN]
+    ]
+    return OneAlert(**_alert(found).dict(), events=events)
+
+
+def _alert(row: Alert) -> AlertShape:
+    deployment = row.deployment
+    return AlertShape(
+        number=row.number,
+        state=row.state,
+        severity=row.severity,
+        worst=row.worst,
+        cause=row.cause,
+        title=row.title,
+        model_id=deployment.model_id,
+        model=deployment.model.name,
+        version_id=deployment.version_id,
+        version=deployment.version.name,
+        environment=deployment.environment,
+        opened_at=row.opened_at,
+        acknowledged_at=row.acknowledged_at,
+        snoozed_until=row.snoozed_until,
+        resolved_at=row.resolved_at,
+        outcome=row.outcome,
+        owner=row.owner.get_username() if row.owner else None,
+        link=alert_url(project=row.project.slug, number=row.number),
+    )

@@ -1,0 +1,112 @@
+"""Findings and instances."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef
+from ninja import Query, Router
+from pydantic import Field
+
+from dashboard.api.read.access import ReadRequest
+from dashboard.api.read.catalogue import READ, model_or_404
+from dashboard.api.read.paging import Paging, rows_paged
+from dashboard.api.read.shapes import LARGEST, Findings, FindingShape, Id, Instances, InstanceShape, SeenShape, Slug
+from dashboard.common import clock
+from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.models import Finding, FindingVersion, Instance
+from dashboard.fleet.selectors.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.instance_states import blind_to, eager_share, instance_state
+from dashboard.projects.selectors import for_project
+
+router = Router(tags=["Findings and instances"])
+
+
+class FindingsAsked(Paging):
+    environment: str = Field("production", max_length=64)
+    version: int | None = Field(None, ge=1, le=LARGEST, description="Only what this version showed.")
+    kind: str = Field("", max_length=32, description="graph_break, guard, fallback, cache_miss, cudagraph_skip, compile_error, ...")
+
+
+class InstancesAsked(Paging):
+    environment: str = Field("", max_length=64)
+    model: int | None = Field(None, ge=1, le=LARGEST)
+    version: int | None = Field(None, ge=1, le=LARGEST)
+    minutes: int = Field(30, ge=1, le=400 * 1440, description="Only those that reported within so many minutes.")
+
+
+@router.api_operation(READ, "/projects/{project}/models/{model_id}/findings", response=Findings, summary="Findings of a model")
+def findings_list(request: ReadRequest, project: Slug, model_id: Id, asked: Query[FindingsAsked]) -> Findings:
+    """Groups of like events, the newest first, with what each version saw of them."""
+    model = model_or_404(request.auth.project(project), model_id)
+    seen = FindingVersion.objects.filter(finding=OuterRef("pk"), environment=asked.environment)
+    seen = seen.filter(version_id=asked.version) if asked.version else seen
+    rows = for_project(Finding, model.project_id).filter(Exists(seen), model=model)
+    found, after = rows_paged(rows.filter(kind=asked.kind) if asked.kind else rows, asked)
+    ids = [row.pk for row in found]
+    facts = version_findings(
+        project_id=model.project_id, model_id=model.pk, version_ids=None, environment=asked.environment, finding_ids=ids
+    )
+    by_id = {one.id: one for one in facts}
+    return Findings(environment=asked.environment, items=[_finding(by_id[id]) for id in ids if id in by_id], next=after)
+
+
+@router.api_operation(READ, "/projects/{project}/instances", response=Instances, summary="Instances")
+def instances_list(request: ReadRequest, project: Slug, asked: Query[InstancesAsked]) -> Instances:
+    """Processes that report, the newest known first, with their state as of now."""
+    now = clock.now()
+    rows = for_project(Instance, request.auth.project(project)).filter(last_seen_at__gte=now - timedelta(minutes=asked.minutes))
+    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE).select_related("version", "cold_start").defer("identity", "components")
+    wanted = {"environment": asked.environment, "model_id": asked.model, "version_id": asked.version}
+    found, after = rows_paged(rows.filter(**{name: value for name, value in wanted.items() if value}), asked)
+    return Instances(items=[_instance(row, now) for row in found], next=after)
+
+
+def _finding(facts: FindingFacts) -> FindingShape:
+    life = facts.life
+    return FindingShape(
+        id=facts.id,
+        kind=facts.kind,
+        text=facts.text,
+        where=facts.where,
+        state=life.state if life else None,
+        state_since=clock.at_minute(life.since_minute) if life else None,
+        certain=facts.certain,
+        first_version=life.first_version if life else None,
+        last_version=life.last_version if life else None,
+        versions=[
+            SeenShape(
+                version_id=id,
+                count=seen.count,
+                instances=seen.instances,
+                first_seen_at=seen.first_seen_at,
+                last_seen_at=seen.last_seen_at,
+                seconds=seen.seconds,
+            )
+            for id, seen in facts.versions.items()
+        ],
+    )
+
+
+_SAME = (
+    *("instance_id", "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "gpu", "torch", "agent"),
+    *("started_at", "ready_at", "last_seen_at", "simulated"),
+    *("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows"),
+)
+
+
+def _instance(row: Instance, now: datetime) -> InstanceShape:
+    start = getattr(row, "cold_start", None)
+    read = {
+        "id": row.pk,
+        "version": row.version.name,
+        "state": instance_state(row, now).value,
+        "blind_to": blind_to(row),
+        "capabilities": row.capabilities if isinstance(row.capabilities, dict) else {},
+        "cold_start_seconds": start.total if start else None,
+        "compiling_for_seconds": row.compiling_for,
+        "eager_share": eager_share(row),
+        "latched_frames": len(row.latched_eager) if isinstance(row.latched_eager, list) else 0,
+        "clock_offset_seconds": row.clock_offset,
+    }
+    return InstanceShape.model_validate({name: getattr(row, name) for name in _SAME} | read)

@@ -1,0 +1,291 @@
+"""What the answers of the read API look like, each field with its unit. Fields are only ever added; what is not known is null."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from ninja import Path, Schema
+from pydantic import Field
+
+LARGEST = 2**53
+Slug = Annotated[str, Path(max_length=64, description="The project's short name, as in the addresses of its pages.")]
+Id = Annotated[int, Path(ge=1, le=LARGEST)]
+
+
+class Answer(Schema):
+    """What every answer begins with."""
+
+    cw: Annotated[int, Field(description="The version of the API.")] = 1
+
+
+class Page(Answer):
+    """What every list has."""
+
+    next: str | None = Field(description="The cursor of the items that follow; null where there are no more.")
+
+
+class ProjectShape(Schema):
+    slug: str
+    name: str
+
+
+class Projects(Answer):
+    items: list[ProjectShape]
+
+
+class ModelShape(Schema):
+    id: int
+    name: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    simulated: bool = Field(description="Its reports come from the simulator.")
+    cold_start_budget_seconds: float | None
+
+
+class OneModel(Answer, ModelShape):
+    environments: list[str] = Field(description="Where its newest 60 deployments ran.")
+
+
+class Models(Page):
+    items: list[ModelShape]
+
+
+class Figures(Schema):
+    """Sums over the span that stands beside them. Null: not reported, which is not zero."""
+
+    calls: int | None = None
+    instances: int | None = Field(None, description="The most that reported in one minute.")
+    p50_seconds: float | None = None
+    p95_seconds: float | None = None
+    p99_seconds: float | None = None
+    throughput_items_per_second: float | None = Field(None, description="Of call time, where the job says how many items a call has.")
+    calls_per_second_per_instance: float | None = None
+    eager_share: float | None = Field(None, description="Of the calls that were looked at; 1 is all.")
+    recompiles_per_hour_per_instance: float | None = None
+    error_share: float | None = Field(None, description="Of all calls; 1 is all.")
+    compile_seconds_per_instance: float | None = None
+    cache_hit_share: float | None = Field(None, description="Of compile seconds; 1 is all.")
+    gpu_memory_bytes: int | None = Field(None, description="The peak of the highest instance.")
+    host_memory_bytes: int | None = Field(None, description="Of the highest instance.")
+
+
+class SpanShape(Schema):
+    first: datetime
+    last: datetime = Field(description="Exclusive.")
+
+
+class VerdictShape(Schema):
+    id: int
+    model_id: int
+    model: str
+    version_id: int
+    version: str
+    environment: str
+    kind: str = Field(description="healthy, watch, roll_back or not_enough_data.")
+    previous_kind: str
+    sentence: str
+    cause: str
+    baseline_version_id: int | None
+    baseline_version: str | None
+    data_until: datetime = Field(description="The last minute of data in it.")
+    since: datetime | None = Field(description="Since when what it says holds.")
+    created_at: datetime
+    current: bool = Field(description="Whether it is what is said now.")
+
+
+class EvidenceShape(Schema):
+    """One metric of one region. `change` is a ratio minus 1: 0.05 is 5 % more; the interval is where it lies."""
+
+    metric: str
+    name: str
+    region: str
+    unit: str = Field(description="Of baseline and candidate: s, share, bytes, per hour, ...")
+    baseline: float | None
+    candidate: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    instances_baseline: int | None
+    instances_candidate: int | None
+    affected_instances: int | None
+    drives: bool = Field(description="Whether the verdict rests on it.")
+    text: str
+
+
+class OneVerdict(Answer, VerdictShape):
+    evidence: list[EvidenceShape]
+
+
+class Verdicts(Page):
+    items: list[VerdictShape]
+
+
+class DeploymentShape(Schema):
+    environment: str
+    started_at: datetime
+    last_data_at: datetime
+    ended_at: datetime | None = Field(description="Null while it runs.")
+
+
+class VersionShape(Schema):
+    id: int
+    name: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    deployments: list[DeploymentShape] = Field(description="In this environment, the newest first.")
+    verdict: VerdictShape | None = Field(description="What is said now about its newest deployment.")
+    span: SpanShape | None = Field(description="What the figures are of: the last minutes in which it ran.")
+    region: str
+    figures: Figures
+
+
+class Versions(Answer):
+    environment: str
+    clock: str = Field(description="Whether quantiles are of gpu or wall time; one answer never mixes the two.")
+    items: list[VersionShape] = Field(description="In order of deployment, the newest first.")
+
+
+class NamedVersion(Schema):
+    id: int
+    name: str
+
+
+class SeriesShape(Schema):
+    metric: str
+    unit: str
+    version_id: int
+    values: list[float | None] = Field(description="One a bin; null where nothing was reported.")
+
+
+class Series(Answer):
+    environment: str
+    region: str
+    regions: list[str] = Field(description="Every region there is, the busiest first.")
+    clock: str = Field(description="Whether quantiles are of gpu or wall time.")
+    span: SpanShape
+    step_seconds: int
+    versions: list[NamedVersion]
+    times: list[datetime] = Field(description="The beginning of each bin.")
+    series: list[SeriesShape]
+
+
+class SideShape(Schema):
+    id: int
+    name: str
+    span: SpanShape
+    figures: Figures
+
+
+class ComparisonAnswer(Answer):
+    environment: str
+    region: str
+    clock: str = Field(description="Whether quantiles are of gpu or wall time.")
+    side_by_side: bool = Field(description="True: both over the time in which both ran. False: each over its own last day.")
+    a: SideShape = Field(description="The baseline.")
+    b: SideShape = Field(description="The candidate.")
+    verdict: VerdictShape | None = Field(description="The newest of exactly this pair.")
+    judged_the_other_way_round: bool
+    evidence: list[EvidenceShape]
+
+
+class SeenShape(Schema):
+    version_id: int
+    count: int
+    instances: int
+    first_seen_at: datetime
+    last_seen_at: datetime
+    seconds: float = Field(description="What it cost together, where that is known; else 0.")
+
+
+class FindingShape(Schema):
+    id: int
+    kind: str
+    text: str
+    where: str
+    state: str | None = Field(description="new, ongoing, gone or back; null until it was read off.")
+    state_since: datetime | None
+    certain: bool = Field(description="A fact that needs no statistics.")
+    first_version: str | None
+    last_version: str | None
+    versions: list[SeenShape]
+
+
+class Findings(Page):
+    environment: str
+    items: list[FindingShape]
+
+
+class InstanceShape(Schema):
+    id: int
+    instance_id: str
+    model_id: int
+    version_id: int
+    version: str
+    environment: str
+    kind: str
+    host: str
+    job: str
+    rank: int
+    world_size: int
+    gpu: str
+    torch: str
+    agent: str
+    state: str = Field(description="warming, healthy, degraded, eager, compiling, hung, silent or blind, as of now.")
+    blind_to: list[str] = Field(description="Essential facts that it cannot report.")
+    capabilities: dict[str, Any] = Field(description="What it can tell: yes, partly or no, with a reason.")
+    started_at: datetime
+    ready_at: datetime | None
+    last_seen_at: datetime
+    cold_start_seconds: float | None
+    compiling_for_seconds: float
+    eager_share: float = Field(description="Of the calls that were looked at in its newest window; 0 where they were too few.")
+    latched_frames: int = Field(description="Frames that run eager until it restarts.")
+    clock_offset_seconds: float = Field(description="Server minus agent.")
+    merged_windows: int
+    truncated_events: int
+    spool_errors: int
+    internal_errors: int
+    rejected_windows: int
+    simulated: bool
+
+
+class Instances(Page):
+    items: list[InstanceShape]
+
+
+class AlertShape(Schema):
+    number: int = Field(description="Within the project: 418 is A-418.")
+    state: str
+    severity: str = Field(description="The bad verdict that it stands for now.")
+    worst: str
+    cause: str
+    title: str
+    model_id: int
+    model: str
+    version_id: int
+    version: str
+    environment: str
+    opened_at: datetime
+    acknowledged_at: datetime | None
+    snoozed_until: datetime | None
+    resolved_at: datetime | None
+    outcome: str
+    owner: str | None
+    link: str
+
+
+class AlertEventShape(Schema):
+    at: datetime
+    kind: str
+    text: str
+    actor: str
+    verdict_id: int | None
+
+
+class OneAlert(Answer, AlertShape):
+    events: list[AlertEventShape] = Field(description="The newest first, at most 200.")
+
+
+class Alerts(Page):
+    items: list[AlertShape]

@@ -1,0 +1,57 @@
+"""From rows to the shapes that more than one address answers with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.alerts.evidence import strongest_evidence
+from dashboard.api.read.shapes import DeploymentShape, EvidenceShape, SpanShape, VerdictShape
+from dashboard.common.clock import at_minute
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.trends import Span
+from dashboard.regressions.models import Verdict
+
+MOST_EVIDENCE = 500
+
+
+def span_shape(span: Span) -> SpanShape:
+    """Minutes as moments."""
+    return SpanShape(first=at_minute(span.first), last=at_minute(span.last))
+
+
+def deployment_shape(row: Deployment) -> DeploymentShape:
+    """One time in which a version was live."""
+    return DeploymentShape(
+        environment=row.environment,
+        started_at=at_minute(row.started_minute),
+        last_data_at=at_minute(row.last_minute),
+        ended_at=at_minute(row.ended_minute) if row.ended_minute is not None else None,
+    )
+
+
+def verdict_shape(row: Verdict) -> VerdictShape:
+    """What was said, without its evidence."""
+    deployment, baseline = row.deployment, row.baseline
+    return VerdictShape(
+        id=row.pk,
+        model_id=deployment.model_id,
+        model=deployment.model.name,
+        version_id=deployment.version_id,
+        version=deployment.version.name,
+        environment=deployment.environment,
+        kind=row.kind,
+        previous_kind=row.previous_kind,
+        sentence=row.sentence,
+        cause=row.cause,
+        baseline_version_id=baseline.version_id if baseline else None,
+        baseline_version=baseline.version.name if baseline else None,
+        data_until=at_minute(row.minute),
+        since=at_minute(row.since_minute) if row.since_minute is not None else None,
+        created_at=row.created_at,
+        current=row.current,
+    )
+
+
+def evidence_shapes(evidence: Any) -> list[EvidenceShape]:
+    """The strongest first, in the words and numbers of alerts."""
+    return [EvidenceShape(**line) for line in strongest_evidence(evidence, limit=MOST_EVIDENCE)]

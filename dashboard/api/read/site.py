@@ -1,0 +1,91 @@
+"""The read API put together: its addresses, one error shape, and an ETag on every answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from typing import Any
+
+from compilewatch.wire.errors import ERROR_CODES
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from ninja import NinjaAPI
+from ninja.errors import ValidationError
+
+from dashboard.api.read import catalogue, judged, numbers, seen
+from dashboard.api.read.access import ReadAccess
+from dashboard.common.http import API_HEADERS, error_answer
+from dashboard.ingest.body import Refused
+
+__all__ = ["API", "read_document"]
+
+
+class ReadApi(NinjaAPI):
+    """Answers carry the headers of every JSON answer here, and one that did not change has the same ETag."""
+
+    def create_response(
+        self, request: HttpRequest, data: Any, *, status: int | None = None, temporal_response: HttpResponse | None = None
+    ) -> HttpResponse:
+        """What an operation returned, or 304."""
+        answer = super().create_response(request, data, status=status, temporal_response=temporal_response)
+        for name, value in API_HEADERS.items():
+            answer[name] = value
+        answer["Cache-Control"] = "private, no-cache"
+        answer["Content-Length"] = str(len(answer.content))
+        patch_vary_headers(answer, ["Authorization", "Cookie"])
+        answer["ETag"] = f'"{hashlib.blake2b(answer.content, digest_size=16).hexdigest()}"'
+        conditional = get_conditional_response(request, etag=answer["ETag"], response=answer)
+        return conditional if isinstance(conditional, HttpResponse) else answer
+
+
+def _described() -> dict[str, Any]:
+    return read_document()
+
+
+API = ReadApi(
+    title="compilewatch",
+    version="1",
+    urls_namespace="read",
+    auth=ReadAccess(_described),
+    openapi_url=None,
+    docs_url=None,
+)
+for _module in (catalogue, numbers, seen, judged):
+    API.add_router("", _module.router)
+
+
+def _refused(request: HttpRequest, refused: Refused | type[Refused]) -> HttpResponse:
+    assert isinstance(refused, Refused)
+    answer = error_answer(ERROR_CODES[refused.code][0], refused.code, refused.detail, refused.retry_after)
+    if answer.status_code == 401:
+        answer["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+def _wrong(request: HttpRequest, error: ValidationError | type[ValidationError]) -> HttpResponse:
+    """Names each field and what was expected."""
+    assert isinstance(error, ValidationError)
+    said = []
+    for one in error.errors:
+        names = [part for part in one["loc"] if isinstance(part, str) and part not in ("query", "path", "asked")]
+        said.append(f"{names[-1] if names else 'the request'}: {one['msg'][:1].lower()}{one['msg'][1:]}.")
+    return error_answer(400, "bad_request", " ".join(said))
+
+
+def _missing(request: HttpRequest, error: Http404 | type[Http404]) -> HttpResponse:
+    return error_answer(404, "not_found", str(error) or "There is nothing at this address.")
+
+
+API.add_exception_handler(Refused, _refused)
+API.add_exception_handler(ValidationError, _wrong)
+API.add_exception_handler(Http404, _missing)
+
+
+@cache
+def read_document() -> dict[str, Any]:
+    """The OpenAPI description of the addresses here, as plain JSON values; made once."""
+    document: dict[str, Any] = json.loads(json.dumps(API.get_openapi_schema(path_prefix="api/v1/")))
+    for operations in document["paths"].values():
+        operations.pop("head", None)
+    return document

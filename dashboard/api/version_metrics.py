@@ -1,0 +1,129 @@
+"""What /metrics says of versions: verdicts and key figures of live deployments, of the projects that the reader may see."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, InstanceState
+from dashboard.fleet.selectors.fleet_page import RECENT_MINUTES, FleetFacts, VersionFacts, Window, fleet_facts
+from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+from dashboard.regressions.models import VerdictKind
+from dashboard.regressions.selectors import verdicts_current
+
+MOST_PROJECTS = 20
+MOST_DEPLOYMENTS = 200
+"""Of one project: beyond them the newest are told, and how many were left out."""
+HOUR = 60
+WHICH = ["project", "model", "version"]
+
+_FIGURES = {
+    "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, all environments together.",
+    "latency_seconds": f"Wall time of its calls in the last {RECENT_MINUTES} minutes, by quantile.",
+    "compiled_share": "Share of the calls that were looked at which ran compiled, last hour.",
+    "cache_hit_share": "Share of compile seconds that a cache served, last hour.",
+    "cold_start_seconds": "Median start of the instances that report.",
+    "memory_peak_bytes": "Highest GPU memory of an instance, last hour; without a GPU its host memory.",
+}
+
+
+class Versions:
+    """The families, filled project by project, so that each stands once in the answer."""
+
+    def __init__(self) -> None:
+        self._figures = {
+            name: GaugeMetricFamily(f"compilewatch_version_{name}", text, labels=[*WHICH, *(["quantile"] if "latency" in name else [])])
+            for name, text in _FIGURES.items()
+        }
+        place = [*WHICH, "environment"]
+        self._verdict = GaugeMetricFamily(
+            "compilewatch_version_verdict", "1 for what is said of a live deployment: healthy, watch, roll_back or not_enough_data.",
+            labels=[*place, "verdict"],
+        )  # fmt: skip
+        self._live = GaugeMetricFamily("compilewatch_version_live_seconds", "How long a deployment has been live.", labels=place)
+        self._instances = GaugeMetricFamily(
+            "compilewatch_instances", "Instances that reported in the last half hour, by state.", labels=["project", "model", "state"]
+        )
+        self._alerts = GaugeMetricFamily(
+            "compilewatch_alerts_unresolved", "Alerts that are not resolved.", labels=["project", "model", "severity"]
+        )
+        self._left_out = GaugeMetricFamily(
+            "compilewatch_deployments_left_out",
+            "Live deployments beyond 200 of a project, not told here.",
+            labels=["project"],
+        )
+
+    def add(self, project: Project) -> None:
+        """Reads one project in some ten queries."""
+        now = clock.minute_of(clock.unix())
+        facts = fleet_facts(project_id=project.pk, window=Window(now - HOUR, now, RECENT_MINUTES))
+        names = {model.pk: model.name for model in facts.models}
+        live = sorted((one for one in facts.deployments if one.ended_minute is None), key=lambda one: (-one.started_minute, one.pk))
+        told = live[:MOST_DEPLOYMENTS]
+        self._left_out.add_metric([project.slug], len(live) - len(told))
+        self._say_verdicts(project, told, names, now)
+        for deployment in {one.version_id: one for one in reversed(told)}.values():
+            version = facts.versions.get(deployment.version_id)
+            if version is not None:
+                self._say_figures([project.slug, names[deployment.model_id], deployment.version.name], version)
+        self._say_instances(project, facts, names, {one.model_id for one in told})
+        self._say_alerts(project)
+
+    def families(self) -> Iterator[Metric]:
+        """Everything that was filled."""
+        yield self._verdict
+        yield self._live
+        yield from self._figures.values()
+        yield self._instances
+        yield self._alerts
+        yield self._left_out
+
+    def _say_verdicts(self, project: Project, told: Sequence[Deployment], names: dict[int, str], now: int) -> None:
+        rows = verdicts_current(project=project).filter(deployment__in=[one.pk for one in told]).defer("evidence")
+        kinds = dict(rows.values_list("deployment_id", "kind"))
+        for one in told:
+            place = [project.slug, names[one.model_id], one.version.name, one.environment]
+            self._verdict.add_metric([*place, kinds.get(one.pk, VerdictKind.NOT_ENOUGH_DATA)], 1)
+            self._live.add_metric(place, (now - one.started_minute) * 60)
+
+    def _say_figures(self, which: list[str], version: VersionFacts) -> None:
+        """What is not known is left out: a gap, not a zero."""
+        self._figures["calls"].add_metric(which, version.recent_calls)
+        read = {
+            "compiled_share": version.compiled_share,
+            "cache_hit_share": version.cache_hit,
+            "cold_start_seconds": version.cold_start,
+            "memory_peak_bytes": version.peak,
+        }
+        for name, value in read.items():
+            if value is not None:
+                self._figures[name].add_metric(which, value)
+        for quantile in (0.5, 0.99):
+            if (seconds := version.recent.quantile(quantile)) is not None:
+                self._figures["latency_seconds"].add_metric([*which, f"{quantile:g}"], seconds)
+
+    def _say_instances(self, project: Project, facts: FleetFacts, names: dict[int, str], models: set[int]) -> None:
+        now = clock.now()
+        found = Counter((one.model_id, instance_state(one, now)) for one in facts.instances)
+        for model in sorted(models):
+            for state in InstanceState:
+                self._instances.add_metric([project.slug, names[model], state.value], found[model, state])
+
+    def _say_alerts(self, project: Project) -> None:
+        rows = for_project(Alert, project).exclude(state=AlertState.RESOLVED).values_list("deployment__model__name", "severity")
+        for (model, severity), count in sorted(Counter(rows).items()):
+            self._alerts.add_metric([project.slug, model, severity], count)
+
+
+def version_metrics(projects: Sequence[Project]) -> Iterator[Metric]:
+    """Of at most so many projects."""
+    versions = Versions()
+    for project in projects[:MOST_PROJECTS]:
+        versions.add(project)
+    return versions.families()

@@ -1,0 +1,37 @@
+"""Whose address a request came from: behind proxies of ours the one that the outermost of them saw, else the connection's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_address
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+
+class ClientAddress:
+    """Puts the client's address where everything looks for it: the audit record, the limits on sign-in, the list of sessions."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """A header with fewer entries than there are proxies did not pass all of them: it is not believed."""
+        if settings.TRUSTED_PROXIES:
+            passed = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+            if len(passed) >= settings.TRUSTED_PROXIES and (found := _address(passed[-settings.TRUSTED_PROXIES])):
+                request.META["REMOTE_ADDR"] = found
+        return self._get_response(request)
+
+
+def _address(text: str) -> str | None:
+    """An address without the port that some proxies write behind it."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return None

@@ -1,0 +1,86 @@
+"""`manage.py doctor`: a sentence for each thing that a dashboard needs, for people or as JSON, and an exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+
+from dashboard.alerts.models import Channel
+from dashboard.api import doctor as looks
+from dashboard.common import clock, health
+from dashboard.common.health import Check
+from dashboard.common.heartbeat import fold_ended, heartbeat_note
+from dashboard.projects.models import Project
+from tests.dashboard.ui.test_a_page_without_its_database_says_so import database_fails
+from tests.flow.stack import free_port
+
+NAMES = ["settings", "database", "migrations", "inbox", "judge", "workers", "beat", "redis", "clock", "disk", "secrets", "mail", "outbound"]
+
+
+def told(*words: str) -> tuple[int, str]:
+    out = io.StringIO()
+    try:
+        call_command("doctor", *words, stdout=out)
+    except SystemExit as ended:
+        return int(ended.code or 0), out.getvalue()
+    return 0, out.getvalue()
+
+
+def test_a_dashboard_that_is_well_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("SLOW", "ALIVE_FOR", "FOLDS_WITHIN"):
+        monkeypatch.setattr(health, limit, 3600.0)  # whatever the machine is busy with
+    fold_ended()
+    heartbeat_note(name="worker", kind="worker")
+    code, text = told()
+    assert code == 0, text
+    assert "Everything is well." in text and all(f" {name} " in text for name in NAMES)
+    code, text = told("--json")
+    assert code == 0 and [check["name"] for check in json.loads(text)["checks"]] == NAMES
+
+
+def test_without_a_worker_it_ends_with_one(project: Project) -> None:
+    code, text = told("--json")
+    bad = [check for check in json.loads(text)["checks"] if not check["ok"]]
+    assert code == 1 and "workers" in [check["name"] for check in bad]
+    assert "No worker was heard of" in told()[1]
+
+
+def test_a_database_that_does_not_answer_is_a_sentence_and_the_rest_is_said(project: Project) -> None:
+    from django.db import OperationalError
+
+    with database_fails(OperationalError("gone"), on=""):
+        code, text = told()
+    assert code == 1 and "the database does not answer" in text and "ok    disk" in text
+
+
+def test_what_is_wrong_beside_the_database_is_named(project: Project, settings: LazySettings, tmp_path: Path) -> None:
+    settings.MAIL_READY, settings.EMAIL_BACKEND = True, "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", free_port()
+    assert "does not take us" in looks.mail_check().sentence
+    settings.EMBEDDED, settings.CELERY_BROKER_URL = False, f"redis://:verysecret@127.0.0.1:{free_port()}/0"
+    assert not looks.redis_check().ok and "verysecret" not in looks.redis_check().sentence
+    assert not looks.beat_check().ok
+    Channel.objects.create(project=project, kind="webhook", name="x", address="https://127.0.0.1:8443/verysecret", created_at=clock.now())
+    found = looks.outbound_check()
+    assert not found.ok and "127.0.0.1:8443" in found.sentence and "verysecret" not in found.sentence
+
+
+def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
+    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    secret.chmod(0o644)
+    monkeypatch.setenv("COMPILEWATCH_SECRET_KEY_FILE", str(secret))
+    assert str(secret) in looks.secrets_check().sentence
+    secret.chmod(0o640)
+    assert looks.secrets_check().ok
+    monkeypatch.setattr(looks, "FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(looks, "FREE_SHARE", 1.1)
+    full = looks.disk_check()
+    assert isinstance(full, Check) and not full.ok and "nearly full" in full.sentence

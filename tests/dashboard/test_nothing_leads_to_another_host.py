@@ -1,0 +1,50 @@
+"""`next` leads only to our own pages, whatever is written into it."""
+
+from urllib.parse import urljoin, urlsplit
+
+from django.test import Client
+
+from dashboard.accounts.models import User
+from dashboard.accounts.sessions import limits_forget
+from dashboard.projects.models import Project
+from tests.dashboard.conftest import PASSWORD, sign_in
+
+ELSEWHERE = [
+    "https://evil.example/",
+    "//evil.example/",
+    "///evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "https:evil.example",
+    "http://testserver@evil.example/",
+    "https://testserver.evil.example/",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "%2f%2fevil.example",
+    "/%09/evil.example",
+    "\t//evil.example",
+    "ftp://testserver/",
+    "https://evil.example\\@testserver/",
+]
+
+
+def ours(location: str) -> bool:
+    """Where a browser would go from a page of ours: it passes over tabs and newlines, and takes a backslash for a slash."""
+    read = location.translate({9: None, 10: None, 13: None}).replace("\\", "/")
+    parts = urlsplit(urljoin("http://testserver/accounts/login/", read))
+    return (parts.scheme, parts.netloc) == ("http", "testserver")
+
+
+def test_no_way_in_leads_out(user: User, project: Project) -> None:
+    fresh, stale = sign_in(Client(), user), Client()
+    for where in ELSEWHERE:
+        limits_forget()
+        sign_in(stale, user, ago=3600)
+        answers = {
+            "sign in": Client().post("/accounts/login/", {"login": "ada", "password": PASSWORD, "next": where}),
+            "theme": fresh.post("/account/theme/", {"theme": "dark", "next": where}),
+            "once more": stale.post("/accounts/reauthenticate/", {"password": PASSWORD, "next": where}),
+            "sign out": stale.post("/accounts/logout/", {"next": where}),
+        }
+        for way, answer in answers.items():
+            assert answer.status_code == 302 and ours(answer.headers["Location"]), (way, where)

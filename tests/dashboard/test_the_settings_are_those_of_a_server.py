@@ -1,0 +1,30 @@
+"""`manage.py check --deploy` has nothing to say of the full stack behind its proxy, and speaks up where something is amiss."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from dashboard.env import ROOT
+from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
+
+
+def check(**changed: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    secrets = {"COMPILEWATCH_SECRET_KEY": "".join(chr(48 + place % 75) for place in range(60))}
+    words = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    full = environment | FULL | secrets | changed
+    return subprocess.run(words, cwd=ROOT, env=full, capture_output=True, text=True, timeout=120)
+
+
+def test_nothing_is_said_of_the_full_stack() -> None:
+    done = check()
+    assert (done.returncode, "no issues" in done.stdout) == (0, True), done.stderr
+
+
+def test_what_is_amiss_is_named() -> None:
+    done = check(COMPILEWATCH_DEBUG="1", COMPILEWATCH_BASE_URL="http://cw.example.com")
+    assert done.returncode != 0
+    for code in ("security.W018", "security.W012", "security.W016"):  # DEBUG, and both cookies over plain http
+        assert code in done.stderr
