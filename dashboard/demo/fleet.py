@@ -8,12 +8,13 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from compilewatch.wire.causes import OTHER_GRAPH, OTHER_INPUTS
+from compilewatch.wire.causes import NO_EARLIER_RUN, OTHER_GRAPH, OTHER_INPUTS
 from compilewatch.wire.report import COLD_START, COLD_START_ENDS, Compile, Device, Fact, Finding, Gauges, Identity, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 GIB = 1 << 30
 HISTORY_MINUTES = 24 * 60
+RANKS_PER_HOST = 2
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,17 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Cold:
+    """A start that should have been warm: one component is not what it was, so that everything is compiled and tuned again."""
+
+    component: str
+    value: str
+    autotune: float = 0.0
+
+
+@dataclass(frozen=True)
 class Rollout:
-    """One version on some instances, from a number of minutes before the start until the end of the demo."""
+    """One version on some instances, from a number of minutes before the start until so many before it, or the end of the demo."""
 
     version: str
     instances: int
@@ -38,6 +48,15 @@ class Rollout:
     fault: Fault = Fault()
     compile_seconds: float = 30.0
     cached: float = 0.95
+    cold: Cold | None = None
+    environment: str = "production"
+    eager: bool = False
+    """Nothing is compiled, on purpose: what compiled calls are compared with."""
+    until: int | None = None
+    job: str = ""
+    """The instances are the ranks of one training job of this name."""
+    apart: int | None = None
+    """The rank that meets a shape no other rank does, and compiles once more."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +74,11 @@ class SimulatedModel:
     buckets: dict[str, float] = field(default_factory=lambda: {"2^12": 1.0, "2^14": 1.9})
 
 
+EAGER_REFERENCE = Rollout(
+    "eager reference", 1, 9 * 60, Fault(slower=1.62), compile_seconds=0.0, environment="benchmark", eager=True, until=8 * 60
+)
+
+
 def fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
     """Three models; the newest version of `ranker` is slower and partly eager, one minute short of `judged_minutes`."""
     shapes = Fault(1.31, 0.28, "score_batch", "ranker/score.py", 118, "candidates.size(0) == 96")
@@ -68,7 +92,12 @@ def fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
             (Rollout("2026.11.1", 2, HISTORY_MINUTES, compile_seconds=74.0), Rollout("2026.11.2", 2, 7 * 60, compile_seconds=71.0)),
         ),
         SimulatedModel(
-            "vit-embed", "encode", "NVIDIA H100", 0.0042, 180, 6.1, ("encode",), (Rollout("2026.11.1", 1, 20 * 60, compile_seconds=12.0),),
+            "vit-embed", "encode", "NVIDIA H100", 0.0042, 180, 6.1, ("encode",),
+            (
+                Rollout("2026.11.1", 1, 20 * 60, compile_seconds=12.0),
+                Rollout("2026.11.1", 2, 5 * 60, compile_seconds=74.0, cached=0.0, cold=Cold("triton", "3.6.1", 18.0)),
+                EAGER_REFERENCE,
+            ),
         ),
     )  # fmt: skip
 
@@ -79,19 +108,29 @@ class SimulatedInstance:
     def __init__(self, model: SimulatedModel, rollout: Rollout, number: int, start_minute: int) -> None:
         self.model, self.rollout, self.number = model, rollout, number
         self.first_minute = start_minute - rollout.since
+        self.last_minute = start_minute - rollout.until if rollout.until is not None else None
         name = f"{model.name}/{rollout.version}/{number}"
         # Whatever the time of the start, the hosts differ alike: the story that is promised must not hang on luck.
         host = random.Random(name)
         self._host_effect = host.gauss(0.0, 0.006)
         self._phase = host.uniform(0.0, 60.0)
+        self._compiling = rollout.compile_seconds * host.uniform(0.95, 1.1)
+        self.rank = number % 10 if rollout.job else 0
+        on_host = number // RANKS_PER_HOST if rollout.job else number
         self._seed = f"{name}/{start_minute}"
         rng = random.Random(self._seed)
         self.identity = Identity(
             id="".join(rng.choices("0123456789abcdefghjkmnpqrstvwxyz", k=26)),
-            started=self.first_minute * 60.0 - rollout.compile_seconds - 9.0,
+            started=self.first_minute * 60.0 - self._compiling - 9.0,
             model=model.name,
             version=rollout.version,
-            host=f"gpu-{model.gpu.split()[-1].lower()}-{hash_number(model.name) % 40 + number:02d}",
+            environment=rollout.environment,
+            kind="training" if rollout.job else "serving",
+            job=rollout.job,
+            rank=self.rank,
+            local_rank=self.rank % RANKS_PER_HOST if rollout.job else 0,
+            world_size=rollout.instances if rollout.job else 1,
+            host=f"gpu-{model.gpu.split()[-1].lower()}-{hash_number(model.name) % 40 + on_host:02d}",
             pid=1,
             gpu=model.gpu,
             gpu_count=1,
@@ -102,7 +141,8 @@ class SimulatedInstance:
             agent="simulator",
             simulated=True,
             capabilities={"compiled_calls": ("yes", ""), "compilations": ("yes", ""), "cuda_graph_skips": ("no", "simulated")},
-            components={"torch": "2.11.0", "triton": "3.6.0", "inductor_config epilogue_fusion": "4f1c9a2b", "cache folder": "b07e35d1"},
+            components={"torch": "2.11.0", "triton": "3.6.0", "inductor_config epilogue_fusion": "4f1c9a2b", "cache folder": "b07e35d1"}
+            | ({rollout.cold.component: rollout.cold.value} if rollout.cold else {}),
         )  # fmt: skip
 
     def report(self, *, seq: int, start: float, end: float) -> Report:
@@ -117,10 +157,10 @@ class SimulatedInstance:
             seq=(seq, seq),
             window=(start, end),
             regions=regions,
-            compiles=self._compiles(rng, start) if starting else [],
-            findings=self._findings() if starting else [],
+            compiles=self._compiles(rng, start) if starting and not self.rollout.eager else [],
+            findings=self._findings() if starting and not self.rollout.eager else [],
             gauges=self._gauges(rng, age),
-            facts=self._facts(start) if starting else [],
+            facts=self._facts(start) if starting and not self.rollout.eager else [],
         )
 
     def _drift(self, at: float) -> float:
@@ -132,17 +172,20 @@ class SimulatedInstance:
         fault = self.rollout.fault if age >= 1.0 else Fault()
         eager = round(calls * fault.eager * rng.uniform(0.9, 1.1))
         median = level * factor * fault.slower
+        looked = 0 if self.rollout.eager else calls
         latency = Sketch.of(median * math.exp(rng.gauss(0.0, 0.12) + (rng.random() < 0.02) * rng.expovariate(4.0)) for _ in range(calls))
         return Region(
-            name=self.model.region, bucket=bucket, mode="reduce-overhead", calls=calls, items=float(calls * 16),
-            compiled=calls - eager, eager_by={"limit": eager} if eager else {}, sampled=calls, latency=latency,
+            name=self.model.region, bucket=bucket, mode="eager" if self.rollout.eager else "reduce-overhead", calls=calls,
+            runtime="eager" if self.rollout.eager else "torch.compile", items=float(calls * 16), latency=latency,
+            compiled=looked - eager, eager_by={"limit": eager} if eager else {}, sampled=looked,
         )  # fmt: skip
 
     def _compiles(self, rng: random.Random, start: float) -> list[Compile]:
-        at = start - self.rollout.compile_seconds
+        cold, fault = self.rollout.cold, self.rollout.fault
+        at = start - self._compiling
         found = []
         for n, frame in enumerate(self.model.frames):
-            total = self.rollout.compile_seconds / len(self.model.frames) * rng.uniform(0.9, 1.1)
+            total = (self._compiling - (cold.autotune if cold else 0.0)) / len(self.model.frames) * rng.uniform(0.9, 1.1)
             hit = rng.random() < self.rollout.cached
             seconds = {"total": total, "dynamo": total * 0.2, "aot": total * 0.1, "inductor": total * 0.55, "triton": total * 0.12}
             at += total
@@ -151,22 +194,34 @@ class SimulatedInstance:
                     at=at,
                     id=f"{n}/0",
                     frame=frame,
-                    file=f"{self.model.name}/model.py",
-                    line=40 + 60 * n,
+                    file=fault.file if frame == fault.frame else f"{self.model.name}/model.py",
+                    line=fault.line if frame == fault.frame else 40 + 60 * n,
                     kind="first",
                     outcome="ok",
                     seconds=seconds,
                     cache={"fx": "hit" if hit else "miss", "aot": "hit" if hit else "miss"},
                     saved=total if hit else None,
-                    key=f"{self.model.name}-{frame}"[:16],
-                    miss="" if hit else OTHER_GRAPH,
+                    key=f"{cold.value if cold else self.model.name}-{frame}"[:16],
+                    miss="" if hit else NO_EARLIER_RUN if cold else OTHER_GRAPH,
                 )
             )
+        if cold and cold.autotune:
+            tuned = {"total": cold.autotune, "autotune": cold.autotune}
+            file = f"{self.model.name}/model.py"
+            found.append(Compile(start, "0/0", "autotune", "ok", frame=self.model.frames[0], file=file, line=40, seconds=tuned))
         found.extend(self._recompiles(rng, start))
         return found
 
     def _recompiles(self, rng: random.Random, start: float) -> list[Compile]:
         fault = self.rollout.fault
+        if self.rollout.job and self.rank == self.rollout.apart:
+            return [
+                Compile(
+                    at=start + 40.0, id="0/1", frame=self.model.frames[0], file=f"{self.model.name}/model.py", line=40, kind="recompile",
+                    outcome="ok", reason="tokens.size(1) == 4096 (actual 3584)", seconds={"total": 31.0, "dynamo": 6.0, "inductor": 19.0},
+                    cache={"fx": "miss", "aot": "miss"}, miss=OTHER_INPUTS,
+                )
+            ]  # fmt: skip
         if not fault.frame:
             return []
         return [
@@ -196,23 +251,26 @@ class SimulatedInstance:
 
     def _cold_start(self, end: float) -> Fact:
         """Nine seconds before the first compilation, then compilations until it is ready."""
-        compiling = self.rollout.compile_seconds
+        whole, tuning = self._compiling, self.rollout.cold.autotune if self.rollout.cold else 0.0
+        compiling = whole - tuning
         stages = {
             "before init": [0.0, 0.4],
             "import torch": [0.4, 2.7],
             "weights loaded": [3.1, 4.2],
             "import torch._dynamo": [7.3, 1.3],
             "compile": [9.0, 0.95 * compiling],
-            "cuda graphs": [9.0 + 0.95 * compiling, 0.02 * compiling],
-            "first compiled call": [9.0 + 0.97 * compiling, 0.01 * compiling],
+            "autotune": [9.0 + 0.95 * compiling, tuning],
+            "cuda graphs": [9.0 + tuning + 0.95 * compiling, 0.02 * compiling],
+            "first compiled call": [9.0 + tuning + 0.97 * compiling, 0.01 * compiling],
         }
-        shares = {"dynamo": 0.2, "aot": 0.1, "inductor": 0.55, "triton": 0.12}
+        shares = {"dynamo": 0.19, "aot": 0.09, "inductor": 0.52, "triton": 0.11}
+        phases = {phase: share * compiling for phase, share in shares.items()} | ({"autotune": tuning} if tuning else {})
         said = {
             "began": self.identity.started,
-            "total": 9.0 + compiling,
+            "total": 9.0 + whole,
             "until": COLD_START_ENDS[1],
-            "stages": stages,
-            "phases": {phase: share * compiling for phase, share in shares.items()},
+            "stages": {name: span for name, span in stages.items() if span[1]},
+            "phases": phases,
             "unaccounted": 0.4 + 0.02 * compiling,
         }
         return Fact("mark", end, {"name": COLD_START, **said})

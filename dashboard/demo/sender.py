@@ -63,7 +63,7 @@ class Endpoint:
 
 def past(instance: SimulatedInstance, *, start_minute: int) -> Iterator[Report]:
     """One window a minute from the instance's first minute to the start of the demo."""
-    for n in range(start_minute - instance.first_minute):
+    for n in range((instance.last_minute or start_minute) - instance.first_minute):
         begin = (instance.first_minute + n) * 60.0
         yield instance.report(seq=n + 1, start=begin, end=begin + 60.0)
 
@@ -122,7 +122,7 @@ class Progress:
 
 def seed(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, *, tell: Callable[[int, int], None]) -> int:
     """Sends the past of every instance; returns the number of reports. `tell(done, total)` is called after each request."""
-    total = sum(progress.start_minute - instance.first_minute for instance in fleet)
+    total = sum((instance.last_minute or progress.start_minute) - instance.first_minute for instance in fleet)
     done = 0
     for instance in fleet:
         for batch in batches(past(instance, start_minute=progress.start_minute)):
@@ -138,7 +138,7 @@ def keep_sending(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: P
     """Sends live windows until told to stop."""
     while not stopping.is_set():
         until = time.time() // LIVE_SECONDS * LIVE_SECONDS
-        for instance in fleet:
+        for instance in (one for one in fleet if one.last_minute is None):
             for batch in batches(live(instance, start_minute=progress.start_minute, since=progress.sent_until, until=until)):
                 endpoint.send(instance, batch)
         progress.sent_until = max(progress.sent_until, until)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from urllib.parse import quote
 
 from dashboard.alerts.models import Alert, AlertEvent, Delivery, DeliveryState, EventKind
 from dashboard.common import clock
@@ -165,7 +166,8 @@ def guide_filled(text: str, page: AlertPage) -> str:
 
 def guide_address(page: AlertPage) -> str:
     """The owners' address with both versions in place; one that a browser would run instead of open is left out."""
-    address = guide_filled(page.guide.url, page) if page.guide else ""
+    version, before = (quote(name, safe="") for name in (page.alert.deployment.version.name, baseline_name(page)))
+    address = page.guide.url.replace("{version}", version).replace("{baseline}", before) if page.guide else ""
     return address if address.startswith(("https://", "http://")) else ""
 
 

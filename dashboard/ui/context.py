@@ -2,18 +2,20 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from dashboard import __version__
 from dashboard.accounts.models import User
-from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.selectors.limits import limits_reached
 from dashboard.projects.limits import limit_sentence, limits_of
-from dashboard.projects.models import Member, Project, Role
+from dashboard.projects.models import Project, Role
+from dashboard.projects.selectors import role_includes
+from dashboard.ui.navigation import links_of
+from dashboard.ui.selectors.frame import Membership
 
 THEMES = (("system", "System"), ("light", "Light"), ("dark", "Dark"))
-_RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:
@@ -29,29 +31,29 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
     """A page outside a project, and a part that is fetched again, get no navigation."""
     user = getattr(request, "user", None)
     if not isinstance(user, User):
-        return {"product_version": __version__}
+        return {"product_version": __version__, "oidc_name": settings.OIDC_NAME}
     frame: dict[str, Any] = {
         "product_version": __version__,
+        "oidc_name": settings.OIDC_NAME,
         "theme": "" if user.theme == "system" else user.theme,
         "themes": THEMES,
         "initials": _initials(user),
+        "may_see_components": user.is_staff or settings.DEBUG or settings.EMBEDDED,
     }
-    project = getattr(request, "project", None)
-    if project is None or getattr(request, "htmx", False):
+    mine: Membership | None = getattr(request, "membership", None)
+    if mine is None or getattr(request, "htmx", False):
         return frame
-    memberships = list(Member.objects.filter(user=user).select_related("project").order_by("project__name"))
-    role = next((Role(member.role) for member in memberships if member.project_id == project.pk), Role.VIEWER)
+    memberships: list[Membership] = request.memberships  # type: ignore[attr-defined]
     match = request.resolver_match
     return frame | {
-        "project": project,
-        "projects": [member.project for member in memberships],
-        "role_label": role.label,
-        "may_operate": _RANK[role] >= _RANK[Role.OPERATOR],
-        "may_admin": _RANK[role] >= _RANK[Role.ADMIN],
-        "limits_reached": _limits_reached(project),
-        "open_alert_count": Alert.objects.filter(project=project).exclude(state=AlertState.RESOLVED).count(),
-        "here": match.url_name if match else "",
-        "section": _section(match.url_name if match else None),
+        "project": mine.project,
+        "projects": [membership.project for membership in memberships],
+        "role_label": mine.role.label,
+        "may_operate": role_includes(mine.role, Role.OPERATOR),
+        "may_admin": role_includes(mine.role, Role.ADMIN),
+        "limits_reached": _limits_reached(mine.project) if mine.over_limit else [],
+        "open_alert_count": mine.open_alerts,
+        "sections": links_of(mine.project.slug, (match.url_name if match else None) or ""),
     }
 
 
@@ -65,14 +67,3 @@ def _limits_reached(project: Project) -> list[str]:
 def _initials(user: User) -> str:
     words = user.get_full_name().split() or [user.get_username()]
     return "".join(word[0] for word in words[:2]).upper()
-
-
-def _section(name: str | None) -> str:
-    name = name or ""
-    if name.startswith(("alert", "alerts")):
-        return "alerts"
-    if name == "health":
-        return "health"
-    if name.startswith(("judging", "rule", "maintenance")):
-        return "settings"
-    return "setup" if name.startswith(("setup", "key", "channel")) else "fleet"

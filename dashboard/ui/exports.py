@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-RISKY = ("=", "+", "-", "@", "\t", "\r")
+RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def csv_response(rows: Iterable[Sequence[Any]], filename: str) -> HttpResponse:

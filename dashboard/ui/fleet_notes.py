@@ -10,11 +10,11 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance, InstanceState
 from dashboard.fleet.selectors.fleet_page import FleetFacts, Window
-from dashboard.fleet.selectors.instance_states import blind_to, instance_state
+from dashboard.fleet.selectors.instance_states import blind_to
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
 from dashboard.ui.evidence import not_compared
-from dashboard.ui.fleet_rows import FleetRow
+from dashboard.ui.fleet_rows import FleetRow, States
 
 SHOWN = 8
 
@@ -53,7 +53,7 @@ def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -
     return sorted(found, key=lambda change: change.at, reverse=True)[:SHOWN]
 
 
-def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Instance], now: datetime) -> list[Unseen]:
+def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Instance], states: States) -> list[Unseen]:
     """Silent and blind instances by model, then calls that stand beside nothing."""
     names = {row.model.pk: row.model.name for row in rows}
     silent: dict[int, list[Instance]] = defaultdict(list)
@@ -61,7 +61,7 @@ def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Instance], now: date
     for instance in instances:
         if instance.model_id not in names:
             continue
-        if instance_state(instance, now) == InstanceState.SILENT:
+        if states[instance.pk] == InstanceState.SILENT:
             silent[instance.model_id].append(instance)
         elif blind_to(instance):
             blind[instance.model_id].append(instance)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.alerts.models import Alert, AlertState
+from dashboard.fleet.budgets import budgets_of
 from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
 from dashboard.fleet.selectors.fleet_page import FleetFacts, VersionFacts, Window
-from dashboard.fleet.selectors.instance_states import SEVERITY, instance_state
+from dashboard.fleet.selectors.instance_states import SEVERITY
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.fleet_cells import Cell, ColdCell, cold_cell, figure_cell, peak_cell, share_cell
@@ -20,12 +21,15 @@ from dashboard.ui.sparkline import Spark, spark_draw
 
 URGENCY = [VerdictKind.ROLL_BACK, VerdictKind.WATCH, VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY]
 SHAPES = 6
+States = Mapping[int, InstanceState]
+"""By instance."""
 
 
 @dataclass(frozen=True)
 class LiveVersion:
     """A version that takes calls, with its share of them; `x` and `width` draw its part of the bar."""
 
+    id: int
     role: int
     name: str
     share: float | None
@@ -97,9 +101,9 @@ class FleetRow:
 
 
 def fleet_rows(
-    *, facts: FleetFacts, said: Judgements, alerts: Sequence[Alert], window: Window, now: datetime, everywhere: bool
+    *, facts: FleetFacts, said: Judgements, alerts: Sequence[Alert], window: Window, states: States, everywhere: bool
 ) -> list[FleetRow]:
-    """One row per model; in one environment only the models that run there."""
+    """One row per model; in one environment only the models that run there. `states` are those of the instances."""
     deployments: dict[int, list[Deployment]] = defaultdict(list)
     instances: dict[int, list[Instance]] = defaultdict(list)
     for deployment in facts.deployments:
@@ -110,7 +114,7 @@ def fleet_rows(
     for alert in alerts:
         open_alerts[alert.deployment.model_id].append(alert)
     rows = [
-        _row(model, deployments[model.pk], instances[model.pk], open_alerts[model.pk], facts.versions, said, window, now)
+        _row(model, deployments[model.pk], instances[model.pk], open_alerts[model.pk], facts.versions, said, window, states)
         for model in facts.models
         if everywhere or deployments[model.pk]
     ]
@@ -130,7 +134,7 @@ def _row(
     versions: dict[int, VersionFacts],
     said: Judgements,
     window: Window,
-    now: datetime,
+    states: States,
 ) -> FleetRow:
     live = [deployment for deployment in deployments if deployment.ended_minute is None]
     focus = _focus(live, said) or (deployments[-1] if deployments else None)
@@ -153,9 +157,9 @@ def _row(
         p99=figure_cell(newest, 0.99, evidence, older),
         compiled=share_cell(newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)),
         cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache", "cache_misses")),
-        cold=cold_cell(newest.cold_start, older.cold_start if older else None, model.cold_start_budget),
+        cold=cold_cell(newest.cold_start, older.cold_start if older else None, budgets_of(model).cold_start),
         peak=peak_cell(newest.peak, older.peak if older else None, evidence),
-        instances=_states(instances, now),
+        instances=_groups(instances, states),
         alerts=alerts,
         evidence=evidence,
     )
@@ -203,7 +207,7 @@ def _adoption(live: Sequence[Deployment], roles: dict[int, int], versions: dict[
     for version in order:
         share = calls[version] / total if total else None
         width = 100 * (share or 0.0)
-        found.append(LiveVersion(roles[version], named[version], share, f"{x:.1f}", f"{max(width - 0.6, 0.0):.1f}"))
+        found.append(LiveVersion(version, roles[version], named[version], share, f"{x:.1f}", f"{max(width - 0.6, 0.0):.1f}"))
         x += width
     return found
 
@@ -219,11 +223,11 @@ def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: d
     return spark_draw(series, window.bins, marks)
 
 
-def _states(instances: Iterable[Instance], now: datetime) -> list[InstanceGroup]:
+def _groups(instances: Iterable[Instance], states: States) -> list[InstanceGroup]:
     counts: Counter[InstanceState] = Counter()
     newest: dict[InstanceState, datetime] = {}
     for instance in instances:
-        state = instance_state(instance, now)
+        state = states[instance.pk]
         counts[state] += 1
         newest[state] = max(newest.get(state, instance.last_seen_at), instance.last_seen_at)
     return [InstanceGroup(state, counts[state], newest[state]) for state in SEVERITY if counts[state]]

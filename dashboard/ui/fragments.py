@@ -1,8 +1,11 @@
 """Parts of pages that are fetched again: an ETag over what is said, so that an unchanged part costs 304 and no redraw."""
 
 import hashlib
+import json
 import re
+from typing import Any
 
+from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 
@@ -18,10 +21,23 @@ def fragment_etag(html: str) -> str:
 def fragment_response(request: HttpRequest, html: str) -> HttpResponse:
     """The part, or 304 when the page shows it already."""
     etag = fragment_etag(html)
-    known = request.headers.get("If-None-Match") == etag
-    response = HttpResponse(status=304) if known else HttpResponse(html)
+    response = HttpResponse(status=304) if _has(request, etag) else HttpResponse(html)
     response["ETag"] = etag
     return uncached(response)
+
+
+def json_tagged(request: HttpRequest, content: dict[str, Any]) -> HttpResponse:
+    """JSON with a tag over all of it, or 304 for who has it already."""
+    body = json.dumps(content, cls=DjangoJSONEncoder, separators=(",", ":"))
+    etag = f'"{hashlib.blake2b(body.encode(), digest_size=12).hexdigest()}"'
+    response = HttpResponse(status=304) if _has(request, etag) else HttpResponse(body, content_type="application/json")
+    response["ETag"] = etag
+    return uncached(response)
+
+
+def _has(request: HttpRequest, etag: str) -> bool:
+    """Whether the asker has this already; a tag that was sent with a compressed answer is marked as weak."""
+    return request.headers.get("If-None-Match", "").removeprefix("W/") == etag
 
 
 def uncached(response: HttpResponse) -> HttpResponse:

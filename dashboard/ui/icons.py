@@ -44,6 +44,16 @@ MARKS = {
     '<path d="m3 9 6-6" stroke="currentColor" stroke-width="1.5"/>',
 }
 
+MARKS |= {
+    "model": f'<rect x="1.8" y="1.8" width="8.4" height="8.4" rx="1.6" {_LINE} stroke-width="1.4"/>',
+    "finding": f'<circle cx="5.2" cy="5.2" r="3.4" {_LINE} stroke-width="1.4"/>'
+    f'<path d="m7.8 7.8 2.7 2.7" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "instance": f'<rect x="1.2" y="3" width="9.6" height="6" rx="1.2" {_LINE} stroke-width="1.4"/>'
+    f'<path d="M3.4 6h.1M5.6 6h3" {_LINE} {_ROUND}/>',
+    "sort-down": f'<path d="M6 2v8M3 7l3 3 3-3" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "sort-up": f'<path d="M6 10V2M3 5l3-3 3 3" {_LINE} stroke-width="1.4" {_ROUND}/>',
+}
+
 # Larger line icons on a 16 x 16 grid; app.css draws them with `svg.i`.
 LINES = {
     "down": '<path d="m4 6 4 4 4-4"/>',
@@ -54,6 +64,7 @@ LINES = {
     "stop": '<path d="M5.5 2h5L14 5.5v5L10.5 14h-5L2 10.5v-5zM8 5v3.5M8 10.8v.1"/>',
     "tick": '<path d="m3 8.5 3.3 3.3L13 4.8"/>',
     "busy": '<path d="M8 2a6 6 0 1 0 6 6"/>',
+    "search": '<circle cx="7" cy="7" r="4.5"/><path d="m10.5 10.5 3.500 3.500"/>',
     "close": '<path d="m4 4 8 8M12 4l-8 8"/>',
 }
 

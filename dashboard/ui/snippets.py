@@ -47,11 +47,49 @@ python serve.py
 compilewatch replay /tmp/reports.jsonl --endpoint {address} --shift-to-now"""
 
 
-def snippets(*, address: str) -> list[Snippet]:
+DOCKER = """docker run --gpus all \\
+  -e COMPILEWATCH_ENDPOINT={address} \\
+  -e COMPILEWATCH_API_KEY={key} \\
+  -e COMPILEWATCH_MODEL=ranker -e COMPILEWATCH_VERSION=2026.11.3 \\
+  your-image compilewatch run -- python serve.py"""
+
+KUBERNETES = """kubectl create secret generic compilewatch --from-literal=key={key}
+
+# in the container of your Deployment or Job
+env:
+  - name: COMPILEWATCH_ENDPOINT
+    value: {address}
+  - name: COMPILEWATCH_API_KEY
+    valueFrom: {secretKeyRef: {name: compilewatch, key: key}}
+  - name: COMPILEWATCH_MODEL
+    value: ranker
+  - name: COMPILEWATCH_VERSION
+    value: "2026.11.3"
+command: ["compilewatch", "run", "--", "python", "serve.py"]"""
+
+
+def snippets(*, address: str, key: str = "") -> list[Snippet]:
     """Every way of use."""
+
+    def filled(text: str) -> str:
+        return text.replace("{address}", address).replace("{key}", key or NO_KEY)
+
     return [
         Snippet("serving", "Serving", "Two lines in the process that answers requests.", SERVING),
         Snippet("training", "Training", "A region around the step; every rank reports for itself.", TRAINING),
         Snippet("run", "Without touching the code", "Watches every torch.compile of a program.", RUN),
-        Snippet("file", "No network", "Records to a file, which is sent later.", FILE.replace("{address}", address)),
+        Snippet("docker", "Docker", "The agent is in the image; the rest comes from outside.", filled(DOCKER)),
+        Snippet("kubernetes", "Kubernetes", "The key is a secret of the namespace.", filled(KUBERNETES)),
+        Snippet("file", "No network", "Records to a file, which is sent later.", filled(FILE)),
     ]
+
+
+def key_examples(*, kind: str, address: str, key: str) -> str:
+    """What is done with a key of this kind, with the key in it."""
+    if kind == "ing":
+        return environment(address=address, key=key)
+    sent = f"-H 'Authorization: Bearer {key}'"
+    if kind == "dep":
+        body = '{"model": "ranker", "version": "2026.11.3", "environment": "production", "at": "\'$(date -u +%FT%TZ)\'"}'
+        return f"curl {address}/api/v1/deployments \\\n  {sent} \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+    return f"curl '{address}/api/v1/gate?model=ranker&version=2026.11.3' \\\n  {sent}"

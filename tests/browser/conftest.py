@@ -31,6 +31,8 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
+SLOWEST = 120_000
+"""Milliseconds until a page or an element is given up: a busy machine is slow, which is no fault of a page."""
 BREACHES = """document.addEventListener('securitypolicyviolation', (event) => {
   console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
 });"""
@@ -54,6 +56,7 @@ def browser_type_launch_args() -> dict[str, Any]:
 def complaints(context: BrowserContext) -> Iterator[list[str]]:
     """Everything the browser complained about on any page of the test; none may be left at the end."""
     found: list[str] = []
+    context.set_default_timeout(SLOWEST)
     context.add_init_script(BREACHES)
     context.on("console", lambda message: found.append(f"{message.type}: {message.text}") if message.type in ("error", "warning") else None)
     context.on("weberror", lambda error: found.append(f"{error.error}"))

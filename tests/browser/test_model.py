@@ -96,6 +96,7 @@ def test_without_scripts_the_numbers_are_a_table(
     page = browser.new_context(java_script_enabled=False, storage_state=state).new_page()
     page.goto(live_server.url + made.url())
     page.locator("#trend-tables summary").click()
+    page.get_by_role("link", name="as a page").click()
     table = page.get_by_role("region", name="Numbers of 2026.11.3")
     expect(table.get_by_role("row").nth(3)).to_contain_text("18")
     page.context.close()

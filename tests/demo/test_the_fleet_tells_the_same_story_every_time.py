@@ -7,6 +7,7 @@ from statistics import mean
 from compilewatch.wire.report import Report
 
 from dashboard.demo.fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.training import TRAINING
 
 STARTS = (29_900_000, 29_912_345, 29_987_654)
 
@@ -34,3 +35,13 @@ def test_versions_differ_alike_whenever_the_demo_starts() -> None:
         slower = mean(levels["ranker", "2026.11.3"]) / mean(levels["ranker", "2026.11.2"])
         assert abs(healthy - 1) < 0.05
         assert 1.2 < slower < 1.4
+
+
+def test_one_rank_of_the_training_job_compiles_once_more_than_the_others() -> None:
+    ranks = instances((TRAINING,), start_minute=STARTS[0])
+    assert [(one.identity.rank, one.identity.world_size, one.identity.kind) for one in ranks] == [(n, 4, "training") for n in range(4)]
+    assert len({one.identity.job for one in ranks}) == 1
+    assert len({one.identity.host for one in ranks}) == 2
+    begun = [one.report(seq=1, start=one.first_minute * 60.0, end=one.first_minute * 60.0 + 60.0) for one in ranks]
+    assert [sum(event.kind == "recompile" for event in report.compiles) for report in begun] == [0, 0, 1, 0]
+    assert all(one.identity.simulated for one in ranks)

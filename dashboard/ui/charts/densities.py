@@ -8,12 +8,12 @@ from typing import Any
 
 from compilewatch.wire.sketch import Sketch, lower_bound
 
+from dashboard.fleet.figures.rows import CallRow
+from dashboard.fleet.figures.tally import Clock
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui import words
 from dashboard.ui.charts.places import place_name, places_shortened
-from dashboard.ui.charts.rows import CallRow
 from dashboard.ui.charts.scales import duration_scale, rounded
-from dashboard.ui.charts.tally import Clock
 
 PANELS = 6
 LEAST_CALLS = 20

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dashboard.regressions.judge.drift_words import drift_words
 from dashboard.regressions.judge.facts import fact_words
 from dashboard.ui import words
 
@@ -31,7 +32,24 @@ def fact_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> lis
         if text.lower() not in sentence.lower() and not (about and f"`{about}`" in sentence):
             since = entry.get("since")
             lines.append(FactLine(capitalised(text), _where(entry), since if isinstance(since, int) else None, _mark(entry)))
-    return lines
+    return lines + drift_lines(evidence, sentence=sentence)
+
+
+def drift_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> list[FactLine]:
+    """Where a version is slower than it was itself."""
+    stored = (evidence or {}).get("drift")
+    entries = [entry for entry in (stored if isinstance(stored, list) else []) if isinstance(entry, Mapping)]
+    told = [(drift_words(entry), entry.get("instances"), entry.get("since")) for entry in entries]
+    return [
+        FactLine(
+            capitalised(text),
+            f"over {words.plural(instances, 'instance')}" if isinstance(instances, int) else "",
+            since if isinstance(since, int) else None,
+            "watch",
+        )
+        for text, instances, since in told
+        if text not in sentence
+    ]
 
 
 def capitalised(text: str) -> str:

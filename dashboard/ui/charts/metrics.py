@@ -1,82 +1,45 @@
-"""The metrics of a version: how each is read from a tally, and in which unit it is shown."""
+"""The metrics of a version as the charts say them: `figure` and `difference` in words; how each is read stands in `fleet/figures`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
-
+from dashboard.fleet.figures.metrics import (
+    CACHE,
+    COLD_START,
+    COMPILE,
+    EAGER,
+    ERRORS,
+    GPU_MEMORY,
+    HOST_MEMORY,
+    P50,
+    P95,
+    P99,
+    RECOMPILES,
+    THROUGHPUT,
+    TRAFFIC,
+    TRENDS,
+    Metric,
+)
 from dashboard.ui import words
-from dashboard.ui.charts.tally import Calls, Processes
 
-Kind = Literal["duration", "share", "size", "rate", "count"]
-Read = Callable[[Calls | None, Processes | None], float | None]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One number of a version in a bin; `read` answers None where nothing is known, `worse` says which way is worse."""
-
-    key: str
-    title: str
-    unit: str
-    kind: Kind
-    read: Read
-    worse: Literal["up", "down"] = "up"
-
-
-def _quantile(q: float) -> Read:
-    return lambda calls, _: calls.sketch.quantile(q) if calls else None
-
-
-def _traffic(calls: Calls | None, processes: Processes | None) -> float | None:
-    return calls.calls / processes.covered if calls and processes and processes.covered else None
-
-
-def _items(calls: Calls | None, _: Processes | None) -> float | None:
-    if not calls or calls.items is None or not calls.latency_sum:
-        return None
-    busy = calls.latency_sum / calls.latency_count * calls.calls
-    return calls.items / busy
-
-
-def _eager(calls: Calls | None, _: Processes | None) -> float | None:
-    # An agent looks at a part of the calls; where it looked at none, the share is unknown and not zero.
-    return calls.eager / calls.known if calls and calls.known else None
-
-
-def _errors(calls: Calls | None, _: Processes | None) -> float | None:
-    return calls.errors / calls.calls if calls and calls.calls else None
-
-
-def _recompiles(_: Calls | None, processes: Processes | None) -> float | None:
-    return processes.recompiles * 3600 / processes.covered if processes and processes.covered else None
-
-
-def _compile_seconds(_: Calls | None, processes: Processes | None) -> float | None:
-    return processes.compile_seconds / processes.instances if processes and processes.instances else None
-
-
-def _cache_hit(_: Calls | None, processes: Processes | None) -> float | None:
-    seconds = processes.hit_seconds + processes.miss_seconds if processes else 0.0
-    return processes.hit_seconds / seconds if processes and seconds else None
-
-
-P50 = Metric("p50", "p50", "", "duration", _quantile(0.5))
-P95 = Metric("p95", "p95", "", "duration", _quantile(0.95))
-P99 = Metric("p99", "p99", "", "duration", _quantile(0.99))
-TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
-THROUGHPUT = Metric("throughput", "Throughput", "items/s of call time", "rate", _items, "down")
-EAGER = Metric("eager", "Eager share", "% of calls", "share", _eager)
-RECOMPILES = Metric("recompiles", "Recompiles", "per hour and instance", "count", _recompiles)
-ERRORS = Metric("errors", "Errors", "% of calls", "share", _errors)
-COMPILE = Metric("compile", "Compile time", "s per instance", "count", _compile_seconds)
-CACHE = Metric("cache", "Cache hit", "% of compile seconds", "share", _cache_hit, "down")
-COLD_START = Metric("cold_start", "Cold start", "s to first steady call", "count", lambda *_: None)
-GPU_MEMORY = Metric("gpu_memory", "Peak GPU memory", "highest instance", "size", lambda _, p: p.gpu_peak if p else None)
-HOST_MEMORY = Metric("host_memory", "Host memory", "highest instance", "size", lambda _, p: p.host_rss if p else None)
-
-TRENDS = (P50, P95, P99, THROUGHPUT, EAGER, RECOMPILES, ERRORS, COMPILE, COLD_START, CACHE, GPU_MEMORY, HOST_MEMORY)
+__all__ = [
+    "CACHE",
+    "COLD_START",
+    "COMPILE",
+    "EAGER",
+    "ERRORS",
+    "GPU_MEMORY",
+    "HOST_MEMORY",
+    "P50",
+    "P95",
+    "P99",
+    "RECOMPILES",
+    "THROUGHPUT",
+    "TRAFFIC",
+    "TRENDS",
+    "Metric",
+    "difference",
+    "figure",
+]
 
 
 def figure(metric: Metric, value: float | None) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from statistics import median
 
+from dashboard.fleet.figures.rows import StartRow
+from dashboard.fleet.figures.tally import Calls, Clock, Processes
 from dashboard.ui.charts import metrics
 from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow
 from dashboard.ui.charts.metrics import Metric
-from dashboard.ui.charts.rows import StartRow
-from dashboard.ui.charts.tally import Calls, Clock, Processes
 
 Side = tuple[Calls | None, Processes | None]
 DETAILS = {

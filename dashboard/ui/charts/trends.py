@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dashboard.fleet.figures.rows import StartRow
+from dashboard.fleet.figures.tally import CallGrid, Clock, ProcessGrid
+from dashboard.fleet.figures.window import Window
 from dashboard.ui import words
 from dashboard.ui.charts import metrics
+from dashboard.ui.charts.decimate import decimated
 from dashboard.ui.charts.metrics import Metric
 from dashboard.ui.charts.roles import Drawn
-from dashboard.ui.charts.rows import StartRow
 from dashboard.ui.charts.scales import rounded, scale_for
-from dashboard.ui.charts.tally import CallGrid, Clock, ProcessGrid
-from dashboard.ui.charts.window import Window
+from dashboard.ui.charts.spreads import SPREADS, Interval
 
 Values = list[float | None]
+SHADED = (1, 2)
+"""The baseline and the judged version: shades of six would hide each other."""
+MOST_DOTS = 300
 
 
 @dataclass(frozen=True)
@@ -28,12 +33,14 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """One version in one chart: a value or None per bin, or dots."""
+    """One version in one chart: a value or None per bin, or dots. `low` and `high` are shaded; empty where every bin is exact enough."""
 
     slot: int
     name: str
     values: Values
     dots: list[Dot]
+    low: Values = field(default_factory=list)
+    high: Values = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,8 @@ def trends_built(
             continue
         shown = metrics.TRAFFIC if metric is metrics.THROUGHPUT and not has_items else metric
         values = {version.id: _values(shown, window, calls.get(version.id, {}), processes.get(version.id, {})) for version in drawn}
-        built.append(_trend(shown, drawn, values, window, clock))
+        spreads = {version.id: _spreads(shown, window, calls.get(version.id, {})) for version in drawn if version.slot in SHADED}
+        built.append(_trend(shown, drawn, values, spreads, window, clock))
     return built
 
 
@@ -94,36 +102,67 @@ def as_json(window: Window, drawn: Sequence[Drawn], trends: Sequence[Trend], mar
     return {
         "window": {"first": window.first * 60_000, "last": window.last * 60_000, "step": window.step * 60_000, "count": window.count},
         "versions": [{"slot": version.slot, "name": version.name, "role": version.role} for version in drawn],
-        "charts": [asdict(trend) for trend in trends],
+        "charts": [_plain(trend) for trend in trends],
         "marks": [{**asdict(mark), "at": mark.minute * 60_000} for mark in marks],
     }
+
+
+def _plain(trend: Trend) -> dict[str, Any]:
+    """Its fields as they are; `asdict` would copy every value."""
+    lines = [{**vars(line), "dots": [vars(dot) for dot in line.dots]} for line in trend.lines]
+    return {**vars(trend), "lines": lines}
 
 
 def _values(metric: Metric, window: Window, calls: Mapping[int, Any], processes: Mapping[int, Any]) -> Values:
     return [metric.read(calls.get(place), processes.get(place)) for place in range(window.count)]
 
 
-def _trend(metric: Metric, drawn: Sequence[Drawn], values: Mapping[int, Values], window: Window, clock: Clock) -> Trend:
+def _spreads(metric: Metric, window: Window, calls: Mapping[int, Any]) -> list[Interval | None]:
+    """The interval of each bin that is worth a shade; empty where none is."""
+    read = SPREADS.get(metric.key)
+    if read is None:
+        return []
+    found = [read(calls[place]) if place in calls else None for place in range(window.count)]
+    return found if any(found) else []
+
+
+def _trend(
+    metric: Metric,
+    drawn: Sequence[Drawn],
+    values: Mapping[int, Values],
+    spreads: Mapping[int, list[Interval | None]],
+    window: Window,
+    clock: Clock,
+) -> Trend:
     scale = scale_for(metric, (value for version in drawn for value in values[version.id]), clock)
     unit = f"{scale.unit} in {words.coarse(window.step * 60)}" if metric is metrics.COMPILE else scale.unit
     lines = [
-        Line(version.slot, version.name, [rounded(v * scale.factor) if v is not None else None for v in values[version.id]], [])
+        Line(
+            version.slot,
+            version.name,
+            [rounded(v * scale.factor) if v is not None else None for v in values[version.id]],
+            [],
+            *_ends(spreads.get(version.id, []), scale.factor),
+        )
         for version in drawn
     ]
     said = [f"{version.name} {metrics.figure(metric, _latest(values[version.id]))}" for version in drawn]
     return Trend(metric.key, metric.title, unit, scale.suffix, lines, f"{metric.title}, {unit}. Newest: {'; '.join(said) or 'no version'}.")
 
 
+def _ends(spread: Sequence[Interval | None], factor: float) -> tuple[Values, Values]:
+    low, high = ([rounded(one[side] * factor, 3) if one else None for one in spread] for side in (0, 1))
+    return low, high
+
+
 def _cold_starts(drawn: Sequence[Drawn], begun: Sequence[StartRow], window: Window, budget: float | None) -> Trend:
     lines = []
     said = []
     for version in drawn:
-        dots = [
-            Dot(start.started_minute * 60_000, float(f"{start.cold_start:.4g}"))
-            for start in begun
-            if start.version_id == version.id and start.cold_start is not None
-        ]
-        lines.append(Line(version.slot, version.name, [None] * window.count, dots))
+        mine = sorted((s.started_minute, s.cold_start) for s in begun if s.version_id == version.id and s.cold_start is not None)
+        dots = [Dot(minute * 60_000, float(f"{seconds:.4g}")) for minute, seconds in mine]
+        shown = decimated([(dot.at, dot.value) for dot in dots], MOST_DOTS)
+        lines.append(Line(version.slot, version.name, [None] * window.count, [dots[place] for place in shown]))
         said.append(
             f"{version.name} {words.plural(len(dots), 'start')}"
             + (f", slowest {words.duration(max(d.value for d in dots))}" if dots else "")

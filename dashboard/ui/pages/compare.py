@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dashboard.fleet.figures.tally import Calls, Clock, Processes, calls_summed, clock_shared
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
@@ -14,9 +15,9 @@ from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.charts.observed import cold_start_row, observed_rows
 from dashboard.ui.charts.places import place_name
 from dashboard.ui.charts.strips import Point, Strip, points_from_evidence, strip_built
-from dashboard.ui.charts.tally import Calls, Clock, Processes, calls_summed, clock_shared
 from dashboard.ui.pages.configuration import Configured, configuration_compared, values_said
 from dashboard.ui.pages.findings_board import Column, findings_columns
+from dashboard.ui.pages.what_differs import Differs, differs
 from dashboard.ui.selectors.compare import CompareFacts
 
 ALSO_SHOWN = 3
@@ -60,6 +61,7 @@ class ComparePage:
     panels_left_out: list[str]
     columns: list[Column]
     configured: Configured
+    differs: Differs
     not_compared: list[NotCompared]
     how: str
     """How the judged rows were compared."""
@@ -116,11 +118,19 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
         panels_left_out=left_out,
         columns=findings_columns(facts.findings, judged=(b.pk, b.name), baseline=(a.pk, a.name)),
         configured=configuration_compared(facts.configurations, a.pk, b.pk),
+        differs=_differs(facts),
         not_compared=_not_compared(evidence, rows, facts),
         how=_how(evidence),
         notes=_notes(evidence),
         about=_about(evidence, rows),
     )
+
+
+def _differs(facts: CompareFacts) -> Differs:
+    """What tells the candidate's instances from the baseline's."""
+    bad, good = ([one.id for one in facts.instances if one.version_id == side.version_id] for side in (facts.b, facts.a))
+    after, before = (f"instances of {version.name}" for version in (facts.b.version, facts.a.version))
+    return differs(facts.traits, bad, good, bad_words=after, good_words=before)
 
 
 def _side(facts: CompareFacts, version: int, chosen: Clock) -> tuple[Calls | None, Processes | None]:
@@ -141,7 +151,9 @@ def _strip(facts: CompareFacts, evidence: Raw, chosen: Clock) -> tuple[Strip, st
         for row in evidence.get("evidence") or []:
             points = points_from_evidence(row) if isinstance(row, Mapping) and row.get("metric") == name else []
             if points:
-                return strip_built(title, points), "the level that was judged, in matched minutes"
+                more = number(row, "dots_left_out") or 0
+                rest = f"; {more:.0f} more marks would lie between these" if more else ""
+                return strip_built(title, points), f"the level that was judged, in matched minutes{rest}"
     title = "p50, GPU time" if chosen == "gpu" else "p50, wall time"
     return strip_built(title, _observed_points(facts, chosen)), "observed in the newest hour of both, not judged"
 

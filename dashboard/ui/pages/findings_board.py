@@ -63,6 +63,7 @@ class Line:
     hint: str = ""
     page: str = ""
     life: LifeLine | None = None
+    id: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ def _line(finding: FindingFacts, seen: Seen) -> Line:
         hint=hint_for(finding.kind, finding.text),
         page=break_page(finding.kind, finding.text),
         life=_life(finding.life) if finding.life else None,
+        id=finding.id,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,6 +37,7 @@ class InstanceRow:
     clock: str
     late: str
     losses: str
+    instance_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,15 @@ class InstancesTable:
 def instances_table(reporting: Sequence[Reporting], drawn: Sequence[Drawn], now: datetime) -> InstancesTable:
     """Everything about them; `now` decides who is silent."""
     slots = {version.id: version.slot for version in drawn}
-    rows = [_row(one, slots, now) for one in reporting]
+    rows = [instance_row(one, slots, now) for one in reporting]
     counts = Counter(row.state for row in rows)
     rows.sort(key=lambda row: (SEVERITY.index(row.state), not row.losses, not row.clock, row.name))
     rules = [(rule.state, rule.words) for rule in RULES]
     return InstancesTable(rows[:SHOWN], [(state, counts[state]) for state in SEVERITY if counts[state]], len(rows), rules)
 
 
-def _row(one: Reporting, slots: dict[int, int], now: datetime) -> InstanceRow:
+def instance_row(one: Reporting, slots: Mapping[int, int], now: datetime) -> InstanceRow:
+    """One instance in words."""
     instance = one.instance
     state = instance_state(instance, now)
     return InstanceRow(
@@ -68,15 +70,17 @@ def _row(one: Reporting, slots: dict[int, int], now: datetime) -> InstanceRow:
         version=instance.version.name,
         gpu=instance.gpu or "no GPU",
         state=state,
-        why=_why(state, instance),
+        why=state_said(state, instance),
         seen=instance.last_seen_at,
-        clock=_clock(instance.clock_offset),
+        clock=clock_said(instance.clock_offset),
         late=words.plural(instance.late_windows, "window") if instance.late_windows else "",
-        losses=", ".join(_losses(instance, one.missing)),
+        losses=", ".join(losses_said(instance, one.missing)),
+        instance_id=instance.instance_id,
     )
 
 
-def _why(state: InstanceState, instance: Instance) -> str:
+def state_said(state: InstanceState, instance: Instance) -> str:
+    """Why it is in that state, as far as its reports tell."""
     if state in (InstanceState.HUNG, InstanceState.COMPILING):
         frame = f"{instance.compiling_frame} for " if instance.compiling_frame else "for "
         return frame + words.duration(instance.compiling_for)
@@ -89,14 +93,15 @@ def _why(state: InstanceState, instance: Instance) -> str:
     return ""
 
 
-def _clock(offset: float) -> str:
+def clock_said(offset: float) -> str:
     """Server minus agent: a clock that is behind has to be put forward."""
     if abs(offset) <= CLOCK_SHOWN_OVER:
         return ""
     return f"{words.duration(abs(offset))} {'behind' if offset > 0 else 'ahead'}"
 
 
-def _losses(instance: Instance, missing: int) -> Iterable[str]:
+def losses_said(instance: Instance, missing: int) -> Iterable[str]:
+    """Everything that was lost of it, a phrase each."""
     if missing:
         yield words.plural(missing, "window missing", "windows missing")
     for name, one, many in LOSSES:

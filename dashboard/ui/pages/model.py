@@ -8,6 +8,9 @@ from typing import Any
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.fleet.budgets import budgets_of
+from dashboard.fleet.figures.tally import Calls, Clock, Processes, calls_binned, calls_total, clock_shared, processes_binned
+from dashboard.fleet.figures.window import Window
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words
@@ -15,9 +18,7 @@ from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.charts.proofs import Proof, proofs_chosen
 from dashboard.ui.charts.roles import JUDGED, Drawn
-from dashboard.ui.charts.tally import Calls, Clock, Processes, calls_binned, calls_total, clock_shared, processes_binned
 from dashboard.ui.charts.trends import Mark, Trend, trends_built
-from dashboard.ui.charts.window import Window
 from dashboard.ui.pages.caches import CachesTable, caches_table
 from dashboard.ui.pages.cold_starts import Start, cold_starts
 from dashboard.ui.pages.compilations import Compilation, compilations
@@ -111,7 +112,7 @@ def _numbers_shown(facts: ModelFacts, chosen: Clock, evidence: list[EvidenceRow]
     window, standing = facts.asked.window, facts.standing
     calls = calls_binned(facts.calls, window, chosen)
     processes = processes_binned(facts.processes, window)
-    budget = facts.model.cold_start_budget
+    budget = budgets_of(facts.model).cold_start
     trends = trends_built(
         window=window, drawn=facts.drawn, calls=calls, processes=processes, starts=facts.instances, clock=chosen, budget=budget
     )

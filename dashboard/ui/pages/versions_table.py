@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from dashboard.fleet.figures.tally import Calls, Processes
 from dashboard.fleet.models import Deployment, ModelVersion
 from dashboard.fleet.selectors.instances import InstanceFacts
 from dashboard.regressions.models import Verdict
@@ -14,7 +15,6 @@ from dashboard.ui.charts import metrics
 from dashboard.ui.charts.evidence import EvidenceRow
 from dashboard.ui.charts.metrics import Metric
 from dashboard.ui.charts.roles import Drawn
-from dashboard.ui.charts.tally import Calls, Processes
 
 ADOPTION_MINUTES = 15
 COLUMNS: tuple[Metric, ...] = (

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, Q, QuerySet
+from django.db.models import BooleanField, Case, Count, ExpressionWrapper, F, Q, QuerySet, When
+from django.db.models.functions import Lower
 from django.http import Http404
 
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
@@ -15,7 +16,7 @@ from dashboard.fleet.marks import marks_between
 from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
-from dashboard.regressions.models import Verdict
+from dashboard.regressions.models import Verdict, VerdictKind
 
 LISTED = 200
 
@@ -33,13 +34,21 @@ class AlertPage:
     posted: list[DeploymentMark]
 
 
-def alert_rows(*, project: Project, open_only: bool) -> Sequence[Alert]:
-    """The newest alerts; open ones first."""
+USUAL_ORDER = ("ended", "-opened_at", "-pk")
+"""Open ones first, then the newest."""
+
+
+def alert_rows(*, project: Project, open_only: bool, order: Sequence[str] = USUAL_ORDER) -> Sequence[Alert]:
+    """The first alerts of an order."""
     rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner")
     if open_only:
         rows = rows.exclude(state=AlertState.RESOLVED)
     ended = ExpressionWrapper(Q(state=AlertState.RESOLVED), output_field=BooleanField())
-    return list(rows.annotate(ended=ended).order_by("ended", "-opened_at", "-pk")[:LISTED])
+    urgency = Case(When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2)
+    named = {"ended": ended, "urgency": urgency, "model_name": Lower("deployment__model__name")}
+    # What has not ended has no end: it comes last in both directions.
+    by_field = [F(one.removeprefix("-")).desc(nulls_last=True) if one.startswith("-") else F(one).asc(nulls_last=True) for one in order]
+    return list(rows.annotate(**named).order_by(*by_field)[:LISTED])
 
 
 def alert_counts(*, project: Project) -> dict[str, int]:

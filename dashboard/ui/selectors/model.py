@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.fleet.figures.window import Window
 from dashboard.fleet.marks import marks_between
 from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
 from dashboard.fleet.selectors.compile_events import compile_events_newest
@@ -15,16 +16,26 @@ from dashboard.fleet.selectors.findings import FindingFacts, version_findings
 from dashboard.fleet.selectors.fleet_page import GONE_AFTER
 from dashboard.fleet.selectors.instances import InstanceFacts, Reporting, instances_reporting, version_instances
 from dashboard.fleet.selectors.memory import MemoryFacts, version_memory
-from dashboard.fleet.selectors.trends import CallPoint, ProcessPoint, Span, call_points, process_points, region_calls, series_outermost
-from dashboard.fleet.selectors.versions import model_deployments
+from dashboard.fleet.selectors.trends import (
+    CallPoint,
+    ProcessPoint,
+    Span,
+    call_points,
+    process_points,
+    region_calls,
+    series_outermost,
+    versions_outside,
+)
+from dashboard.fleet.selectors.versions import LATEST, model_deployments
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 from dashboard.regressions.selectors import Chosen, baseline_chosen
 from dashboard.ui.charts.roles import Drawn, versions_drawn
-from dashboard.ui.charts.window import Window
 from dashboard.ui.selectors.caches import CacheFacts, cache_facts
 
 VERSIONS_LISTED = 12
 EVENTS_SHOWN = 30
+AROUND = 60
+"""Minutes before and after a deployment in which its processes may have reported without a call."""
 LOUD = {VerdictKind.ROLL_BACK: 2, VerdictKind.WATCH: 1}
 
 
@@ -53,6 +64,8 @@ class Standing:
     verdicts: dict[int, Verdict]
     judged: Deployment | None
     baseline: ModelVersion | None
+    all_deployments: bool = True
+    """False where there are more of them than are read, so that the first of a version may be missing."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -116,15 +129,16 @@ class ModelFacts:
         return self.chosen.accepted.get(self.standing.judged.version_id) if self.standing.judged else None
 
 
-def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
-    """Reads the page in a fixed number of queries, however long the history is."""
-    standing = model_standing(model=model, environment=asked.environment, version_id=asked.version_id)
+def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None = None) -> ModelFacts:
+    """Reads the page in a fixed number of queries, however long the history is; `standing` where it is read already."""
+    standing = standing or model_standing(model=model, environment=asked.environment, version_id=asked.version_id)
     project, environment, hourly = model.project_id, standing.environment, asked.hourly
     span = Span(asked.window.first, asked.window.last)
     wanted = standing.listed
     in_window = _inside(standing, wanted, span)
     drawn = standing.drawn([id for id in wanted if id in in_window or id in standing.pair])
     series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
+    outside = versions_outside(series.values())
     regions = region_calls(project_id=project, series=series, span=span, hourly=hourly)
     region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
     series = {id: facts for id, facts in series.items() if facts.region == region}
@@ -139,7 +153,7 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
         region=region,
         regions=regions,
         calls=call_points(project_id=project, series=series, spans=in_window, hourly=hourly),
-        processes=process_points(project_id=project, environment=environment, spans=in_window, hourly=hourly),
+        processes=process_points(project_id=project, environment=environment, spans=in_window, hourly=hourly, outside=outside),
         instances=instances,
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
         events=compile_events_newest(
@@ -147,7 +161,7 @@ def model_facts(*, model: WatchedModel, asked: Asked) -> ModelFacts:
         ),
         alerts=_alerts(model, environment, asked.window),
         own_calls=call_points(project_id=project, series=series, spans=own, hourly=True),
-        own_processes=process_points(project_id=project, environment=environment, spans=own, hourly=True),
+        own_processes=process_points(project_id=project, environment=environment, spans=own, hourly=True, outside=outside),
         memory=version_memory(project_id=project, environment=environment, spans=in_window, hourly=hourly),
         caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
         chosen=baseline_chosen(model=model, environment=environment),
@@ -169,7 +183,8 @@ def model_standing(*, model: WatchedModel, environment: str = "", version_id: in
     judged = next((row for row in here if row.version_id == version_id), None) or next(
         (row for row in ranked if row.environment == environment), None
     )
-    return Standing(environment, environments, here, verdicts, judged, _baseline(here, judged, verdicts))
+    baseline = _baseline(here, judged, verdicts)
+    return Standing(environment, environments, here, verdicts, judged, baseline, all_deployments=len(everywhere) < LATEST)
 
 
 def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, bool, int, int]:
@@ -196,11 +211,18 @@ def _baseline(here: list[Deployment], judged: Deployment | None, verdicts: Mappi
 
 
 def _inside(standing: Standing, wanted: Sequence[int], span: Span) -> dict[int, Span]:
-    """The versions with data in the span."""
+    """The versions with data in the span, each over as much of it as it was deployed: a year is long, most versions are not."""
     newest: dict[int, int] = {}
+    oldest: dict[int, int] = {}
     for deployment in standing.deployments:
         newest[deployment.version_id] = max(newest.get(deployment.version_id, 0), deployment.last_minute)
-    return {id: span for id in wanted if newest.get(id, 0) >= span.first}
+        oldest[deployment.version_id] = min(oldest.get(deployment.version_id, span.last), deployment.started_minute)
+    known = standing.all_deployments
+    return {
+        id: Span(max(span.first, oldest[id] - AROUND) if known else span.first, max(span.first, min(span.last, newest[id] + AROUND)))
+        for id in wanted
+        if newest.get(id, 0) >= span.first
+    }
 
 
 def _last_day(deployment: Deployment) -> Span:

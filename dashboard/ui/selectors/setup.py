@@ -31,8 +31,8 @@ def arrival(*, project: Project) -> Arrival:
     return Arrival(newest.last_seen_at if newest else None, folded, senders.count() if newest else 0)
 
 
-def ingest_keys(*, project: Project) -> QuerySet[Key]:
-    """Keys that may send reports and still work."""
+def sending_keys(*, project: Project) -> QuerySet[Key]:
+    """Keys that still work and send reports; the others stand in the settings."""
     return keys_live(project).filter(kind="ing").select_related("created_by")
 
 

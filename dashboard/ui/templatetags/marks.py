@@ -6,6 +6,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import icons
+from dashboard.ui.glossary import entry_of
 
 register = template.Library()
 
@@ -64,3 +65,29 @@ def evidence_label(label: str, drives: bool = False, caution: bool = False) -> S
 def instance_state(state: str, text: str = "") -> SafeString:
     """An instance's state: its shape and its word, or a longer text that contains the word."""
     return format_html('<span class="state">{}{}</span>', icons.mark(f"state-{state}"), text or state)
+
+
+@register.simple_tag
+def explain(key: str, place: str = "") -> SafeString:
+    """A question mark that says what a number means; `place` tells two of the same word on one page apart."""
+    entry, id = entry_of(key), f"what-{key}{'-' if place else ''}{place}"
+    return format_html(
+        '<button type="button" class="q" popovertarget="{}" aria-label="What {} means">?</button>'
+        '<span class="what" id="{}" popover><b>{}</b> {}</span>',
+        id,
+        entry.title,
+        id,
+        entry.title,
+        entry.text,
+    )
+
+
+@register.simple_tag
+def copy_button(target: str, what: str = "") -> SafeString:
+    """A button that copies the text of the element with this id."""
+    return format_html(
+        '<button type="button" class="btn sm copy" data-copy="{}">{}<span data-label>Copy</span>{}</button>',
+        target,
+        icons.line("copy"),
+        format_html('<span class="vh"> {}</span>', what) if what else "",
+    )

@@ -3,9 +3,9 @@
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_theme_set
@@ -22,3 +22,10 @@ def theme(request: HttpRequest) -> HttpResponse:
         return HttpResponseBadRequest("theme must be one of system, light, dark.")
     back = request.POST.get("next", "/")
     return redirect(back if url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}) else "/")
+
+
+@require_safe
+@login_required
+def no_password(request: HttpRequest) -> HttpResponse:
+    """Where allauth leads who has no password: whoever comes from the provider gets none here, which would outlive their account there."""
+    return render(request, "account/no_password.html", {"on": "password"})

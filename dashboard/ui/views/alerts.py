@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,8 +19,26 @@ from dashboard.projects.models import Role
 from dashboard.ui import alert_story
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
-from dashboard.ui.selectors.alerts import alert_counts, alert_or_404, alert_page, alert_rows
+from dashboard.ui.ranges import with_query
+from dashboard.ui.selectors.alerts import USUAL_ORDER, alert_counts, alert_or_404, alert_page, alert_rows
+from dashboard.ui.tables import Column, Order
 
+COLUMNS = (
+    Column("Alert", "number", most_first=True),
+    Column("State", "state"),
+    Column("Worst verdict", "worst"),
+    Column("Model and version", "model"),
+    Column("Opened", "opened", right=True, most_first=True),
+    Column("Ended", "ended", right=True, most_first=True),
+)
+SORTED: dict[str, str | Sequence[str]] = {
+    "number": "number",
+    "state": USUAL_ORDER,
+    "worst": ("urgency", "-opened_at", "-pk"),
+    "model": ("model_name", "deployment__version__name", "-opened_at", "-pk"),
+    "opened": ("opened_at", "pk"),
+    "ended": ("resolved_at", "pk"),
+}
 SNOOZES = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "7\u00a0days"}
 
 
@@ -29,11 +47,17 @@ SNOOZES = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "
 def alerts(request: ProjectRequest) -> HttpResponse:
     """Every alert of the project, the open ones first."""
     open_only = request.GET.get("state") == "open"
+    order = Order.read(request.GET, COLUMNS, "state")
     context = {
         "project": request.project,
-        "alerts": alert_rows(project=request.project, open_only=open_only),
+        "alerts": alert_rows(project=request.project, open_only=open_only, order=order.by(SORTED)),
         "counts": alert_counts(project=request.project),
         "open_only": open_only,
+        "heads": order.heads(request.GET, COLUMNS),
+        "usual": order == Order("state", descending=False),
+        "states": [
+            (words, with_query(request.GET, state=state), open_only == bool(state)) for words, state in (("All", ""), ("Open", "open"))
+        ],
     }
     part = render_to_string("ui/alerts/rows.html", context, request)
     if request.headers.get("HX-Request"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Any
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.views.decorators.http import require_safe
 
 from dashboard.fleet.models import WatchedModel
 from dashboard.ui.door import ProjectRequest, project_page
@@ -20,6 +22,7 @@ from dashboard.ui.views.model import model_or_404, whole_number
 RANGES = {"": ("Since deployment", None), "1h": ("1\u00a0h", 60), "6h": ("6\u00a0h", 360), "24h": ("24\u00a0h", 1440)}
 
 
+@require_safe
 @project_page()
 def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page; where there are no two versions it says what is missing."""
@@ -27,21 +30,47 @@ def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
     return render(request, "ui/compare.html", _context(request, model, standing, page))
 
 
+@require_safe
 @project_page()
 def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     """Every row and what the charts draw."""
     page = _page_or_404(request, model_id)
-    return JsonResponse({"rows": [asdict(row) for row in page.rows], **page.drawn()})
+    return JsonResponse({"rows": [asdict(row) for row in page.rows], "changed": asdict(page.differs)["lines"], **page.drawn()})
 
 
+@require_safe
 @project_page()
 def compare_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The evidence table."""
+    """The evidence table, or the numbers of the chart that is asked for."""
     page = _page_or_404(request, model_id)
+    chart = request.GET.get("chart")
+    if chart in FILES:
+        return csv_response(FILES[chart](page), f"model-{model_id}-{chart}.csv")
     a, b = page.facts.pair
     head = ["metric", "detail", a.name, b.name, "change", "interval", "label", "matched minutes", "strata agreeing"]
     rows = [[r.title, r.detail, r.baseline, r.candidate, r.change, r.spread, r.label, r.matched, r.agreeing] for r in page.rows]
     return csv_response([head, *rows], f"model-{model_id}-compare.csv")
+
+
+def _instances_of(page: ComparePage) -> list[list[Any]]:
+    points = [point for row in page.strip.rows for point in (*row.baseline, *row.candidate)]
+    return [["where", "instance", "side", "seconds", "calls"], *([p.place, p.instance, p.arm, p.value, p.n] for p in points)]
+
+
+def _densities_of(page: ComparePage) -> list[list[Any]]:
+    """A row a bin: its ends, the share of calls in it and up to its end."""
+    rows: list[list[Any]] = [["where", "side", "unit", "from", "to", "share", "share up to"]]
+    for panel in page.panels:
+        for curve in panel.curves:
+            sums = accumulate(curve.shares)
+            rows += [
+                [panel.place, curve.role, panel.unit, low, high, share, round(min(1.0, up_to), 4)]
+                for low, high, share, up_to in zip(curve.edges, curve.edges[1:], curve.shares, sums, strict=False)
+            ]
+    return rows
+
+
+FILES = {"instances": _instances_of, "densities": _densities_of}
 
 
 def _read(request: ProjectRequest, model_id: int) -> tuple[WatchedModel, Standing, ComparePage | None]:

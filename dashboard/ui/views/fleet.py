@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.fleet_page import environments_of, fleet_facts
+from dashboard.fleet.selectors.instance_states import instance_state
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fleet_notes import changes, unseen
@@ -17,13 +18,14 @@ from dashboard.ui.fleet_rows import URGENCY, fleet_rows
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
 from dashboard.ui.ranges import RANGES, range_of, window_of, with_query
 from dashboard.ui.selectors.fleet import judgements, open_alerts
+from dashboard.ui.selectors.switch import switches_live
 
 
 @require_safe
 @project_page()
 def fleet(request: ProjectRequest) -> HttpResponse:
     """One row per model, the most urgent first; the part that changes is fetched again by the page."""
-    context = _content(request)
+    context = fleet_content(request)
     part = render_to_string("ui/fleet/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
@@ -31,13 +33,15 @@ def fleet(request: ProjectRequest) -> HttpResponse:
     return uncached(render(request, "ui/fleet/page.html", frame))
 
 
-def _content(request: ProjectRequest) -> dict[str, Any]:
+def fleet_content(request: ProjectRequest) -> dict[str, Any]:
     chosen = range_of(request.GET)
     window, now = window_of(chosen), clock.now()
     project, environment = request.project, request.GET.get("env", "")
     facts = fleet_facts(project_id=project.pk, window=window, environment=environment)
     said = judgements(project_id=project.pk, start_minute=window.start, environment=environment)
-    rows = fleet_rows(facts=facts, said=said, alerts=open_alerts(project_id=project.pk), window=window, now=now, everywhere=not environment)
+    states = {one.pk: instance_state(one, now) for one in facts.instances}
+    alerts = open_alerts(project_id=project.pk)
+    rows = fleet_rows(facts=facts, said=said, alerts=alerts, window=window, states=states, everywhere=not environment)
     shown = [row for row in rows if row.kind == request.GET.get("verdict", row.kind)]
     return {
         "project": project,
@@ -49,8 +53,9 @@ def _content(request: ProjectRequest) -> dict[str, Any]:
         "environment": environment,
         "chosen": chosen,
         "changes": changes(facts=facts, verdicts=said.changes, window=window),
-        "unseen": unseen(rows=rows, instances=facts.instances, now=now),
+        "unseen": unseen(rows=rows, instances=facts.instances, states=states),
         "verdict": request.GET.get("verdict", ""),
+        "switches": switches_live(project_id=project.pk, environment=environment),
     }
 
 

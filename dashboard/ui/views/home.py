@@ -4,19 +4,22 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
+from django.views.decorators.http import require_safe
 
-from dashboard.projects.selectors import projects_of
+from dashboard.projects.selectors import may_make_projects, projects_of
 
 
+@require_safe
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
     """Leads to the fleet of the only project, or lists the projects."""
     projects = list(projects_of(request.user))
     if len(projects) == 1:
         return redirect("fleet", projects[0].slug)
-    return render(request, "ui/home.html", {"choices": projects})
+    return render(request, "ui/home.html", {"choices": projects, "may_make": may_make_projects(request.user)})
 
 
+@require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
     """Browsers ask here when they show what is no page, such as JSON."""
     return redirect(static("ui/icon.svg"), permanent=True)

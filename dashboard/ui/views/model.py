@@ -4,51 +4,67 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpResponse, JsonResponse, QueryDict
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
+from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.versions import model_find
+from dashboard.ui.charts.metrics import COLD_START
 from dashboard.ui.charts.trends import as_json
-from dashboard.ui.charts.window import Window
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
+from dashboard.ui.fragments import json_tagged, uncached
 from dashboard.ui.pages.model import ModelPage, model_page, table_of
-from dashboard.ui.ranges import with_query
-from dashboard.ui.selectors.model import Asked, model_facts
-
-SPANS = {"1h": (60, 1), "6h": (360, 3), "24h": (1440, 10), "7d": (7 * 1440, 60)}
-DEFAULT = "6h"
-FURTHEST = 400 * 1440
+from dashboard.ui.pages.trend_files import bins_of, starts_of
+from dashboard.ui.ranges import SPANS, Chosen, picker_of, range_chosen, with_query
+from dashboard.ui.selectors.model import Asked, model_facts, model_standing
+from dashboard.ui.selectors.switch import switches_live
 
 
+@require_safe
 @project_page()
 def model(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page."""
-    page = _page(request, model_id)
-    return render(request, "ui/model.html", _context(request, page))
+    page, chosen = _page(request, model_id)
+    return uncached(render(request, "ui/model.html", _context(request, page, chosen)))
 
 
+@require_safe
 @project_page()
 def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The charts' numbers as the page draws them."""
-    page = _page(request, model_id)
-    return JsonResponse(_drawn(page))
+    """The charts' numbers as the page draws them; 304 for who has them."""
+    return json_tagged(request, _drawn(_page(request, model_id)[0]))
 
 
+@require_safe
 @project_page()
 def model_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """A row a version and bin, a column a chart; an empty cell means no report."""
-    page = _page(request, model_id)
-    charts = [trend for trend in page.trends if trend.key != "cold_start"]
-    rows: list[list[Any]] = [["version", "time", *(f"{trend.title} ({trend.unit})" for trend in charts)]]
-    for version in page.facts.drawn:
-        lines = [next(line for line in trend.lines if line.slot == version.slot) for trend in charts]
-        for place, start in enumerate(page.facts.asked.window.starts()):
-            rows.append([version.name, clock.at_minute(start).isoformat(), *(line.values[place] for line in lines)])
-    return csv_response(rows, f"model-{model_id}-trends.csv")
+    """A row a version and bin, a column a chart, or the one chart that is asked for; an empty cell means no report."""
+    page, _ = _page(request, model_id)
+    key = request.GET.get("chart", "")
+    if key == COLD_START.key:
+        return csv_response(starts_of(page), f"model-{model_id}-{key}.csv")
+    charts = [trend for trend in page.trends if trend.key == key] or [trend for trend in page.trends if trend.key != COLD_START.key]
+    return csv_response(bins_of(page, charts), f"model-{model_id}-{key if len(charts) == 1 else 'trends'}.csv")
+
+
+@require_safe
+@project_page()
+def model_numbers(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """The charts' numbers as tables, the baseline's and the judged version's: a part of the page once somebody unfolds it, else a page."""
+    page, _ = _page(request, model_id)
+    drawn = [version for version in page.facts.drawn if version.slot <= 2] or page.facts.drawn[:1]
+    context = {
+        "tables": table_of(page, drawn),
+        "window": page.facts.asked.window,
+        "model": page.facts.model,
+        "query": request.GET.urlencode(),
+    }
+    part = "ui/model_numbers.html" if request.headers.get("HX-Request") else "ui/model_numbers_page.html"
+    return uncached(render(request, part, context))
 
 
 def model_or_404(request: ProjectRequest, model_id: int) -> WatchedModel:
@@ -64,40 +80,27 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
-def span_of(query: QueryDict, *, minutes_from: int) -> tuple[str, Window]:
-    """The range of the address: its name, and the bins up to `until` (a minute since 1970) or now.
-
-    A range that begins before the minutes that are kept is drawn in hours."""
-    key = query.get("range", DEFAULT)
-    key = key if key in SPANS else DEFAULT
-    now = clock.minute_of(clock.unix())
-    until = whole_number(query.get("until"))
-    end = until if until is not None and now - FURTHEST < until < now else now
-    minutes, step = SPANS[key]
-    window = Window.ending(end, minutes, step)
-    return key, window if window.first >= minutes_from else Window.ending(end, minutes, 60)
-
-
-def _span(request: ProjectRequest) -> tuple[str, Window]:
-    return span_of(request.GET, minutes_from=minutes_kept_from(project=request.project, now=clock.unix()))
-
-
-def _page(request: ProjectRequest, model_id: int) -> ModelPage:
-    query = request.GET
-    _, window = _span(request)
-    asked = Asked(window, query.get("env", ""), query.get("region", ""), whole_number(query.get("version")))
-    facts = model_facts(model=model_or_404(request, model_id), asked=asked)
-    return model_page(facts, clock_asked=query.get("clock", ""))
+def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, Chosen]:
+    query, found, now = request.GET, model_or_404(request, model_id), clock.unix()
+    environment, version = query.get("env", ""), whole_number(query.get("version"))
+    standing = model_standing(model=found, environment=environment, version_id=version)
+    since = standing.judged.started_minute if standing.judged else None
+    chosen = range_chosen(query, now=clock.minute_of(now), since=since)
+    window = chosen.bins(minutes_from=minutes_kept_from(project=request.project, now=now))
+    facts = model_facts(model=found, asked=Asked(window, environment, query.get("region", ""), version), standing=standing)
+    return model_page(facts, clock_asked=query.get("clock", "")), chosen
 
 
 def _drawn(page: ModelPage) -> dict[str, Any]:
-    return as_json(page.facts.asked.window, page.facts.drawn, page.trends, page.marks)
+    """The charts, and `said`: what the rest of the page rests on. Where that changes, the page has to be loaded again."""
+    verdict = page.facts.standing.verdict
+    said = [verdict.pk if verdict else None, *(version.id for version in page.facts.drawn)]
+    return as_json(page.facts.asked.window, page.facts.drawn, page.trends, page.marks) | {"said": said}
 
 
-def _context(request: ProjectRequest, page: ModelPage) -> dict[str, Any]:
+def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[str, Any]:
     query, facts = request.GET, page.facts
-    key, window = _span(request)
-    tables = [version for version in facts.drawn if version.slot <= 2] or facts.drawn[:1]
+    window = facts.asked.window
     last = max((deployment.last_minute for deployment in facts.standing.deployments), default=None)
     return {
         "page": page,
@@ -107,8 +110,7 @@ def _context(request: ProjectRequest, page: ModelPage) -> dict[str, Any]:
         "verdict": facts.standing.verdict,
         "window": window,
         "data": _drawn(page),
-        "tables": table_of(page, tables),
-        "ranges": [(_words(name), with_query(query, range=name, until=""), name == key) for name in SPANS],
+        "picker": picker_of(query, chosen, deployed=facts.standing.judged is not None),
         "environments": [
             (name, with_query(query, env=name, version=""), name == facts.standing.environment) for name in facts.standing.environments
         ],
@@ -117,14 +119,13 @@ def _context(request: ProjectRequest, page: ModelPage) -> dict[str, Any]:
             (words, with_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
         ],
         "last_minute": last,
-        "last_url": with_query(query, until=str(last + 1)) if last else "",
+        "switches": switches_live(project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment),
+        "last_url": with_query(query, range=chosen.key if chosen.key in SPANS else "", until=str(last + 1), to="", **{"from": ""})
+        if last
+        else "",
         "query": query.urlencode(),
-        "range_words": _words(key),
+        "range_words": chosen.label,
         "held": window.last - facts.standing.verdict.since_minute
-        if facts.standing.verdict and facts.standing.verdict.since_minute and "until" not in query
+        if facts.standing.verdict and facts.standing.verdict.since_minute and chosen.live
         else None,
     }
-
-
-def _words(span: str) -> str:
-    return f"{span[:-1]}\u00a0{span[-1]}"

@@ -11,16 +11,20 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.alerts.channels import CHANNELS
+from dashboard.accounts.sure import sure_require
+from dashboard.alerts.channels import kinds_offered
 from dashboard.alerts.models import Channel
-from dashboard.alerts.services import channel_create, channel_disable, channel_enable, channel_test
+from dashboard.alerts.services import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test
+from dashboard.projects.command_key import command_key as command_key_of
 from dashboard.projects.models import Role
-from dashboard.projects.selectors import for_project, member_role
-from dashboard.projects.services import key_create, key_revoke
+from dashboard.projects.selectors import for_project
+from dashboard.projects.services import key_create
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
-from dashboard.ui.selectors.setup import arrival, channels_with_last, ingest_keys
+from dashboard.ui.selectors.setup import arrival, channels_with_last, sending_keys
 from dashboard.ui.snippets import environment, snippets
+
+SENDS = "ing"
 
 
 @require_safe
@@ -45,30 +49,16 @@ def setup_channels(request: ProjectRequest) -> HttpResponse:
 
 
 @require_POST
-@project_page(Role.ADMIN)
+@project_page(Role.ADMIN, sure=True)
 def key_make(request: ProjectRequest) -> HttpResponse:
-    """Makes a key and shows it this once, in the answer itself: it is stored nowhere."""
-    name = request.POST.get("name", "").strip()[:100]
-    _, text = key_create(project=request.project, name=name, actor=request.user)
-    response = _page(request, made=text)
-    response["Cache-Control"] = "no-store"
-    return response
+    """Makes a key that sends reports and shows it this once, in the answer itself: it is stored nowhere."""
+    name, address = request.POST.get("name", "").strip()[:100], request.META.get("REMOTE_ADDR")
+    _, text = key_create(project=request.project, kind=SENDS, name=name, actor=request.user, address=address)
+    return setup_answer(request, made=text)
 
 
 @require_POST
-@project_page(Role.ADMIN)
-def key_end(request: ProjectRequest, key_id: int) -> HttpResponse:
-    """Revokes a key."""
-    key = ingest_keys(project=request.project).filter(pk=key_id).first()
-    if key is None:
-        raise Http404("There is no such key.")
-    key_revoke(key=key, actor=request.user)
-    messages.success(request, "The key is revoked. Jobs that still use it are refused from now on.")
-    return redirect("setup", request.project.slug)
-
-
-@require_POST
-@project_page(Role.ADMIN)
+@project_page(Role.ADMIN, sure=True)
 def channel_make(request: ProjectRequest) -> HttpResponse:
     """Adds a channel, or says which field is wrong; what signs a webhook is shown this once, in the answer itself."""
     given = {field: request.POST.get(field, "").strip() for field in ("kind", "name", "address")}
@@ -80,19 +70,25 @@ def channel_make(request: ProjectRequest) -> HttpResponse:
     messages.success(request, f"{channel.name} is added. Send a test to see whether it answers.")
     if not channel.secret:
         return redirect("setup", request.project.slug)
-    response = _page(request, secret=channel.secret)
-    response["Cache-Control"] = "no-store"
-    return response
+    return setup_answer(request, secret=channel.secret)
 
 
 @require_POST
 @project_page(Role.ADMIN)
 def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpResponse:
-    """Send test, switch on, switch off."""
+    """Send test, switch on, switch off; another signing secret, which asks again who it is since it is shown."""
     channel = for_project(Channel, request.project).filter(pk=channel_id).first()
-    if channel is None or action not in ("test", "enable", "disable"):
+    if channel is None or action not in ("test", "enable", "disable", "rotate"):
         raise Http404("There is no such channel.")
-    if action == "test":
+    if action == "rotate":
+        sure_require(request)
+        try:
+            return setup_answer(
+                request, secret=channel_rotate_secret(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
+            )
+        except ValueError as error:
+            messages.error(request, str(error))
+    elif action == "test":
         channel_test(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
         messages.success(request, f"A test is on its way to {channel.name}; its answer shows beside the channel.")
     elif action == "enable":
@@ -102,25 +98,37 @@ def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpRe
     return redirect("setup", request.project.slug)
 
 
+def setup_answer(request: ProjectRequest, **shown: Any) -> HttpResponse:
+    """The page with something that is shown this once, in the answer itself."""
+    response = _page(request, **shown)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
 def _page(
-    request: ProjectRequest, *, made: str = "", secret: str = "", channel_form: dict[str, str] | None = None, status: int = 200
+    request: ProjectRequest,
+    *,
+    made: str = "",
+    secret: str = "",
+    command_key: str = "",
+    channel_form: dict[str, str] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     heard, channels = _arrival(request), _channels(request)
     context: dict[str, Any] = {
         "project": request.project,
         "made": made,
         "secret": secret,
-        "keys": list(ingest_keys(project=request.project)),
+        "command_key": command_key,
+        "has_command_key": bool(command_key_of(request.project)),
+        "keys": list(sending_keys(project=request.project)),
         "environment_text": environment(address=settings.BASE_URL, key=made),
-        "snippets": snippets(address=settings.BASE_URL),
+        "snippets": snippets(address=settings.BASE_URL, key=made),
         "arrival": heard,
         "arrival_etag": fragment_etag(heard),
         "channels": channels,
         "channels_etag": fragment_etag(channels),
-        "kinds": [
-            (kind, {"slack": "Slack", "webhook": "Webhook", "cloudevents": "Webhook, CloudEvents", "email": "E-mail"}.get(kind, kind))
-            for kind in CHANNELS
-        ],
+        "kinds": kinds_offered(),
         "any_channel": "</li>" in channels,
         "channel_form": channel_form or {},
     }
@@ -132,6 +140,6 @@ def _arrival(request: ProjectRequest) -> str:
 
 
 def _channels(request: ProjectRequest) -> str:
-    role = member_role(request.user, request.project)
-    context = {"channels": channels_with_last(project=request.project), "project": request.project, "may_admin": role == Role.ADMIN}
+    may_admin = request.membership.role == Role.ADMIN
+    context = {"channels": channels_with_last(project=request.project), "project": request.project, "may_admin": may_admin}
     return render_to_string("ui/setup/channels.html", context)

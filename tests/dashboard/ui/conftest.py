@@ -10,6 +10,7 @@ from django.test import Client
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
 from dashboard.projects.models import Project, Role
+from tests.dashboard.conftest import sign_in
 from tests.dashboard.ui import stories
 
 
@@ -23,9 +24,7 @@ def alert(project: Project) -> Alert:
 def as_role(make_user: Callable[..., User], project: Project) -> Callable[[Role], Client]:
     """A browser in which somebody with this role in `project` has signed in."""
 
-    def sign_in(role: Role) -> Client:
-        client = Client()
-        client.force_login(make_user(f"{role.value}-person", project, role))
-        return client
+    def enter(role: Role) -> Client:
+        return sign_in(Client(), make_user(f"{role.value}-person", project, role))
 
-    return sign_in
+    return enter

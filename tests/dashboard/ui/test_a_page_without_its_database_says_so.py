@@ -25,6 +25,7 @@ def database_fails(error: Exception, *, on: str = "") -> Iterator[None]:
 @pytest.mark.parametrize("error", [OperationalError("lock timeout"), InterfaceError("connection is closed")])
 @pytest.mark.parametrize("address", ["/p/ranking/", "/p/ranking/alerts/", "/"])
 def test_a_page_is_a_503_with_a_time_to_come_back(signed_in: Client, error: Exception, address: str) -> None:
+    signed_in.raise_request_exception = False
     with database_fails(error):
         answer = signed_in.get(address)
     assert answer.status_code == 503 and int(answer["Retry-After"]) >= 1 and answer["Cache-Control"] == "no-store"
@@ -40,6 +41,7 @@ def test_only_one_table_that_is_locked(signed_in: Client) -> None:
 
 
 def test_programs_hear_json(signed_in: Client) -> None:
+    signed_in.raise_request_exception = False
     with database_fails(OperationalError("gone")):
         answer = signed_in.get("/p/ranking/models/1.json")
     assert answer.status_code == 503 and answer.json()["code"] == "busy" and answer["Retry-After"]

@@ -28,7 +28,7 @@ def test_the_judged_pair_is_what_opens(signed_in: Client, project: Project) -> N
     made = rolled_back(project)
     with CaptureQueriesContext(connection) as caught:
         text = text_of(signed_in, made.url("compare"))
-    assert len(caught) <= 7 + 15, [query["sql"] for query in caught]
+    assert len(caught) <= 7 + 19, [query["sql"] for query in caught]
     page = signed_in.get(made.url("compare")).context["page"]
     assert [version.name for version in page.facts.pair] == [HEALTHY.name, WORSE.name]
     assert Verdict.objects.get().sentence in text and "1 hard metric regressed" in text and "REGRESSED" in text
@@ -119,3 +119,13 @@ def test_a_cause_that_the_sentence_names_is_not_said_twice(signed_in: Client, pr
         for where in ("compare", ""):
             banner = text_of(signed_in, made.url(where)).split('id="verdict"')[1].split('class="acts"')[0]
             assert banner.count("</p>") == times
+
+
+def test_what_changed_is_ranked_by_how_well_it_separates_the_sides(signed_in: Client, project: Project) -> None:
+    made = rolled_back(project)
+    text = text_of(signed_in, made.url("compare"))
+    assert "What changed?" in text and f"4 instances of {WORSE.name} beside 4 instances of {HEALTHY.name}" in text
+    changed = signed_in.get(made.url("compare.json")).json()["changed"]
+    named = {one["key"] for one in changed} | {part.split(" ")[0] for one in changed for part in one["also"].split(", ")}
+    assert {"inductor_config", "mode"} <= named and changed[0]["bad_share"] == 100.0 and changed[0]["good_share"] == 0.0
+    assert f"all 4 instances of {WORSE.name} and none of 4 instances of {HEALTHY.name}" in text

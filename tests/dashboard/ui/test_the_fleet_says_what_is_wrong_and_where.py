@@ -6,7 +6,7 @@ from django.test import Client
 
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
-from dashboard.fleet.models import Deployment, Series, VersionMinute, WatchedModel
+from dashboard.fleet.models import Deployment, Series, VersionHour, VersionMinute, WatchedModel
 from dashboard.fleet.selectors import fleet_page
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
@@ -45,6 +45,7 @@ def test_every_simulated_model_says_so(signed_in: Client, alert: Alert) -> None:
 def test_a_model_without_data_says_so_instead_of_showing_zeros(signed_in: Client, project: Project) -> None:
     made = model(project, "silent-one", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
     VersionMinute.objects.all().delete()
+    VersionHour.objects.all().delete()
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
     assert made.name in row
     assert "has not been judged yet" in row

@@ -56,7 +56,13 @@ class Dangers(HTMLParser):
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_is_escaped_on_every_page(signed_in: Client, alert: Alert, text: str) -> None:
     poison(alert, text)
-    for address in ("/p/ranking/", "/p/ranking/alerts/", f"/p/ranking/alerts/{alert.number}/", "/p/ranking/setup/"):
+    for address in (
+        "/p/ranking/",
+        "/p/ranking/alerts/",
+        f"/p/ranking/alerts/{alert.number}/",
+        "/p/ranking/setup/",
+        "/p/ranking/settings/guides/",
+    ):
         html = signed_in.get(address).content.decode()
         assert Dangers(html).found == []
         assert escape(text[:60]) in html

@@ -10,6 +10,8 @@ from django.core.management.base import BaseCommand
 
 from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
+from dashboard.demo.training import TRAINING
+from dashboard.fleet.budgets import SETTING, Budgets, budgets_set
 from dashboard.projects.models import Project
 from dashboard.projects.services import key_create, key_revoke
 from dashboard.projects.setup import Setup, project_setup
@@ -18,6 +20,7 @@ from dashboard.ui.management.commands.serve import embedded_run, embedded_start
 
 PROJECT = "Simulated fleet"
 KEY_NAME = "simulated fleet"
+BUDGETS = Budgets(cold_start=90.0, served=0.995)
 
 
 class Command(BaseCommand):
@@ -30,14 +33,17 @@ class Command(BaseCommand):
         began = time.monotonic()
         server = embedded_start()
         setup = project_setup(name=PROJECT, username="demo", actor_name="demo")
+        if SETTING not in setup.project.settings:
+            budgets_set(project=setup.project, model=None, budgets=BUDGETS, actor_name="demo")
         self.say_where(setup)
         progress = Progress(settings.ENV.data / "demo.json")
         progress.load(now=time.time())
         models = fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
-        simulated = instances(models, start_minute=progress.start_minute)
+        simulated = instances((*models, TRAINING), start_minute=progress.start_minute)
         endpoint = Endpoint(port=settings.ENV.port, key=simulator_key(setup.project))
         if not progress.seeded:
-            self.stdout.write("compilewatch: sending 24 h of a simulated fleet of three models through the report endpoint")
+            what = "24 h of a simulated fleet, three served models and a training job"
+            self.stdout.write(f"compilewatch: sending {what}, through the report endpoint")
             count = seed(simulated, endpoint, progress, tell=self.tell)
             self.stdout.write(f"\rcompilewatch: {count:,} simulated reports acknowledged, {time.monotonic() - began:.0f} s after the start")
         self.stdout.write(

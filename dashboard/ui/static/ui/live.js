@@ -8,26 +8,40 @@
   document.addEventListener("htmx:configRequest", (event) => {
     const shown = event.detail.elt.dataset.etag;
     if (shown === undefined) return;
-    if (document.hidden) { event.preventDefault(); return; }
+    if (document.hidden || document.body.dataset.ended) { event.preventDefault(); return; }
     if (shown) event.detail.headers["If-None-Match"] = shown;
   });
 
   document.addEventListener("htmx:afterRequest", (event) => {
     const { elt, xhr, requestConfig } = event.detail;
     if (!elt.hasAttribute("data-etag") || requestConfig.verb !== "get") return;
+    if (document.body.dataset.ended || new URL(xhr.responseURL || location.href, location.href).pathname.startsWith("/accounts/")) return;
     if (xhr.status === 200) elt.dataset.etag = xhr.getResponseHeader("ETag") || "";
     if (xhr.status === 200 || xhr.status === 304) checked = Date.now();
     say();
   });
 
-  // A session that ended during polling leads to the sign-in page instead of a page that silently grows old.
+  // A session that ended during polling: what is shown stays, the page says how old it is and where to sign in again.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
     if (elt.hasAttribute("data-etag") && new URL(xhr.responseURL, location.href).pathname.startsWith("/accounts/")) {
       event.detail.shouldSwap = false;
-      location.reload();
+      ended();
     }
   });
+
+  document.addEventListener("cw:checked", () => { checked = Date.now(); say(); });
+  document.addEventListener("cw:ended", ended);
+
+  function ended() {
+    const note = document.getElementById("ended");
+    if (!note || document.body.dataset.ended) return;
+    document.body.dataset.ended = "1";
+    note.querySelector("a").href = `/accounts/login/?next=${encodeURIComponent(location.pathname + location.search)}`;
+    note.querySelector("[data-since]").textContent = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(checked);
+    note.hidden = false;
+    say();
+  }
 
   // A redraw keeps the place of whoever is reading: the link with the focus, and how far wide tables were scrolled.
   document.addEventListener("htmx:beforeSwap", (event) => {
@@ -48,10 +62,11 @@
   function say() {
     const age = (Date.now() - checked) / 1000;
     document.querySelectorAll("[data-live]").forEach((element) => {
-      const stale = age > STALE_AFTER;
+      const signedOut = document.body.dataset.ended;
+      const stale = age > STALE_AFTER || signedOut;
       element.classList.toggle("stale", stale);
       const text = age < 90 ? `${Math.round(age)}\u00a0s` : `${Math.round(age / 60)}\u00a0min`;
-      element.textContent = stale ? `no answer for ${text}` : `updated ${text} ago`;
+      element.textContent = signedOut ? "signed out, not updated" : stale ? `no answer for ${text}` : `updated ${text} ago`;
     });
   }
 

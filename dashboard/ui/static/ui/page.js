@@ -1,4 +1,4 @@
-// Menus that close, buttons that copy, forms that are sent once.
+// Menus that close, buttons that copy, help that stands beside its word, forms that are sent once.
 "use strict";
 (() => {
   document.addEventListener("click", (event) => {
@@ -12,6 +12,18 @@
     const menu = document.querySelector("details.menu[open]");
     if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
   });
+
+  // What a question mark says stands under it, or above it where there is no room below.
+  document.addEventListener("toggle", (event) => {
+    const box = event.target;
+    if (!box.matches?.(".what") || event.newState !== "open") return;
+    const button = document.querySelector(`[popovertarget="${CSS.escape(box.id)}"]`).getBoundingClientRect();
+    box.classList.add("placed");
+    const { offsetWidth: width, offsetHeight: height } = box;
+    const below = button.bottom + 6 + height < innerHeight;
+    box.style.left = `${Math.max(8, Math.min(button.left - 12, innerWidth - width - 8))}px`;
+    box.style.top = `${below ? button.bottom + 6 : Math.max(8, button.top - height - 6)}px`;
+  }, true);
 
   document.addEventListener("submit", (event) => {
     if (event.target.dataset.sent) { event.preventDefault(); return; }

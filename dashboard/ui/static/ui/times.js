@@ -38,6 +38,18 @@
     document.querySelectorAll("[data-zone]").forEach((element) => { element.textContent = text; });
   }
 
+  // Times that are asked for are written in the viewer's zone and sent in UTC, which every address uses.
+  const local = (text) => { const at = new Date(`${text}Z`); return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16); };
+  document.querySelectorAll("form[data-times]").forEach((form) => {
+    const fields = [...form.querySelectorAll("input[type=datetime-local]")];
+    fields.forEach((field) => { if (field.value) field.value = local(field.value); });
+    form.querySelectorAll("[data-which]").forEach((line) => { line.textContent = "Both in your zone. Empty: until now."; });
+    form.addEventListener("formdata", (event) => fields.forEach((field) => {
+      if (field.value) event.formData.set(field.name, new Date(field.value).toISOString().slice(0, 16));
+      else event.formData.delete(field.name);
+    }));
+  });
+
   writeAll(document);
   zone();
   document.addEventListener("htmx:afterSwap", (event) => writeAll(event.target.parentElement || document));

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from dashboard.fleet.figures.tally import calls_binned, clock_shared, processes_binned
+from dashboard.fleet.figures.window import Window
 from dashboard.ui.charts.roles import Drawn
-from dashboard.ui.charts.tally import calls_binned, clock_shared, processes_binned
 from dashboard.ui.charts.trends import Trend, trends_built
-from dashboard.ui.charts.window import Window
 from tests.dashboard.ui.charts.rows import A, B, calls, process
 
 WINDOW = Window(1000, 1010, 2)

@@ -12,22 +12,28 @@ function faded(ink, share) {
   return hex ? `rgba(${hex.slice(1).map((part) => parseInt(part, 16)).join(",")},${share})` : ink;
 }
 
-function curve(one, unit) {
+// The share of calls up to each edge of a bin: between two edges nothing is known, so it goes straight.
+function summed(one) {
+  let sum = 0;
+  return one.edges.map((edge, i) => { sum += i ? one.shares[i - 1] : 0; return Math.min(1, sum); });
+}
+
+function curve(one, unit, whole) {
   const [slot, , share] = SIDES[one.role];
   const ink = colour(slot);
-  const x = one.edges.flatMap((edge, i) => (i === 0 || i === one.edges.length - 1 ? [edge] : [edge, edge]));
-  const y = one.shares.flatMap((value) => [value, value]);
+  const x = whole ? one.edges : one.edges.flatMap((edge, i) => (i === 0 || i === one.edges.length - 1 ? [edge] : [edge, edge]));
+  const y = whole ? summed(one) : one.shares.flatMap((value) => [value, value]);
   return {
-    type: "scatter", mode: "lines", x, y, line: { color: ink, width: 1.75, shape: "linear" }, fill: "tozeroy", fillcolor: faded(ink, share),
+    type: "scatter", mode: "lines", x, y, line: { color: ink, width: 1.75, shape: "linear" }, ...(whole ? {} : { fill: "tozeroy", fillcolor: faded(ink, share) }),
     hoverinfo: "text", text: inert(`${one.role}: p50 ${figure(one.p50)} ${unit}, p99 ${figure(one.p99)} ${unit}, ${one.count.toLocaleString("en")} calls`),
   };
 }
 
-function medians(curves) {
+function medians(curves, height) {
   return curves.map((one) => {
     const [slot, symbol] = SIDES[one.role];
     return {
-      type: "scatter", mode: "markers", x: [one.p50], y: [0], hoverinfo: "skip", cliponaxis: false,
+      type: "scatter", mode: "markers", x: [one.p50], y: [height], hoverinfo: "skip", cliponaxis: false,
       marker: { symbol, size: 7, color: colour(slot), line: { width: 1, color: css("--surface") } },
     };
   });
@@ -45,18 +51,20 @@ function ticks(low, high) {
   return best;
 }
 
-export function density(element, panel) {
+export function density(element, panel, whole = false) {
   // The outermost calls are kept in the numbers; the drawing ends where the bins hold under one call in a thousand.
   const visible = panel.curves.flatMap((one) => one.edges.filter((_, i) => (one.shares[Math.min(i, one.shares.length - 1)] || 0) >= 0.001));
   const low = Math.min(...visible) / 1.05;
   const high = Math.max(...visible) * 1.05;
   const shown = ticks(low, high);
-  return draw(element, [...panel.curves.map((one) => curve(one, panel.unit)), ...medians(panel.curves)], {
-    height: 112, margin: { t: 6, r: 10, b: 22, l: 10 },
+  return draw(element, [...panel.curves.map((one) => curve(one, panel.unit, whole)), ...medians(panel.curves, whole ? 0.5 : 0)], {
+    height: 112, margin: { t: 6, r: 10, b: 22, l: whole ? 38 : 10 },
     xaxis: {
       type: "log", range: [Math.log10(low), Math.log10(high)], tickvals: shown,
       ticktext: shown.map((tick, i) => figure(tick) + (i === shown.length - 1 ? ` ${panel.unit}` : "")),
     },
-    yaxis: { rangemode: "tozero", showticklabels: false, showgrid: false, zeroline: true, zerolinecolor: css("--axis") },
+    yaxis: whole
+      ? { range: [0, 1.02], tickvals: [0, 0.5, 0.9, 1], ticktext: ["0 %", "50 %", "90 %", "100 %"], zeroline: true, zerolinecolor: css("--axis") }
+      : { rangemode: "tozero", showticklabels: false, showgrid: false, zeroline: true, zerolinecolor: css("--axis") },
   });
 }

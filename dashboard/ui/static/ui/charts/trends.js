@@ -1,13 +1,18 @@
 // Draws the small multiples of the Model page with Chart.js: gaps stay gaps, one crosshair runs through all charts.
 
 import { figure, moment, timeTicks } from "./axis.js";
+import { saveChart } from "./save.js";
+import { shade } from "./shade.js";
 import { colour, css, dash, onThemeChange, trace } from "./theme.js";
+import { selection, zoomTo, zoomable, zoomOut } from "./zoom.js";
 
 const holder = document.getElementById("trend-charts");
-const data = JSON.parse(document.getElementById("trend-data").textContent);
-const { first, step, count } = data.window;
+let data = JSON.parse(document.getElementById("trend-data").textContent);
+let { first, step, count } = data.window;
 let charts = [];
 let place = null;
+let marked = null;
+let anchor = null;
 
 const middle = (i) => first + (i + 0.5) * step;
 
@@ -17,7 +22,7 @@ function dataset(line) {
   if (line.dots.length || line.values.every((value) => value === null)) {
     return { ...common, showLine: false, dots: true, data: line.dots.map((dot) => ({ x: dot.at, y: dot.value })), pointRadius: 0 };
   }
-  return { ...common, data: line.values.map((value, i) => ({ x: middle(i), y: value })), pointRadius: 0 };
+  return { ...common, low: line.low, high: line.high, data: line.values.map((value, i) => ({ x: middle(i), y: value })), pointRadius: 0 };
 }
 
 // One or two values between gaps would be a line too short to see; they are drawn as their version's shape as well.
@@ -141,7 +146,7 @@ function draw(chart) {
   const drawn = new window.Chart(canvas, {
     type: "line",
     data: { datasets: order.map(dataset) },
-    plugins: [marks, shapes, budget, crosshair],
+    plugins: [shade, marks, shapes, budget, crosshair, selection(() => marked)],
     options: {
       animation: false, responsive: true, maintainAspectRatio: false, normalized: true, parsing: false, spanGaps: false,
       events: ["mousemove", "mouseout", "touchstart", "touchmove"], interaction: { mode: "nearest", intersect: false }, budget: chart.budget,
@@ -153,6 +158,7 @@ function draw(chart) {
     },
   });
   canvas.addEventListener("mouseleave", () => point(null));
+  zoomable(drawn, canvas, { snap: (at) => first + Math.max(0, Math.min(count - 1, Math.floor((at - first) / step))) * step, step, show: mark });
   return { chart, box, drawn };
 }
 
@@ -181,6 +187,54 @@ function point(i) {
   }
 }
 
+function mark(span) {
+  marked = span;
+  charts.forEach(({ drawn }) => drawn.draw());
+}
+
+function save(key) {
+  const one = charts.find(({ chart }) => chart.key === key);
+  if (!one) return;
+  const { chart, box } = one;
+  const about = `${document.querySelector("h1").innerText.trim()}, ${moment(first)} to ${moment(data.window.last)}`;
+  saveChart(box.querySelector("canvas"), { title: chart.title, unit: chart.unit, about, lines: chart.lines, name: `${chart.key}-${new Date(first).toISOString().slice(0, 10)}` });
+}
+
+// The numbers are asked for again; where they are the same nothing is drawn, and where more than they changed the page says so.
+async function refresh() {
+  const address = holder.dataset.liveJson;
+  if (!address || document.hidden || marked || place !== null || document.body.dataset.ended) return;
+  try {
+    const answer = await fetch(address, { headers: holder.dataset.etag ? { "If-None-Match": holder.dataset.etag } : {}, cache: "no-store" });
+    if (new URL(answer.url).pathname.startsWith("/accounts/")) { document.dispatchEvent(new CustomEvent("cw:ended")); return; }
+    if (answer.status !== 200 && answer.status !== 304) return;
+    document.dispatchEvent(new CustomEvent("cw:checked"));
+    if (answer.status === 304) return;
+    holder.dataset.etag = answer.headers.get("ETag") || "";
+    const newer = await answer.json();
+    if (JSON.stringify(newer.said) !== JSON.stringify(data.said)) { document.getElementById("said").hidden = false; return; }
+    if (JSON.stringify([newer.charts, newer.marks]) === JSON.stringify([data.charts, data.marks])) return;
+    data = newer;
+    ({ first, step, count } = data.window);
+    drawAll();
+    newest();
+  } catch {
+    // No answer: live.js says how old the page is.
+  }
+}
+
+function newest() {
+  for (const { chart, box } of charts) {
+    for (const one of chart.lines) {
+      const last = one.dots.length ? one.dots[one.dots.length - 1].value : one.values.slice(-2).reduce((known, value) => value ?? known, null);
+      const value = box.querySelector(`[data-slot="${one.slot}"] [data-value]`);
+      if (!value) continue;
+      value.textContent = figure(last) + (last === null || one.dots.length ? "" : chart.suffix);
+      delete value.dataset.newest;
+    }
+  }
+}
+
 function drawAll() {
   charts.forEach(({ drawn }) => drawn.destroy());
   charts = data.charts.map(draw).filter(Boolean);
@@ -188,22 +242,35 @@ function drawAll() {
 }
 
 function keys(event) {
+  if (event.key === "Escape") { anchor = null; mark(null); point(null); }
+  if (event.key === "Enter" && marked && anchor !== null) { event.preventDefault(); zoomTo(...marked); return; }
+  if (event.key === "Backspace") { event.preventDefault(); zoomOut(); return; }
   const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (event.key === "Escape") point(null);
   if (!move) return;
   event.preventDefault();
+  if (event.shiftKey && anchor === null) anchor = place === null ? count - 1 : place;
   point(place === null ? count - 1 : Math.min(count - 1, Math.max(0, place + move)));
+  if (event.shiftKey) mark([first + Math.min(anchor, place) * step, first + (Math.max(anchor, place) + 1) * step]);
+  else if (anchor !== null) { anchor = null; mark(null); }
 }
 
 if (window.Chart) {
   holder.tabIndex = 0;
   holder.setAttribute("role", "group");
-  holder.setAttribute("aria-label", "Trend charts; the arrow keys move the crosshair");
-  holder.addEventListener("keydown", keys);
-  holder.addEventListener("blur", () => point(null));
+  holder.setAttribute("aria-label", "Trend charts; the arrow keys move the crosshair, with Shift they select a span, Enter shows it");
+  holder.addEventListener("keydown", (event) => { if (event.target === holder) keys(event); });
+  holder.addEventListener("blur", () => { anchor = null; mark(null); point(null); });
+  document.querySelectorAll("[data-png]").forEach((button) => { button.hidden = false; button.addEventListener("click", () => { save(button.dataset.png); button.closest("details").open = false; }); });
+  document.querySelectorAll("[data-zoomable]").forEach((element) => { element.hidden = false; });
   drawAll();
   onThemeChange(drawAll);
+  if (holder.dataset.liveJson) setInterval(refresh, 20000);
 } else {
   // Without the chart library the numbers are what there is to see.
   document.getElementById("trend-tables").open = true;
+  holder.classList.add("failed");
 }
+document.querySelectorAll('a[href="#trend-tables"]').forEach((link) => link.addEventListener("click", () => {
+  document.getElementById("trend-tables").open = true;
+  link.closest("details").open = false;
+}));

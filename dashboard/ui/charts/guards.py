@@ -1,0 +1,177 @@
+"""A guard that keeps failing: what varies, which values were met, how much room is left before the limit, and the ways out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+LIMIT = 8
+"""torch's `recompile_limit` where a job sets no other."""
+EXACT = 12
+"""Up to so many values each has a row of its own; more are put together by powers of two."""
+HIDDEN = "#"
+"""What the agent puts in the place of a number of four digits or more: such a value may be somebody's."""
+
+_NAME = r"[A-Za-z_][\w.]*(?:\[[^\]]*\][\w.]*)*"
+_MISMATCH = re.compile(r"^tensor ['\"](?P<name>.+?)['\"] (?P<what>size|stride) mismatch at index (?P<dim>\d+)")
+_SIZE = re.compile(rf"(?P<name>{_NAME})\.(?:size\(\)\[(?P<dim>\d+)\]|size\((?P<dim2>\d+)\)|shape\[(?P<dim3>\d+)\])")
+_LENGTH = re.compile(rf"\blen\((?P<name>{_NAME})\)")
+_PLAIN = re.compile(rf"^(?P<name>{_NAME}) == (?:-?\d|\*|{HIDDEN})")
+_ACTUAL = re.compile(rf"\b(?:actual|got) (?P<value>-?\d+|{HIDDEN})")
+_COMPARED = re.compile(rf"[=!<>]=? (?P<value>-?\d+|{HIDDEN})(?![\w.])")
+_ENTRY = re.compile(r"^\[?(?:!?\d+/)?\d+/(?P<entry>\d+)")
+
+
+@dataclass(frozen=True)
+class Varies:
+    """What changes from call to call: the size of a dimension, a stride, a length or a plain number of `source`."""
+
+    what: str
+    source: str
+    dim: int | None = None
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        if self.what in ("size", "stride"):
+            return f"the {self.what} of dimension {self.dim} of `{self.source}`"
+        return f"the length of `{self.source}`" if self.what == "length" else f"the number `{self.source}`"
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Values that stand together, and how often one of them was met."""
+
+    label: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values that recompilations met; `compiled_for` where the text tells only what the code was compiled for."""
+
+    buckets: list[Bucket] = field(default_factory=list)
+    distinct: int = 0
+    total: int = 0
+    hidden: int = 0
+    compiled_for: bool = False
+
+    @property
+    def most(self) -> int:
+        """The highest count of a bucket."""
+        return max((bucket.count for bucket in self.buckets), default=0)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way out: a sentence, and a line to copy where there is one."""
+
+    title: str
+    text: str
+    code: str = ""
+
+
+def varies(text: str) -> Varies | None:
+    """What the guard's text names; None where it names no size, length or number."""
+    text = text.strip()
+    if found := _MISMATCH.match(text):
+        return Varies(found["what"], found["name"], int(found["dim"]))
+    if found := _SIZE.search(text):
+        return Varies("size", found["name"], int(found["dim"] or found["dim2"] or found["dim3"]))
+    if found := _LENGTH.search(text):
+        return Varies("length", found["name"])
+    if found := _PLAIN.match(text):
+        return Varies("number", found["name"])
+    return None
+
+
+def values_met(reasons: Iterable[str]) -> Values:
+    """The values in the reasons of recompilations: those that were met, or, where no reason tells them, those that were compiled in."""
+    texts = list(reasons)
+    met = [found["value"] for text in texts if (found := _ACTUAL.search(text))]
+    compiled_for = not met
+    if compiled_for:
+        met = [found["value"] for text in texts if (found := _COMPARED.search(text))]
+    counts = Counter(int(value) for value in met if value != HIDDEN)
+    hidden = sum(value == HIDDEN for value in met)
+    buckets = [Bucket(str(value), counts[value]) for value in sorted(counts)] if len(counts) <= EXACT else _by_power(counts)
+    if hidden:
+        buckets.append(Bucket("1,000 and more", hidden))
+    return Values(buckets, len(counts), len(met), hidden, compiled_for and bool(met))
+
+
+def _by_power(counts: Counter[int]) -> list[Bucket]:
+    """Values between powers of two; what is not above zero stands together."""
+    groups: Counter[int] = Counter()
+    for value, count in counts.items():
+        groups[padded(value) if value > 0 else 0] += count
+    return [Bucket(_range(top), groups[top]) for top in sorted(groups)]
+
+
+def _range(top: int) -> str:
+    if top == 0:
+        return "0 and less"
+    return str(top) if top <= 2 else f"{top // 2 + 1:,} to {top:,}"
+
+
+def padded(value: int) -> int:
+    """The power of two that a size is padded to."""
+    return 1 << (value - 1).bit_length() if value > 0 else value
+
+
+def entries_used(compile_ids: Iterable[str]) -> int:
+    """How many compiled versions of one frame a process holds at least, by the ids of its compilations."""
+    return max((int(found["entry"]) + 1 for name in compile_ids if (found := _ENTRY.match(name))), default=0)
+
+
+def dynamic_source(name: str) -> str:
+    """The name as TORCH_COMPILE_DYNAMIC_SOURCES wants it: `x` is `L['x']`, `batch['ids']` is `L['batch']['ids']`."""
+    if name.startswith(("L[", "G[")):
+        return name
+    head = re.match(r"\w+", name)
+    return f"L['{head[0]}']{name[head.end() :]}" if head else name
+
+
+def argument(name: str) -> str:
+    """The name as the job's own code has it."""
+    found = re.match(r"^[LG]\[['\"](\w+)['\"]\](.*)$", name)
+    return found[1] + found[2] if found else name
+
+
+def ways_out(found: Varies | None, values: Values) -> list[Way]:
+    """What may be done, the smallest change first; nothing where it is not known what varies."""
+    if found is None or found.what == "stride":
+        return []
+    source = dynamic_source(found.source)
+    ways = []
+    if found.what == "size":
+        code = f"torch._dynamo.mark_dynamic({argument(found.source)}, {found.dim})"
+        ways.append(
+            Way("Mark it dynamic", "Before the first call, on the tensor that is handed over: one compilation serves every size.", code)
+        )
+    if found.what in ("size", "number"):
+        text = "Without a change of code: torch takes the source as dynamic from its first compilation on."
+        ways.append(Way("Name the source", text, f'TORCH_COMPILE_DYNAMIC_SOURCES="{source}"'))
+    if found.what == "size" and (padding := _padding(values)):
+        ways.append(padding)
+    if found.what == "length":
+        ways.append(Way("Keep the number of items", "Hand over one tensor, or always the same number of items: a length is compiled in."))
+    return ways
+
+
+def _padding(values: Values) -> Way | None:
+    """Only where it leaves fewer sizes than were met, and all of them are known."""
+    if values.hidden or values.compiled_for or values.distinct < 2:
+        return None
+    if values.distinct > EXACT:
+        sizes = len(values.buckets)
+        return Way("Pad to powers of two", f"{sizes} sizes instead of {values.distinct}; each is compiled once.")
+    met = [int(bucket.label) for bucket in values.buckets]
+    sizes_after = sorted({padded(value) for value in met if value > 0})
+    if not sizes_after or len(sizes_after) >= values.distinct or min(met) < 1:
+        return None
+    last = f" and {sizes_after[-1]}" if len(sizes_after) > 1 else ""
+    named = ", ".join(map(str, sizes_after[:-1])) + last if last else str(sizes_after[0])
+    return Way("Pad", f"Pad to {named}: {len(sizes_after)} size{'s' if len(sizes_after) > 1 else ''} instead of {values.distinct}.")

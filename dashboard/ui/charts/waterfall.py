@@ -1,0 +1,169 @@
+"""One cold start as steps: compilations cut into torch's phases, gaps that nothing explains, and their places in a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dashboard.ui import words
+
+COMPILE, UNACCOUNTED, REST = "compile", "unaccounted", "compile, other"
+PHASES: tuple[tuple[str, tuple[str, ...], int], ...] = (
+    ("Dynamo", ("dynamo", "trace"), 4),
+    ("AOTAutograd", ("aot", "lowering"), 5),
+    ("Loading from caches", ("cache_load",), 3),
+    ("Inductor", ("inductor", "xla", "codegen"), 6),
+    ("Triton and C++", ("triton", "cpp", "headers"), 7),
+    ("Autotuning", ("autotune",), 8),
+    ("CUDA graphs", ("cuda_graphs",), 8),
+)
+"""What the phases of compilations are called here, in the order in which torch works, and their shades."""
+OF_STAGES = {"autotune": "Autotuning", "cuda graphs": "CUDA graphs"}
+NAMES = {
+    "before init": "Process start to init",
+    "import torch": "Import of torch",
+    "import torch._dynamo": "Import of the compiler",
+    "before compiling": "Before the first compilation",
+    COMPILE: "Compilations",
+    REST: "Compilations, in no phase",
+    "first compiled call": "First compiled calls",
+}
+SHADES = {
+    "before init": 1,
+    "import torch": 2,
+    "import torch._dynamo": 2,
+    "before compiling": 2,
+    COMPILE: 6,
+    REST: 3,
+    "first compiled call": 1,
+}
+MARK_SHADE = 3
+TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+LEFT, RIGHT, TOP, ROW, BAR = 176.0, 700.0, 18, 28, 16
+TEXT_ROOM = 560.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stretch: seconds since the process started, and how long. `is_mark`: named by the job."""
+
+    name: str
+    begin: float
+    seconds: float
+    shade: int
+    is_mark: bool = False
+
+    @property
+    def css(self) -> str:
+        """The class of its bar; hatched is what nothing explains."""
+        return "px" if self.name == UNACCOUNTED else f"p{self.shade}"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row of the drawing, in its coordinates: the parts of its bar, the words after it and those before it."""
+
+    name: str
+    y: int
+    parts: list[tuple[float, float]]
+    css: str
+    after: float
+    took: str
+    share: str
+    is_mark: bool
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """The drawing of one start."""
+
+    bars: list[Bar]
+    ticks: list[tuple[float, str]]
+    budget: float | None
+    height: int
+
+    @property
+    def bottom(self) -> int:
+        """Where the grid ends."""
+        return self.height - 22
+
+
+def steps_of(total: float, stages: Sequence[tuple[str, float, float]], phases: Mapping[str, float]) -> list[Step]:
+    """The stages in order, compilations cut into phases where these fit into them, and the gaps between all of them."""
+    steps: list[Step] = []
+    staged = {OF_STAGES[name] for name, _, _ in stages if name in OF_STAGES}
+    for name, begin, seconds in sorted(stages, key=lambda stage: stage[1]):
+        steps += _compiling(begin, seconds, phases, staged) if name == COMPILE else [_stage(name, begin, seconds)]
+    return steps + _gaps(total, stages)
+
+
+def _stage(name: str, begin: float, seconds: float) -> Step:
+    if name in OF_STAGES:
+        return Step(OF_STAGES[name], begin, seconds, 8)
+    return Step(NAMES.get(name, name), begin, seconds, SHADES.get(name, MARK_SHADE), name not in NAMES)
+
+
+def _compiling(begin: float, seconds: float, phases: Mapping[str, float], staged: set[str]) -> list[Step]:
+    """Phases are sums over all compilations; where threads compiled at once they are more than the time that passed."""
+    known = [(name, sum(phases.get(key, 0.0) for key in keys), shade) for name, keys, shade in PHASES if name not in staged]
+    known = [one for one in known if one[1] > 0]
+    if not known or sum(one[1] for one in known) > seconds * 1.02:
+        return [Step(NAMES[COMPILE], begin, seconds, SHADES[COMPILE])]
+    steps, at = [], begin
+    for name, took, shade in known:
+        steps.append(Step(name, at, took, shade))
+        at += took
+    rest = begin + seconds - at
+    return steps + ([Step(NAMES[REST], at, rest, SHADES[REST])] if rest > 0.005 * seconds else [])
+
+
+def _gaps(total: float, stages: Iterable[tuple[str, float, float]]) -> list[Step]:
+    found, at = [], 0.0
+    for _, begin, seconds in sorted(stages, key=lambda stage: stage[1]):
+        if begin > at + 1e-6:
+            found.append(Step(UNACCOUNTED, at, begin - at, 0))
+        at = max(at, begin + seconds)
+    return [*found, Step(UNACCOUNTED, at, total - at, 0)] if total > at + 1e-6 else found
+
+
+def by_name(steps: Iterable[Step]) -> dict[str, float]:
+    """Seconds of each name, in order."""
+    found: dict[str, float] = {}
+    for step in steps:
+        found[step.name] = found.get(step.name, 0.0) + step.seconds
+    return found
+
+
+def waterfall(total: float, steps: Sequence[Step], budget: float | None) -> Waterfall:
+    """A row a name, on an axis that holds the whole start and the budget if it is not too far away."""
+    shown = budget if budget is not None and budget <= 4 * total else None
+    most = max(total, shown or 0.0, 1e-3)
+    scale = (RIGHT - LEFT) / most
+    bars = []
+    for place, (name, seconds) in enumerate(by_name(steps).items()):
+        own = [step for step in steps if step.name == name]
+        after = LEFT + max(step.begin + step.seconds for step in own) * scale
+        bars.append(
+            Bar(
+                name="Unaccounted" if name == UNACCOUNTED else name,
+                y=TOP + 9 + ROW * place,
+                parts=[(round(LEFT + step.begin * scale, 1), round(max(1.0, step.seconds * scale), 1)) for step in own],
+                css=own[0].css,
+                after=round(after + 6, 1),
+                took=words.duration(seconds),
+                share=words.percent(seconds / total) if total else "",
+                is_mark=own[0].is_mark,
+            )
+        )
+    return Waterfall(
+        bars=bars,
+        ticks=[(round(LEFT + at * scale, 1), words.duration(at) if at else "0") for at in ticks(most)],
+        budget=round(LEFT + shown * scale, 1) if shown is not None else None,
+        height=TOP + ROW * len(bars) + 30,
+    )
+
+
+def ticks(most: float, count: int = 7) -> list[float]:
+    """Round times from 0 on, at most so many."""
+    step = next((one for one in TICKS if most / one <= count), most / count)
+    return [step * number for number in range(int(most / step + 1e-9) + 1)]

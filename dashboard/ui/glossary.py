@@ -1,0 +1,73 @@
+"""What the numbers mean: one entry a word, shown beside the heads of columns and on a page of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A word and what is counted under it."""
+
+    title: str
+    text: str
+
+
+GLOSSARY: dict[str, Entry] = {
+    "verdict": Entry(
+        "Verdict",
+        "ROLL BACK: users are affected and the cause is the version. WATCH: something changed that users do not feel, or that is not sure "
+        "yet. NOT ENOUGH DATA: too little was seen to say either. HEALTHY: nothing worse than the size beside it would have stayed hidden.",
+    ),
+    "live_versions": Entry(
+        "Live versions", "Versions with traffic now, and the share of the calls of the last 15 min that each of them took."
+    ),
+    "p50": Entry(
+        "p50",
+        "Half of the calls of the region were faster. Merged from the instances' sketches, exact to 1.1 %; never a mean of quantiles.",
+    ),
+    "p95": Entry("p95", "95 of 100 calls were faster; from the same sketches as p50."),
+    "p99": Entry(
+        "p99", "99 of 100 calls were faster. Under some hundred calls in an interval it is uncertain, and the shade shows how much."
+    ),
+    "compiled": Entry(
+        "Compiled calls",
+        "Share of the calls that ran compiled, among the calls of which the agent knows. Eager without anybody telling shows here.",
+    ),
+    "eager": Entry(
+        "Eager share", "Share of the calls that ran eager because of a limit, a stance, a skip or an error, among the calls known."
+    ),
+    "cache": Entry(
+        "Cache hit", "Share of compile seconds that a cache saved, by seconds and not by count: one large miss costs more than ten small."
+    ),
+    "cold_start": Entry("Cold start", "From the start of the process to its first steady call, the median of the version's instances."),
+    "gpu_memory": Entry("Peak GPU memory", "The highest that any one instance reported in the range. Without a GPU: host memory."),
+    "host_memory": Entry("Host memory", "The highest resident memory that any one instance reported in the range."),
+    "instances": Entry(
+        "Instances", "Processes that reported within the last 30 min, by what they do now. Silent: no report for longer than usual."
+    ),
+    "recompiles": Entry(
+        "Recompiles", "Compilations after the first of a frame, per hour and instance. Each stalls the calls that wait for it."
+    ),
+    "compile": Entry(
+        "Compile time", "Seconds that an instance spent compiling in the interval, on average over the instances that reported."
+    ),
+    "throughput": Entry("Throughput", "Items per second of call time, where the job says how many items a call handles."),
+    "traffic": Entry("Traffic", "Calls per second and instance. Less traffic is no fault of a version; it is shown beside what is."),
+    "errors": Entry("Errors", "Share of the calls that raised, among those of which it is known."),
+    "alerts": Entry("Alerts", "Alerts that are not resolved, and the age of the oldest."),
+    "calls_now": Entry(
+        "Calls now", "Share of the environment's calls in the newest minutes of the range; below it all calls and instance-hours."
+    ),
+    "matched": Entry("Matched minutes", "Minutes in which both versions ran in the same stratum. Only those are compared."),
+    "strata": Entry("Strata agreeing", "In how many GPU types, modes and runtimes the change points the same way."),
+    "smallest": Entry(
+        "Smallest effect", "A change below it is too small to matter and is never called a regression. Settings, Judging changes it."
+    ),
+    "interval": Entry("Interval", "Where the true change lies, in 95 of 100 such comparisons, if the instances are a fair sample."),
+}
+
+
+def entry_of(key: str) -> Entry:
+    """The entry of a word; a word that nobody explained is an error of the page that asks for it."""
+    return GLOSSARY[key]

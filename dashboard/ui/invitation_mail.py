@@ -1,0 +1,28 @@
+"""An invitation as a mail: sent while the admin waits, because its link is stored nowhere from which it could be sent later."""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+
+from django.core.mail import EmailMessage
+
+from dashboard.projects.models import Invitation
+
+logger = logging.getLogger(__name__)
+
+
+def invitation_mail(*, invitation: Invitation, link: str, to: str) -> bool:
+    """Whether our mail server took it."""
+    by = invitation.made_by.get_username() if invitation.made_by else "an admin"
+    project = " ".join(invitation.project.name.split())
+    text = (
+        f"{by} invites you to the project {project} on compilewatch, as {invitation.get_role_display().lower()}.\n\n"
+        f"{link}\n\nThe link works once, until {invitation.expires_at:%Y-%m-%d %H:%M} UTC. If you do not know what this is, ignore it.\n"
+    )
+    mail = EmailMessage(f"Invitation to {project} on compilewatch"[:150], text, to=[to], headers={"Auto-Submitted": "auto-generated"})
+    try:
+        return mail.send() == 1
+    except (OSError, smtplib.SMTPException) as error:
+        logger.warning("the invitation %s was not mailed: %s", invitation.pk, error)
+        return False

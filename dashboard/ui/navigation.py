@@ -1,0 +1,53 @@
+"""The pages of a project in the order of the bar: what each is called, which addresses belong to it, and the key that leads there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+
+@dataclass(frozen=True)
+class Section:
+    """One entry of the bar. `names` are beginnings of names of addresses that belong to it; `key` follows `g` on the keyboard."""
+
+    key: str
+    label: str
+    name: str
+    names: tuple[str, ...]
+
+
+SECTIONS = (
+    Section("f", "Fleet", "fleet", ("fleet", "model", "compare", "version", "baseline", "instance", "rank", "switch")),
+    Section("n", "Findings", "findings", ("finding",)),
+    Section("a", "Alerts", "alerts", ("alert", "grades")),
+    Section("s", "Setup", "setup", ("setup", "command_key")),
+    Section(
+        "e",
+        "Settings",
+        "judging",
+        ("judging", "rule", "guide", "maintenance", "key", "channel", "member", "settings", "audit", "data", "budget"),
+    ),
+    Section("h", "Health", "health", ("health",)),
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One entry as it is drawn; `current` is `page` on the page itself, `true` on a page below it, else empty."""
+
+    key: str
+    label: str
+    url: str
+    name: str
+    current: str
+
+
+def links_of(slug: str, here: str) -> list[Link]:
+    """The bar of a project's pages, seen from the address named `here`."""
+    return [_link(section, slug, here) for section in SECTIONS]
+
+
+def _link(section: Section, slug: str, here: str) -> Link:
+    current = "page" if here == section.name else "true" if here.startswith(section.names) else ""
+    return Link(section.key, section.label, reverse(section.name, args=[slug]), section.name, current)

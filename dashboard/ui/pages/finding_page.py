@@ -1,0 +1,171 @@
+"""What the page of one finding says: who showed it, what to do about it, and who ran without it since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.common import clock
+from dashboard.fleet.fold.fingerprint import normalise
+from dashboard.fleet.selectors.finding_detail import CompiledThere, FindingDetail, Ran, VersionSeen
+from dashboard.fleet.selectors.finding_list import Life
+from dashboard.fleet.selectors.findings import CERTAIN
+from dashboard.ui import words
+from dashboard.ui.charts.guards import LIMIT, Values, Varies, Way, entries_used, values_met, varies, ways_out
+from dashboard.ui.pages.findings_list import LifeSaid, kind_said, lives_said
+from dashboard.ui.pages.hints import break_page, hint_for
+
+FIRST_LINES = 8
+ENOUGH_MINUTES = 60
+"""A version that ran for so long without it proves something; what it compiles, it compiles at its start."""
+
+
+@dataclass(frozen=True)
+class Without:
+    """A version that reported and never showed it: how long, and how often it compiled the frame of the finding."""
+
+    version: str
+    environment: str
+    live: bool
+    since: datetime
+    minutes: int
+    compilations: int
+    instances: int
+
+    @property
+    def proof(self) -> str:
+        """What that says, in words; a version that has not run for long says nothing yet."""
+        ran = words.duration(self.minutes * 60)
+        if self.minutes < ENOUGH_MINUTES:
+            return f"too early to tell: {ran} of reports, {words.duration(ENOUGH_MINUTES * 60)} are needed"
+        if self.compilations:
+            where = f"{words.plural(self.compilations, 'compilation')} of the same place on {words.plural(self.instances, 'instance')}"
+            return f"gone: {ran} of reports and {where} without it"
+        return f"gone: {ran} of reports without it"
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """How many versions of the frame a process holds at most, of how many it may."""
+
+    used: int
+    limit: int
+    instances: int
+
+    @property
+    def left(self) -> int:
+        """How many more recompilations until the frame runs eager."""
+        return max(0, self.limit - self.used)
+
+    @property
+    def pips(self) -> list[tuple[int, bool]]:
+        """Where each of the pips stands, and whether it is used."""
+        return [(number * 11, number < self.used) for number in range(self.limit)] if self.limit <= 16 else []
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """What is known of a guard that fails, and what may be done."""
+
+    varies: Varies | None
+    values: Values
+    headroom: Headroom | None
+    ways: list[Way]
+
+
+@dataclass(frozen=True)
+class FindingPage:
+    """Everything the template shows."""
+
+    detail: FindingDetail
+    kind: str
+    certain: bool
+    title: str
+    lines: str
+    more: str
+    normalised: str
+    hint: str
+    page: str
+    lives: list[LifeSaid]
+    several: bool
+    way: WayOut | None
+    without: list[Without]
+
+
+def finding_page(detail: FindingDetail) -> FindingPage:
+    """Puts the page together."""
+    finding = detail.finding
+    lines = finding.text.strip().splitlines() or [finding.where or "no text"]
+    several = len({seen.environment for seen in detail.versions}) > 1
+    lives = [Life(life.environment, life.state, life.since_minute) for life in detail.lives]
+    normalised = normalise(finding.text)
+    return FindingPage(
+        detail=detail,
+        kind=kind_said(finding.kind),
+        certain=finding.kind in CERTAIN,
+        title=lines[0],
+        lines="\n".join(lines[:FIRST_LINES]),
+        more="\n".join(lines[FIRST_LINES:]),
+        normalised=normalised if normalised != " ".join(finding.text.split()) else "",
+        hint=hint_for(finding.kind, finding.text),
+        page=break_page(finding.kind, finding.text),
+        lives=lives_said(lives, several),
+        several=several,
+        way=_way_out(detail) if finding.kind == "guard" else None,
+        without=_without(detail),
+    )
+
+
+def _way_out(detail: FindingDetail) -> WayOut:
+    found = varies(detail.finding.text)
+    recompiled = [one for one in detail.compiled if one.kind == "recompile" and _same(found, one)]
+    values = values_met(one.reason for one in recompiled)
+    return WayOut(found, values, _headroom(detail.compiled), ways_out(found, values))
+
+
+def _same(found: Varies | None, one: CompiledThere) -> bool:
+    """Whether a recompilation tells of the same thing; a frame may have several guards that fail."""
+    return found is None or varies(one.reason) in (None, found)
+
+
+def _headroom(compiled: Iterable[CompiledThere]) -> Headroom | None:
+    """Of the process that holds most versions of the frame."""
+    by_instance: dict[int, list[str]] = {}
+    for one in compiled:
+        if one.outcome == "ok":
+            by_instance.setdefault(one.instance_id, []).append(one.compile_id)
+    used = max((entries_used(ids) for ids in by_instance.values()), default=0)
+    return Headroom(used, LIMIT, len(by_instance)) if used else None
+
+
+def _without(detail: FindingDetail) -> list[Without]:
+    """Versions deployed after the last one that showed it, the newest first."""
+    seen = {(row.version_id, row.environment) for row in detail.versions}
+    shown_from = _first_minutes(detail.versions, detail.ran)
+    found = []
+    for ran in detail.ran:
+        if (ran.version_id, ran.environment) not in seen and ran.first > shown_from.get(ran.environment, ran.first):
+            there = [one for one in detail.compiled if (one.version_id, one.environment) == (ran.version_id, ran.environment)]
+            found.append(
+                Without(
+                    version=ran.version,
+                    environment=ran.environment,
+                    live=ran.live,
+                    since=clock.at_minute(ran.first),
+                    minutes=ran.last - ran.first + 1,
+                    compilations=len(there),
+                    instances=len({one.instance_id for one in there}),
+                )
+            )
+    return found
+
+
+def _first_minutes(versions: Iterable[VersionSeen], ran: Iterable[Ran]) -> dict[str, int]:
+    """By environment, when the newest version that showed it was deployed; a version deployed before that is no proof of a fix."""
+    seen = {(row.version_id, row.environment): clock.minute_of(row.first_seen_at.timestamp()) for row in versions}
+    started = {(one.version_id, one.environment): one.first for one in ran}
+    newest: dict[str, int] = {}
+    for key, first_seen in seen.items():
+        newest[key[1]] = max(newest.get(key[1], 0), started.get(key, first_seen))
+    return newest

@@ -1,0 +1,127 @@
+"""The findings of a project in words: one row each, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.finding_list import Life, Listed
+from dashboard.fleet.selectors.findings import CERTAIN
+from dashboard.ui.pages.findings_board import KINDS
+from dashboard.ui.pages.hints import hint_for
+
+HEAD = [
+    "finding",
+    "kind",
+    "text",
+    "place",
+    "model",
+    "states",
+    "times",
+    "instances",
+    "first version",
+    "first seen",
+    "last version",
+    "last seen",
+]
+
+
+@dataclass(frozen=True)
+class LifeSaid:
+    """The state of a finding in an environment; `environment` is empty where it says nothing."""
+
+    word: str
+    environment: str
+    since: datetime
+
+    @property
+    def mark(self) -> str:
+        """The name of its shape."""
+        return f"life-{self.word}"
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """One row; text, place and names are the agent's and are only ever escaped."""
+
+    id: int
+    kind: str
+    certain: bool
+    text: str
+    where: str
+    model_id: int
+    model: str
+    simulated: bool
+    lives: list[LifeSaid]
+    times: int
+    instances: int
+    first_version: str
+    first_seen: datetime
+    last_version: str
+    last_seen: datetime
+    hint: str
+
+
+def kind_said(kind: str) -> str:
+    """A kind in words."""
+    return KINDS.get(kind, kind.replace("_", " "))
+
+
+def finding_rows(rows: Sequence[Listed]) -> list[FindingRow]:
+    """The rows in words; environments are named where there is more than one of them."""
+    several = len({life.environment for row in rows for life in row.lives}) > 1
+    return [_row(row, several) for row in rows]
+
+
+def _row(row: Listed, several: bool) -> FindingRow:
+    return FindingRow(
+        id=row.id,
+        kind=kind_said(row.kind),
+        certain=row.kind in CERTAIN,
+        text=first_line(row.text),
+        where=row.where,
+        model_id=row.model_id,
+        model=row.model,
+        simulated=row.simulated,
+        lives=lives_said(row.lives, several),
+        times=row.times,
+        instances=row.instances,
+        first_version=row.first_version,
+        first_seen=row.first_seen_at,
+        last_version=row.last_version,
+        last_seen=row.last_seen_at,
+        hint=hint_for(row.kind, row.text),
+    )
+
+
+def lives_said(lives: Sequence[Life], several: bool) -> list[LifeSaid]:
+    """States in words."""
+    return [LifeSaid(life.state, life.environment if several else "", clock.at_minute(life.since_minute)) for life in lives]
+
+
+def first_line(text: str) -> str:
+    """The first line of a text that has one."""
+    return next(iter(text.strip().splitlines()), "")
+
+
+def table_of(rows: Sequence[Listed]) -> list[list[object]]:
+    """The rows as a table for a file, under HEAD."""
+    return [
+        [
+            row.id,
+            row.kind,
+            row.text,
+            row.where,
+            row.model,
+            "; ".join(f"{life.environment}: {life.state}" for life in row.lives),
+            row.times,
+            row.instances,
+            row.first_version,
+            row.first_seen_at.isoformat(),
+            row.last_version,
+            row.last_seen_at.isoformat(),
+        ]
+        for row in rows
+    ]

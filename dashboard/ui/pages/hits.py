@@ -1,0 +1,74 @@
+"""What a search found as links with the words that tell two of the same name apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import reverse
+
+from dashboard.alerts.models import Alert
+from dashboard.fleet.models import Finding, Instance, ModelVersion, WatchedModel
+from dashboard.ui.selectors.search import Found
+
+SHOWN = 120
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One result; `mark` is the shape before it, which says of what kind it is and not how it does, `seen` when it was last seen."""
+
+    url: str
+    title: str
+    beside: str
+    mark: str
+    seen: datetime | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Results of one kind; `more` says that there are others."""
+
+    title: str
+    hits: list[Hit]
+    more: bool
+
+
+def hits_of(slug: str, found: Found) -> list[Group]:
+    """Kinds without a result are left out."""
+    groups = [
+        Group("Models", [_model(slug, row) for row in found.models], "models" in found.more),
+        Group("Versions", [_version(slug, row) for row in found.versions], "versions" in found.more),
+        Group("Alerts", [_alert(slug, row) for row in found.alerts], "alerts" in found.more),
+        Group("Findings", [_finding(slug, row) for row in found.findings], "findings" in found.more),
+        Group("Instances", [_instance(slug, row) for row in found.instances], "instances" in found.more),
+    ]
+    return [group for group in groups if group.hits]
+
+
+def _model(slug: str, row: WatchedModel) -> Hit:
+    return Hit(_page(slug, row.pk), row.name, "", "model", row.last_seen_at)
+
+
+def _version(slug: str, row: ModelVersion) -> Hit:
+    return Hit(reverse("version", args=[slug, row.model_id, row.pk]), row.name, f"of {row.model.name}", "deployment", row.last_seen_at)
+
+
+def _alert(slug: str, row: Alert) -> Hit:
+    beside = f"{row.get_state_display().lower()}, {row.deployment.model.name}"
+    return Hit(reverse("alert", args=[slug, row.number]), f"A-{row.number} {row.title}", beside, row.worst, row.opened_at)
+
+
+def _finding(slug: str, row: Finding) -> Hit:
+    url = reverse("finding", args=[slug, row.pk])
+    return Hit(url, row.text[:SHOWN], f"{row.kind.replace('_', ' ')} of {row.model.name}", "finding", row.last_seen_at)
+
+
+def _instance(slug: str, row: Instance) -> Hit:
+    url = reverse("instance", args=[slug, row.model_id, row.instance_id])
+    beside = ", ".join(part for part in (row.gpu, f"{row.model.name} {row.version.name}") if part)
+    return Hit(url, row.host or row.instance_id, beside, "instance", row.last_seen_at)
+
+
+def _page(slug: str, model_id: int) -> str:
+    return reverse("model", args=[slug, model_id])

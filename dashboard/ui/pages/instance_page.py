@@ -1,0 +1,249 @@
+"""What the page of one instance says: how it is and why, what it runs on, what it cannot tell, and how it does beside its version."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.fleet.models import Instance, InstanceState
+from dashboard.fleet.selectors.instance_detail import FrameHistory, RegionBeside, Shown
+from dashboard.fleet.selectors.instance_states import hung_after, instance_state
+from dashboard.fleet.selectors.instances import Configuration, Reporting
+from dashboard.ui import words
+from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.pages.compilations import Compilation
+from dashboard.ui.pages.configuration import OWN
+from dashboard.ui.pages.findings_list import first_line, kind_said
+from dashboard.ui.pages.instances_table import InstanceRow, instance_row, losses_said
+
+ANSWERS = {"yes": "yes", "partly": "partly", "no": "no"}
+SLOWER = 1.1
+SAID_ABOVE = ("id", "started", "model", "version", "environment", "simulated")
+"""Keys that the head of the page shows."""
+MEANS = {
+    "compiled_calls": "whether each call ran compiled",
+    "compilations": "each compilation, how long and why",
+    "graph_breaks": "where graphs break",
+    "recompile_limit": "frames that reach their limit",
+    "cache_answers": "what the compile caches answered",
+    "cache_misses": "why a compilation was in no cache",
+    "phases": "how long each phase of a compilation took",
+    "cuda_graph_skips": "CUDA graphs that are skipped, and why",
+    "gpu_time": "time on the GPU",
+    "gpu_memory": "memory on the GPU",
+    "fallbacks": "operators that fall back",
+}
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One thing that its torch and agent tell, in part, or cannot."""
+
+    name: str
+    means: str
+    answer: str
+    why: str
+
+    @property
+    def mark(self) -> str:
+        """The name of its shape."""
+        return {"yes": "done", "partly": "state-warming"}.get(self.answer, "state-blind")
+
+
+@dataclass(frozen=True)
+class Known:
+    """One key of its identity or configuration; `usual` is what most others of its version have, where that is another value."""
+
+    key: str
+    value: str
+    usual: str
+    count: int
+    others: int
+
+    @property
+    def same(self) -> bool:
+        """Whether most others have the same value."""
+        return not self.usual and self.count * 2 > self.others > 0
+
+
+@dataclass(frozen=True)
+class RegionLine:
+    """One region and shape bucket beside the median of the others."""
+
+    region: str
+    place: str
+    calls: int
+    p50: str
+    p50_beside: str
+    p99: str
+    p99_beside: str
+    eager: str
+    eager_beside: str
+    rank: str
+    slower: bool
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """A finding that it showed."""
+
+    id: int
+    kind: str
+    text: str
+    count: int
+    last_seen: datetime
+
+
+@dataclass(frozen=True)
+class InstancePage:
+    """Everything the template shows."""
+
+    instance: Instance
+    told: InstanceRow
+    state: InstanceState
+    sentence: str
+    more: list[str]
+    latched: list[tuple[str, str, datetime | None]]
+    losses: list[str]
+    capabilities: list[Capability]
+    known: list[Known]
+    regions: list[RegionLine]
+    findings: list[FindingLine]
+    compilations: list[Compilation]
+
+
+def instance_page(
+    instance: Instance,
+    *,
+    missing: int,
+    regions: Iterable[RegionBeside],
+    findings: Iterable[Shown],
+    history: FrameHistory | None,
+    configurations: Iterable[Configuration],
+    compilations: list[Compilation],
+) -> InstancePage:
+    """Puts the page together."""
+    now = clock.now()
+    state = instance_state(instance, now)
+    return InstancePage(
+        instance=instance,
+        told=instance_row(Reporting(instance, missing), {}, now),
+        state=state,
+        sentence=_sentence(instance, state, (now - instance.last_seen_at).total_seconds()),
+        more=list(_more(instance, history)),
+        latched=_latched(instance),
+        losses=list(losses_said(instance, missing)),
+        capabilities=_capabilities(instance.capabilities),
+        known=_known(instance, configurations),
+        regions=[_region(one) for one in regions],
+        findings=[FindingLine(one.finding_id, kind_said(one.kind), first_line(one.text), one.count, one.last_seen_at) for one in findings],
+        compilations=compilations,
+    )
+
+
+def version_drawn(instance: Instance) -> list[Drawn]:
+    """Its version as charts and tables draw the one they are about."""
+    return [Drawn(instance.version_id, instance.version.name, 2)]
+
+
+def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> str:
+    compiling = f"compiling `{instance.compiling_frame or 'a frame'}` for {words.duration(instance.compiling_for)}"
+    if state == InstanceState.SILENT:
+        doing = f"Last seen {compiling}." if instance.compiling_for else "Nothing was compiling when it was last seen."
+        return f"No report for {words.duration(silent_for)}. {doing}"
+    if state == InstanceState.HUNG:
+        return f"Stuck: {compiling}, where {words.duration(hung_after(instance))} is already far too long."
+    if state == InstanceState.COMPILING:
+        return f"It is {compiling}."
+    if state in (InstanceState.EAGER, InstanceState.DEGRADED):
+        share = instance.eager_calls / instance.known_calls if instance.known_calls else 0.0
+        calls = (
+            f"{words.percent(share)} of the calls of its newest window ran eager" if share else "Frames of it run eager until it restarts"
+        )
+        return f"{calls}."
+    if state == InstanceState.WARMING:
+        return "It started lately and has not said that it is ready."
+    if state == InstanceState.BLIND:
+        return "It reports, but its torch cannot tell whether calls run compiled; no claim is made about that."
+    return "It reports, and nothing about it is unusual."
+
+
+def _more(instance: Instance, history: FrameHistory | None) -> Iterator[str]:
+    """How unusual the time of a compilation is: in this process, and on all others."""
+    if not instance.compiling_for:
+        return
+    if instance.compiling_usual:
+        times = instance.compiling_for / instance.compiling_usual
+        longest = words.duration(instance.compiling_usual)
+        yield f"That frame took {longest} at most before in this process; now it is {words.number(round(times, 1))} times as long."
+    else:
+        yield "This process has not compiled that frame before."
+    if history is None:
+        yield "No finished compilation of that frame is known on any instance of the model."
+    else:
+        known = words.plural(history.count, "known compilation")
+        yield f"The {known} of it took {words.duration(history.typical)} at the median and {words.duration(history.longest)} at most."
+
+
+def _latched(instance: Instance) -> list[tuple[str, str, datetime | None]]:
+    found = []
+    for frame in instance.latched_eager if isinstance(instance.latched_eager, list) else []:
+        if isinstance(frame, Mapping):
+            at = frame.get("at")
+            cause = str(frame.get("reason") or frame.get("cause") or "")
+            known = clock.at(at) if isinstance(at, int | float) and not isinstance(at, bool) and 0 < at < 1e11 else None
+            found.append((str(frame.get("frame") or "a frame"), cause, known))
+    return found
+
+
+def _capabilities(told: Any) -> list[Capability]:
+    """What it cannot tell first."""
+    found = []
+    for name, answer in told.items() if isinstance(told, Mapping) else ():
+        said, why = (str(answer[0]), str(answer[1])) if isinstance(answer, list | tuple) and len(answer) > 1 else (str(answer), "")
+        found.append(Capability(name.replace("_", " "), MEANS.get(name, ""), ANSWERS.get(said, said), why))
+    order = ("no", "partly")
+    return sorted(found, key=lambda one: (order.index(one.answer) if one.answer in order else len(order), one.name))
+
+
+def _known(instance: Instance, configurations: Iterable[Configuration]) -> list[Known]:
+    """Identity and configuration by name, those that most others have otherwise first."""
+    others = [dict(_flat(identity, components)) for version, identity, components in configurations if version == instance.version_id]
+    others = others if len(others) > 1 else []
+    found = []
+    for key, value in {key: value for key, value in _flat(instance.identity, instance.components) if key not in SAID_ABOVE}.items():
+        counts = Counter(other.get(key, "") for other in others)
+        usual, count = counts.most_common(1)[0] if counts else (value, 0)
+        differs = key not in OWN and usual != value and count * 2 > len(others)
+        found.append(Known(key.replace("_", " "), value, (usual or "not set") if differs else "", count, len(others)))
+    return sorted(found, key=lambda one: (not one.usual, one.key))
+
+
+def _flat(*sources: Any) -> Iterator[tuple[str, str]]:
+    for source in sources:
+        for key, value in source.items() if isinstance(source, Mapping) else ():
+            if isinstance(value, str | int | float | bool) and value != "":
+                yield str(key), str(value)
+
+
+def _region(one: RegionBeside) -> RegionLine:
+    own = one.own
+    ratio = own.p50 / one.p50 if own.p50 is not None and one.p50 else None
+    rank = f"slower than {one.slower_than} of {words.plural(one.others, 'other')}" if one.others and own.p50 is not None else ""
+    return RegionLine(
+        region=one.series.region,
+        place=", ".join(part for part in (one.series.stratum, f"shapes {one.series.bucket}" if one.series.bucket else "") if part),
+        calls=own.calls,
+        p50=words.duration(own.p50) if own.p50 is not None else "",
+        p50_beside=f"{words.change(ratio - 1)} beside {words.duration(one.p50)}" if ratio is not None and one.p50 else "",
+        p99=words.duration(own.p99) if own.p99 is not None else "",
+        p99_beside=f"beside {words.duration(one.p99)}" if one.p99 is not None else "",
+        eager=words.percent(own.eager) if own.eager is not None else "",
+        eager_beside=f"beside {words.percent(one.eager)}" if one.eager is not None else "",
+        rank=rank or "no other instance of this version in that hour",
+        slower=ratio is not None and ratio >= SLOWER,
+    )

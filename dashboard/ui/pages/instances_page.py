@@ -1,0 +1,142 @@
+"""What the Instances page says: a row each with its state and its strip of time beside its version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.fleet.models import Instance, InstanceState
+from dashboard.fleet.selectors.instance_levels import Cell, Levels
+from dashboard.fleet.selectors.instance_states import RULES, SEVERITY, eager_share
+from dashboard.fleet.selectors.instances import Reporting
+from dashboard.ui import words
+from dashboard.ui.charts.heat import Measure, Strip, Value, strip_drawn
+from dashboard.ui.pages.instances_table import InstanceRow, instance_row
+from dashboard.ui.pages.what_differs import Differs, differs
+from dashboard.ui.selectors.instances import InstancesFacts
+
+BAD_WORDS, GOOD_WORDS = "hung, silent, eager or degraded instances", "other instances"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instance with its strip, which `said` puts into words."""
+
+    told: InstanceRow
+    strip: Strip
+    said: str
+    job: str
+    started: datetime
+    eager: str
+
+
+@dataclass(frozen=True)
+class InstancesPage:
+    """Everything the template shows."""
+
+    facts: InstancesFacts
+    measure: Measure
+    rows: list[Row]
+    states: list[tuple[InstanceState, int]]
+    rules: list[tuple[InstanceState, str]]
+    differs: Differs
+    versions: list[tuple[int, str]]
+    gpus: list[str]
+    environments: list[str]
+    jobs: int
+
+
+def instances_page(facts: InstancesFacts, measure: Measure) -> InstancesPage:
+    """Puts the page together."""
+    counts = facts.states
+    return InstancesPage(
+        facts=facts,
+        measure=measure,
+        rows=[_row(instance, facts, measure) for instance, _ in facts.shown],
+        states=[(state, counts[state]) for state in SEVERITY if counts[state]],
+        rules=[(rule.state, rule.words) for rule in RULES],
+        differs=differs(facts.traits, facts.bad, facts.good, bad_words=BAD_WORDS, good_words=GOOD_WORDS),
+        versions=sorted({(row.version_id, row.version.name) for row, _ in facts.everyone}, key=lambda one: one[1]),
+        gpus=sorted({row.gpu for row, _ in facts.everyone if row.gpu}),
+        environments=sorted({deployment.environment for deployment in facts.deployments}),
+        jobs=len({row.job for row, _ in facts.everyone if row.job and row.world_size > 1}),
+    )
+
+
+def _row(instance: Instance, facts: InstancesFacts, measure: Measure) -> Row:
+    told = instance_row(Reporting(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now())
+    strip = strip_drawn(values_of(facts.levels, instance.pk, measure), measure)
+    share = eager_share(instance)
+    return Row(
+        told=told,
+        strip=strip,
+        said=_said(strip, facts.levels, instance, measure),
+        job=instance.job if instance.world_size > 1 else "",
+        started=instance.started_at,
+        eager=words.percent(share) if instance.known_calls else "",
+    )
+
+
+def values_of(levels: Levels, instance: int, measure: Measure) -> list[Value]:
+    """The value of each slot; None where nothing was reported."""
+    cells = levels.cells.get(instance, {})
+    return [value_of(cells.get(slot), measure) for slot in range(levels.slots.count)]
+
+
+def value_of(cell: Cell | None, measure: Measure) -> Value:
+    """What the measure says of one cell."""
+    if cell is None:
+        return None
+    if measure.key == "eager":
+        return cell.eager_share
+    return cell.compiling_share if measure.key == "compiling" else cell.ratio
+
+
+def value_said(value: Value, measure: Measure) -> str:
+    """A value in words."""
+    if value is None:
+        return "no report"
+    return words.change(value - 1) if measure.key == "p50" else words.percent(value)
+
+
+def _said(strip: Strip, levels: Levels, instance: Instance, measure: Measure) -> str:
+    if strip.worst is None:
+        return "no report in this range" if not levels.cells.get(instance.pk) else "nothing of this was reported in this range"
+    values = values_of(levels, instance.pk, measure)
+    worst = f"highest {value_said(values[strip.worst], measure)}"
+    at = clock.at_minute(levels.slots.span.first + strip.worst * levels.slots.step)
+    since = (clock.minute_of(instance.started_at.timestamp()) - levels.slots.span.first) // levels.slots.step
+    missing = sum(value is None for value in values[max(0, since) :])  # before it started there was nothing to report
+    gaps = f"; {words.plural(missing, 'gap')}" if missing else ""
+    return f"{worst} at {at:%H:%M} UTC{gaps}"
+
+
+def rows_told(page: InstancesPage) -> list[dict[str, Any]]:
+    """The rows of this page as data, with every cell of their strips."""
+    levels = page.facts.levels
+    starts = [levels.slots.span.first + slot * levels.slots.step for slot in range(levels.slots.count)]
+    return [_told(instance, state, page.facts.missing, page.measure, levels, starts) for instance, state in page.facts.shown]
+
+
+def _told(
+    instance: Instance, state: InstanceState, missing: Mapping[str, int], measure: Measure, levels: Levels, starts: list[int]
+) -> dict[str, Any]:
+    return {
+        "id": instance.instance_id,
+        "host": instance.host,
+        "rank": instance.rank,
+        "job": instance.job,
+        "version": instance.version.name,
+        "gpu": instance.gpu,
+        "state": state.value,
+        "started_at": instance.started_at.isoformat(),
+        "last_seen_at": instance.last_seen_at.isoformat(),
+        "clock_offset": instance.clock_offset,
+        "late_windows": instance.late_windows,
+        "missing_windows": missing.get(instance.instance_id, 0),
+        "eager_share": eager_share(instance) if instance.known_calls else None,
+        measure.key: dict(zip(map(str, starts), values_of(levels, instance.pk, measure), strict=True)),
+    }

@@ -1,0 +1,110 @@
+"""The ranks of a job side by side, and in words what some of them do otherwise than the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.common import clock
+from dashboard.fleet.models import CompileEvent, Instance, InstanceState
+from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.regressions.judge.rank_words import divergence_words
+from dashboard.regressions.judge.ranks import Compiled, divergences
+from dashboard.regressions.rank_facts import rank_of, stage_of
+from dashboard.ui import words
+
+PATTERN = 24
+LETTERS = {"hit": "H", "miss": "M", "bypass": "B", "": "–"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that differs; names are the agent's and are only ever escaped."""
+
+    text: str
+    certain: bool
+    at: datetime
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One rank; `apart` where it is among those that differ for certain."""
+
+    rank: int
+    instance_id: str
+    host: str
+    stage: str
+    state: InstanceState
+    first: int
+    again: int
+    seconds: str
+    newest: str
+    pattern: str
+    answers: str
+    eager: str
+    now: str
+    seen: datetime
+    apart: bool
+
+
+@dataclass(frozen=True)
+class RankBoard:
+    """Everything the template shows of one job."""
+
+    rows: list[RankRow]
+    lines: list[Line]
+    missing: int
+    stages: int
+    graphs: bool
+
+    @property
+    def certain(self) -> int:
+        """How many certain differences there are."""
+        return sum(line.certain for line in self.lines)
+
+
+def rank_board(instances: Sequence[Instance], compiled: Mapping[int, Sequence[CompileEvent]]) -> RankBoard:
+    """Puts the board together."""
+    ranks = [rank_of(one, [_compiled(event) for event in compiled.get(one.pk, ())]) for one in instances]
+    found = divergences(ranks)
+    apart = {rank for one in found if one.certain for rank in one.ranks}
+    size = max((one.world_size for one in instances), default=0)
+    return RankBoard(
+        rows=[_row(one, compiled.get(one.pk, ()), one.rank in apart) for one in instances],
+        lines=[Line(divergence_words(one), one.certain, clock.at(one.at)) for one in found],
+        missing=max(0, size - len(instances)),
+        stages=len({rank.stage for rank in ranks}),
+        graphs=any(event.cache_key for events in compiled.values() for event in events),
+    )
+
+
+def _compiled(event: CompileEvent) -> Compiled:
+    place = f"{event.file}:{event.line}" if event.file else ""
+    cache = event.cache_fx or event.cache_aot
+    return Compiled(event.at.timestamp(), event.frame, place, event.kind, event.outcome, event.cache_key, cache)
+
+
+def _row(one: Instance, events: Sequence[CompileEvent], apart: bool) -> RankRow:
+    kinds = Counter(event.kind for event in events)
+    answers = [event.cache_fx or event.cache_aot for event in events]
+    counted = Counter(answer for answer in answers if answer)
+    compiling = f"{one.compiling_frame or 'a frame'} for {words.duration(one.compiling_for)}" if one.compiling_for else ""
+    return RankRow(
+        rank=one.rank,
+        instance_id=one.instance_id,
+        host=one.host,
+        stage=stage_of(one),
+        state=instance_state(one, clock.now()),
+        first=kinds["first"],
+        again=kinds["recompile"],
+        seconds=words.duration(sum(event.total or 0.0 for event in events)) if events else "",
+        newest=events[-1].compile_id if events else "",
+        pattern="".join(LETTERS.get(answer, "?") for answer in answers[:PATTERN]) + ("…" if len(answers) > PATTERN else ""),
+        answers=", ".join(f"{count} {answer}" for answer, count in sorted(counted.items())),
+        eager=words.percent(one.eager_calls / one.known_calls) if one.known_calls else "",
+        now=compiling,
+        seen=one.last_seen_at,
+        apart=apart,
+    )

@@ -1,0 +1,40 @@
+"""The numbers behind the trend charts as rows of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.ui.charts.trends import Trend
+from dashboard.ui.pages.model import ModelPage
+
+
+def bins_of(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
+    """A row a version and bin; a shaded chart has the ends of its interval beside its value."""
+    shaded = {trend.key for trend in charts if any(line.low for line in trend.lines)} if len(charts) == 1 else set()
+    heads = [
+        head for trend in charts for head in (f"{trend.title} ({trend.unit})", *(("95 % low", "95 % high") if trend.key in shaded else ()))
+    ]
+    rows: list[list[Any]] = [["version", "time", *heads]]
+    for version in page.facts.drawn:
+        lines = [next(line for line in trend.lines if line.slot == version.slot) for trend in charts]
+        for place, start in enumerate(page.facts.asked.window.starts()):
+            cells: list[float | None] = []
+            for trend, line in zip(charts, lines, strict=True):
+                cells.append(line.values[place])
+                if trend.key in shaded:
+                    cells += [line.low[place], line.high[place]] if line.low else [None, None]
+            rows.append([version.name, clock.at_minute(start).isoformat(), *cells])
+    return rows
+
+
+def starts_of(page: ModelPage) -> list[list[Any]]:
+    """A row a start; every one, also those that a chart has no room for."""
+    window, names = page.facts.asked.window, {version.id: version.name for version in page.facts.drawn}
+    rows: list[list[Any]] = [["version", "time", "instance", "cold start (s)"]]
+    begun = [one for one in page.facts.instances if one.cold_start is not None and one.version_id in names]
+    for one in sorted(begun, key=lambda one: one.started_minute):
+        if window.first <= one.started_minute < window.last:
+            rows.append([names[one.version_id], clock.at_minute(int(one.started_minute)).isoformat(), one.name, one.cold_start])
+    return rows

@@ -1,0 +1,235 @@
+"""What the Version page says: how a version is served, starts and compiles, what it missed and pays back, and what nobody can see."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.compiled import Compiled
+from dashboard.fleet.selectors.starts import Started
+from dashboard.ui import words
+from dashboard.ui.charts.compile_line import CompileLine, Compiling, compile_line, counted
+from dashboard.ui.pages.findings_board import Column, findings_columns
+from dashboard.ui.pages.forecast import MOST_REPLICAS, Forecast, forecasts
+from dashboard.ui.pages.headroom import LIMIT, FrameRoom, frames_room, nearest
+from dashboard.ui.pages.version_misses import MissesCard, cold_and_warm, misses_card
+from dashboard.ui.pages.version_payback import Payback, payback
+from dashboard.ui.pages.version_served import Served, served
+from dashboard.ui.pages.version_starts import StartsCard, served_after, start_json, starts_card
+from dashboard.ui.selectors.version import VersionFacts
+
+LISTED = 40
+ANSWERS = {"no": "cannot be seen", "partly": "seen in part", "off": "switched off"}
+
+
+@dataclass(frozen=True)
+class Blind:
+    """One thing that some of its processes cannot show, and why."""
+
+    name: str
+    answer: str
+    why: str
+    processes: int
+    known: int
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """One compilation in the table behind the time line."""
+
+    event: Compiled
+    process: str
+    after: str
+    took: str
+
+
+@dataclass
+class VersionPage:
+    """Everything the template shows."""
+
+    facts: VersionFacts
+    served: Served
+    starts: StartsCard
+    forecasts: list[Forecast]
+    replicas: int
+    line: CompileLine | None
+    line_counts: str
+    events: list[EventRow]
+    waited: int
+    room: list[FrameRoom]
+    nearest: str
+    misses: MissesCard
+    payback: Payback
+    columns: list[Column]
+    blind: list[Blind]
+    silent: int
+
+    @property
+    def live(self) -> bool:
+        """Whether it has traffic now."""
+        return self.facts.standing.deployment.ended_minute is None
+
+    @property
+    def phase_key(self) -> list[tuple[str, str]]:
+        """What the bars of the starts are made of, in order, marks of the job as one."""
+        named = {(step.name if not step.is_mark else "Marks of the job", step.css) for step in self.starts.steps if step.css != "px"}
+        order = [step.name if not step.is_mark else "Marks of the job" for step in self.starts.steps]
+        return sorted(named, key=lambda pair: order.index(pair[0]))
+
+    @property
+    def pip_places(self) -> list[int]:
+        """Where the eight marks of a frame's limit stand."""
+        return [11 * place for place in range(LIMIT)]
+
+    @property
+    def adoption(self) -> str:
+        """Its share of the calls of late."""
+        return words.percent(self.served.adoption) if self.served.adoption is not None else ""
+
+    @property
+    def events_more(self) -> int:
+        """Compilations that are in the files and not in the table."""
+        return max(0, len(self.facts.events) - len(self.events))
+
+
+def version_page(facts: VersionFacts, *, instance: int | None = None, replicas: int | None = None) -> VersionPage:
+    """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many start in the forecast."""
+    own, minute = facts.own, clock.minute_of(facts.now.timestamp())
+    live = [one for one in own if one.last_minute >= minute - 5]
+    wanted = min(max(1, replicas or len(live) or len(own) or 1), MOST_REPLICAS)
+    line, rows = _line(facts.events, own)
+    room = frames_room(facts.events, own)
+    cold, warm = cold_and_warm(own, facts.answers)
+    pair = (facts.version.pk, facts.version.name), facts.standing.baseline
+    return VersionPage(
+        facts=facts,
+        served=served(facts.own_calls, facts.served, facts.environment, facts.budgets.served),
+        starts=starts_card(own, facts.theirs, budget=facts.budgets.cold_start, wanted=instance),
+        forecasts=forecasts(cold, warm, wanted),
+        replicas=wanted,
+        line=line,
+        line_counts=counted(_compiling(facts.events, own)),
+        events=rows,
+        waited=sum(event.in_request for event in facts.events),
+        room=room,
+        nearest=nearest(room),
+        misses=misses_card(own, facts.processes, facts.answers),
+        payback=payback(facts.events, own, facts.own_calls, facts.served),
+        columns=findings_columns(facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None),
+        blind=_blind(own),
+        silent=len(own) - len(live),
+    )
+
+
+def _compiling(events: Sequence[Compiled], own: Sequence[Started]) -> list[Compiling]:
+    places = {one.id: (place, one) for place, one in enumerate(own)}
+    return [
+        Compiling(
+            kind=event.kind,
+            end=event.at.timestamp() - process.started_at.timestamp(),
+            seconds=event.seconds,
+            in_request=event.in_request,
+            failed=event.outcome != "ok",
+            label=f"{event.frame or 'a frame'} on {process.name}",
+            row=place,
+        )
+        for event in events
+        if event.instance_id in places
+        for place, process in (places[event.instance_id],)
+    ]
+
+
+def _line(events: Sequence[Compiled], own: Sequence[Started]) -> tuple[CompileLine | None, list[EventRow]]:
+    compiling = _compiling(events, own)
+    names = {one.id: one for one in own}
+    rows = [
+        EventRow(
+            event,
+            process.name if process else "an earlier process",
+            words.duration(max(0.0, event.at.timestamp() - process.started_at.timestamp())) if process else "",
+            words.duration(event.total) if event.total is not None else "not known",
+        )
+        for event in list(reversed(events))[:LISTED]
+        for process in (names.get(event.instance_id),)
+    ]
+    return (compile_line(compiling, served=served_after(own)) if compiling else None), rows
+
+
+def _blind(own: Iterable[Started]) -> list[Blind]:
+    """What agents say they cannot see, the most frequent first."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    known: Counter[str] = Counter()
+    for process in own:
+        for name, told in process.capabilities.items():
+            answer, why = (str(one) for one in (told if isinstance(told, list) and len(told) == 2 else ("", "")))
+            known[name] += 1
+            if answer and answer != "yes":
+                seen[name, answer, why] += 1
+    rows = [
+        Blind(name.replace("_", " "), ANSWERS.get(answer, answer), why, count, known[name]) for (name, answer, why), count in seen.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.processes, row.name))
+
+
+def version_json(page: VersionPage) -> dict[str, Any]:
+    """The same numbers for machines; what is not known is null."""
+    facts, standing = page.facts, page.facts.standing
+    return {
+        "model": facts.model.name,
+        "version": facts.version.name,
+        "environment": facts.environment,
+        "simulated": facts.model.simulated,
+        "verdict": asdict(standing.said) if standing.said else None,
+        "baseline": standing.baseline.name if standing.baseline else None,
+        "live": page.live,
+        "served": _served_json(page.served),
+        "cold_starts": start_json(page.starts),
+        "forecast": [{**asdict(one), "estimate": True} for one in page.forecasts],
+        "compilations": {"known": len(facts.events), "cut": facts.events_cut, "in_requests": page.waited},
+        "headroom": [
+            {"frame": row.frame, "place": row.place, "used": row.used, "limit": row.limit, "latched": row.latched} for row in page.room
+        ],
+        "misses": [
+            {"cause": row.newest.cause, "against": row.newest.against, "brought_by": row.newest.brought or None, "processes": row.processes,
+             "compilations": row.compilations, "seconds": row.seconds, "gpu_seconds": row.gpu_seconds}
+            for row in page.misses.rows
+        ],
+        "payback": _payback_json(page.payback),
+        "findings": {column.key: column.total for column in page.columns},
+        "blind": [asdict(one) for one in page.blind],
+    }  # fmt: skip
+
+
+def _served_json(one: Served) -> Mapping[str, Any]:
+    return {**asdict(one), "share": one.share, "recent": one.recent, "used": one.used, "burn": one.burn}
+
+
+def _payback_json(one: Payback) -> Mapping[str, Any]:
+    return {
+        "unit": one.unit,
+        "spent": one.spent,
+        "saved": one.saved,
+        "net": one.net,
+        "break_even_calls": one.break_even,
+        "reference_at": one.reference_at,
+        "estimate": True,
+    }
+
+
+def version_table(page: VersionPage) -> list[list[Any]]:
+    """A row a compilation: what the time line draws, all of them."""
+    processes = {one.id: one for one in page.facts.own}
+    rows: list[list[Any]] = [
+        ["time", "instance", "seconds after start", "frame", "place", "kind", "outcome", "seconds", "in a request", "missed"]
+    ]
+    for event in page.facts.events:
+        process = processes.get(event.instance_id)
+        after = round(event.at.timestamp() - process.started_at.timestamp(), 3) if process else None
+        place = f"{event.file}:{event.line}" if event.file else ""
+        waited = "yes" if event.in_request else "no"
+        name = process.name if process else ""
+        rows.append([event.at.isoformat(), name, after, event.frame, place, event.kind, event.outcome, event.total, waited, event.miss])
+    return rows

@@ -1,0 +1,241 @@
+"""Why a start was not warm: the first part of its configuration that differs from the last warm start, who brought it, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from compilewatch.wire.causes import (
+    EMPTY_FOLDER,
+    ENVIRONMENT,
+    FOLDER,
+    NO_EARLIER_RUN,
+    NOTHING_DIFFERS,
+    OPTIONS,
+    OTHER_FOLDER,
+    OTHER_GRAPH,
+    OTHER_INPUTS,
+    VERSIONS,
+)
+
+from dashboard.fleet.selectors.compiled import Answers
+from dashboard.fleet.selectors.miss_causes import SAME_CONFIGURATION, Process, compared, reference_of
+from dashboard.fleet.selectors.starts import Started
+from dashboard.ui import words
+
+SHOWN = 6
+FACTORS_SHOWN = 4
+EXPLAINED = 160
+"""The newest processes that missed; older ones are left out."""
+OF_THE_GRAPH = (OTHER_GRAPH, OTHER_INPUTS, SAME_CONFIGURATION)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One process that missed: why, against which start, whether that one was warm, and what it cost in seconds."""
+
+    process: Started
+    cause: str
+    against: str
+    should_have_been_warm: bool
+    brought: str
+    brought_at: datetime | None
+    compilations: int
+    seconds: float
+
+    @property
+    def gpu_seconds(self) -> float:
+        """Seconds times the GPUs that waited."""
+        return self.seconds * self.process.gpus
+
+
+@dataclass(frozen=True)
+class MissRow:
+    """The processes of one cause together, told by the newest of them."""
+
+    newest: Explained
+    processes: int
+    compilations: int
+    seconds: float
+    gpu_seconds: float
+    share: float
+
+    @property
+    def cost(self) -> str:
+        """Seconds, and GPU-seconds where there are GPUs."""
+        return words.duration(self.seconds)
+
+    @property
+    def gpu_cost(self) -> str:
+        """In GPU-seconds."""
+        return words.number(round(self.gpu_seconds)) if self.gpu_seconds else "no GPU"
+
+    @property
+    def width(self) -> float:
+        """Of its bar, in percent."""
+        return round(100 * self.share, 1)
+
+    @property
+    def percent(self) -> str:
+        """Its share of the lost seconds."""
+        return words.percent(self.share)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What costs most over all versions of the model."""
+
+    cause: str
+    seconds: float
+    gpu_seconds: float
+    share: float
+    versions: str
+
+    @property
+    def text(self) -> str:
+        """How much, of all that was missed."""
+        gpu = f", {words.number(round(self.gpu_seconds))} GPU-s" if self.gpu_seconds else ""
+        return f"{words.percent(self.share)} of the missed seconds: {words.duration(self.seconds)}{gpu}"
+
+
+@dataclass(frozen=True)
+class MissesCard:
+    """`cold` starts should have been warm, because one before on the same type of GPU was."""
+
+    rows: list[MissRow] = field(default_factory=list)
+    more: int = 0
+    missed: int = 0
+    cold: int = 0
+    seconds: float = 0.0
+    factors: list[Factor] = field(default_factory=list)
+    pooled: int = 0
+
+
+def misses_card(own: Sequence[Started], everyone: Sequence[Started], answers: Sequence[Answers]) -> MissesCard:
+    """What the version's own processes missed, and what costs most among all that are known."""
+    by_process: dict[int, list[Answers]] = {}
+    for one in answers:
+        by_process.setdefault(one.instance_id, []).append(one)
+    known = {one.id: _process(one, by_process.get(one.id, [])) for one in everyone}
+    mine = {one.id for one in own}
+    missed = [one for one in everyone if any(answer.miss for answer in by_process.get(one.id, []))]
+    chosen = sorted(missed, key=lambda one: one.id not in mine)[:EXPLAINED]
+    explained = [_explained(one, by_process[one.id], known, everyone) for one in chosen]
+    of_own = [one for one in explained if one.process.id in mine]
+    rows = _grouped(of_own)
+    return MissesCard(
+        rows=rows[:SHOWN],
+        more=max(0, len(rows) - SHOWN),
+        missed=len(of_own),
+        cold=sum(one.should_have_been_warm for one in of_own),
+        seconds=sum(one.seconds for one in of_own),
+        factors=_factors(explained),
+        pooled=len(explained),
+    )
+
+
+def cold_and_warm(own: Iterable[Started], answers: Iterable[Answers]) -> tuple[list[float], list[float]]:
+    """Total seconds of the starts that mostly missed and of the others."""
+    lost: dict[int, float] = {}
+    kept: dict[int, float] = {}
+    for one in answers:
+        lost[one.instance_id] = lost.get(one.instance_id, 0.0) + one.missed_seconds
+        kept[one.instance_id] = kept.get(one.instance_id, 0.0) + one.seconds - one.missed_seconds
+    cold: list[float] = []
+    warm: list[float] = []
+    for process in own:
+        if process.start:
+            (cold if lost.get(process.id, 0.0) > kept.get(process.id, 0.0) else warm).append(process.start.total)
+    return cold, warm
+
+
+def _process(one: Started, answers: Iterable[Answers]) -> Process:
+    found = Process(one.id, one.name, one.gpu, one.rank, one.started_at, components=one.components)
+    for answer in answers:
+        found.hits += answer.hits
+        found.misses += answer.misses
+        if answer.key:
+            found.keys.add(answer.key)
+    return found
+
+
+def _explained(one: Started, answers: Sequence[Answers], known: Mapping[int, Process], everyone: Sequence[Started]) -> Explained:
+    missed = sorted((answer for answer in answers if answer.miss), key=lambda answer: -answer.missed_seconds)
+    told = next((answer.miss for answer in missed if answer.miss not in (NO_EARLIER_RUN, "")), "")
+    reference = reference_of(known[one.id], known.values())
+    other = next((process for process in everyone if reference and process.id == reference.id), None)
+    found = compared(known[one.id], reference)
+    cause = told or found.cause
+    compiling = [process for process in everyone if known[process.id].hits + known[process.id].misses]
+    brought, at = _brought(cause, one, other, compiling)
+    return Explained(
+        process=one,
+        cause=cause,
+        against=f"the agent’s last run on {one.host or one.name}" if told else found.against,
+        should_have_been_warm=bool(reference and reference.warm),
+        brought=brought,
+        brought_at=at,
+        compilations=sum(answer.compilations for answer in missed),
+        seconds=sum(answer.missed_seconds or answer.seconds for answer in missed),
+    )
+
+
+def _brought(cause: str, one: Started, other: Started | None, everyone: Sequence[Started]) -> tuple[str, datetime | None]:
+    """The first process after the warm one that had the same value, or the version that changed the graph."""
+    name = component_of(cause, one.components)
+    if name and other is not None:
+        same = [
+            p
+            for p in everyone
+            if p.gpu == one.gpu and p.started_at > other.started_at and p.components.get(name) == one.components.get(name)
+        ]
+        first = min(same, key=lambda process: (process.started_at, process.id), default=one)
+        return f"{first.version} on {first.host or first.name}", first.started_at
+    if cause == EMPTY_FOLDER:
+        return f"a folder without it on {one.host or one.name}", None
+    if cause in OF_THE_GRAPH and other is not None and other.version_id != one.version_id:
+        return f"{one.version}, after {other.version}", None
+    return "", None
+
+
+def component_of(cause: str, components: Mapping[str, str]) -> str:
+    """The name of the component that a cause speaks of; empty where it is none."""
+    if cause == OTHER_FOLDER:
+        return FOLDER
+    if cause.startswith(ENVIRONMENT) and cause in components:
+        return cause
+    module, _, option = cause.partition(": ")
+    if module in OPTIONS:
+        return f"{module} {option}"
+    return next((name for name in VERSIONS if cause.startswith(f"{name} ") and name in components), "")
+
+
+def _grouped(explained: Iterable[Explained]) -> list[MissRow]:
+    """By cause, the most costly first."""
+    groups: dict[str, list[Explained]] = {}
+    for one in explained:
+        groups.setdefault(one.cause or NOTHING_DIFFERS, []).append(one)
+    whole = sum(one.seconds for group in groups.values() for one in group)
+    rows = [
+        MissRow(
+            newest=max(group, key=lambda one: (one.process.started_at, one.process.id)),
+            processes=len(group),
+            compilations=sum(one.compilations for one in group),
+            seconds=(seconds := sum(one.seconds for one in group)),
+            gpu_seconds=sum(one.gpu_seconds for one in group),
+            share=seconds / whole if whole else 0.0,
+        )
+        for group in groups.values()
+    ]
+    return sorted(rows, key=lambda row: (-row.seconds, row.newest.cause))
+
+
+def _factors(explained: Sequence[Explained]) -> list[Factor]:
+    rows = _grouped(explained)
+    found = []
+    for row in rows[:FACTORS_SHOWN]:
+        names = list(dict.fromkeys(one.process.version for one in explained if one.cause == row.newest.cause))
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        found.append(Factor(row.newest.cause, row.seconds, row.gpu_seconds, row.share, ", ".join(names[:3]) + more))
+    return found

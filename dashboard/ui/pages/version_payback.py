@@ -1,0 +1,154 @@
+"""Whether compiling pays: GPU-seconds spent on it against those saved, as far as anybody reported what eager takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.compiled import Compiled
+from dashboard.fleet.selectors.served import SeriesCalls
+from dashboard.fleet.selectors.starts import Started
+from dashboard.ui import words
+
+APART = 0.05
+"""Healthy instances of one version differ by so much (one standard deviation)."""
+EIGHT_IN_TEN = 1.28
+ENOUGH_CALLS = 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the ledger; `value` is GPU-seconds, None where nobody knows."""
+
+    name: str
+    value: float | None
+    how: str
+    estimate: bool = False
+    total: bool = False
+
+    @property
+    def text(self) -> str:
+        """Signed, or that it is not known."""
+        if self.value is None:
+            return "not known"
+        return f"{'+' if self.value > 0 else ''}{words.number(round(self.value, 1))}"
+
+
+@dataclass(frozen=True)
+class Payback:
+    """The ledger. Break-even is in calls; None where no eager run was reported, or where compiled calls are not faster."""
+
+    entries: list[Entry] = field(default_factory=list)
+    unit: str = "GPU-seconds"
+    spent: float = 0.0
+    saved: float | None = None
+    net: float | None = None
+    break_even: float | None = None
+    calls: int = 0
+    covered: float = 0.0
+    reference_at: datetime | None = None
+    reference: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One line for the head."""
+        if self.saved is None:
+            return "no eager run reported"
+        if self.break_even is None:
+            return "compiled calls are not faster"
+        told = f"after {words.number(round(self.break_even))} calls"
+        return f"paid back {told}" if self.calls >= self.break_even else f"pays back {told}, {words.number(self.calls)} so far"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Seconds that compiled calls took less than eager ones of the same place would have."""
+
+    seconds: float
+    low: float
+    high: float
+    calls: int
+    newest: int
+    reference_calls: int
+    versions: tuple[str, ...]
+
+
+def payback(events: Iterable[Compiled], own: Sequence[Started], calls: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls]) -> Payback:
+    """Compilations hold the process's GPUs while they run; a call is taken to hold them for as long as it takes."""
+    gpus = {one.id: one.gpus for one in own}
+    on_gpu = any(gpus.values())
+    held = {id: max(1, count) for id, count in gpus.items()} if not on_gpu else gpus
+    first = again = 0.0
+    kept: float | None = None
+    for event in events:
+        weight = held.get(event.instance_id, 1)
+        if event.kind == "recompile":
+            again += event.seconds * weight
+        else:
+            first += event.seconds * weight
+        if event.saved is not None:
+            kept = (kept or 0.0) + event.saved * weight
+    each = max(held.values(), default=1) or 1
+    counted = [one for one in calls if not one.eager]
+    saved = saved_against_eager(counted, [one for one in everyone if one.eager])
+    return _ledger(first, again, kept, saved, each, sum(one.calls for one in counted), "GPU-seconds" if on_gpu else "process-seconds")
+
+
+def _ledger(first: float, again: float, kept: float | None, saved: Saved | None, gpus: int, calls: int, unit: str) -> Payback:
+    spent = first + again
+    entries = [
+        Entry("Spent compiling, first compilations and autotuning", -first, "measured"),
+        Entry("Spent recompiling", -again, "measured"),
+        Entry(
+            "More would have been spent without the caches", kept, "torch’s own estimate" if kept is not None else "torch did not say", True
+        ),
+    ]
+    if saved is None:
+        entries.append(Entry("Saved by compiled calls", None, "no eager run of the same region, shape and GPU was reported"))
+        return Payback(entries, unit, spent, calls=calls)
+    value, low, high = (one * gpus for one in (saved.seconds, saved.low, saved.high))
+    per_call = value / saved.calls
+    at = clock.at_minute(saved.newest)
+    each = words.duration(abs(saved.seconds / saved.calls))
+    name = f"{'Saved' if value >= 0 else 'Lost'}, {each} per call on {words.number(saved.calls)} calls"
+    spread = f"estimate, {words.number(round(low))} to {words.number(round(high))}"
+    entries.append(Entry(name, value, spread, True))
+    net = value - spent
+    entries.append(Entry("Net", net, f"estimate, {words.number(round(low - spent))} to {words.number(round(high - spent))}", True, True))
+    return Payback(
+        entries=entries,
+        unit=unit,
+        spent=spent,
+        saved=value,
+        net=net,
+        break_even=spent / per_call if per_call > 0 else None,
+        calls=saved.calls,
+        covered=saved.calls / calls if calls else 0.0,
+        reference_at=at,
+        reference=f"{words.number(saved.reference_calls)} eager calls of {', '.join(saved.versions[:3])}",
+    )
+
+
+def saved_against_eager(calls: Sequence[SeriesCalls], eager: Sequence[SeriesCalls]) -> Saved | None:
+    """Mean against mean in the same region, shape bucket, GPU type and world size; None where no two can be compared."""
+    seconds = variance = 0.0
+    compared = used = newest = 0
+    versions: dict[str, None] = {}
+    for one in calls:
+        like = [other for other in eager if other.place == one.place and other.latency_count]
+        timed = sum(other.latency_count for other in like)
+        if timed < ENOUGH_CALLS or one.latency_count < ENOUGH_CALLS:
+            continue
+        theirs, mine = sum(other.latency_sum for other in like) / timed, one.latency_sum / one.latency_count
+        seconds += (theirs - mine) * one.calls
+        variance += (APART * one.calls) ** 2 * (theirs**2 + mine**2)
+        compared, used = compared + one.calls, used + timed
+        newest = max(newest, *(other.last_minute for other in like))
+        versions |= dict.fromkeys(other.version for other in like)
+    if not compared:
+        return None
+    error = EIGHT_IN_TEN * math.sqrt(variance)
+    return Saved(seconds, seconds - error, seconds + error, compared, newest, used, tuple(versions))

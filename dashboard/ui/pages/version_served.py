@@ -1,0 +1,95 @@
+"""The share of calls that ran compiled, of those that somebody looked at, against its budget: how much is used, how fast it burns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dashboard.fleet.selectors.served import SeriesCalls
+from dashboard.ui import words
+
+ENOUGH = 200
+"""Looked-at calls from which a share is held against a budget."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """Counts since the deployment and of the last hour; the budget is a share, None where none is set."""
+
+    calls: int
+    known: int
+    compiled: int
+    recent_known: int
+    recent_compiled: int
+    budget: float | None
+    adoption: float | None
+    """The share of the environment's calls of the last minutes that this version took."""
+
+    @property
+    def share(self) -> float | None:
+        """Compiled calls among those looked at; None where nobody looked."""
+        return self.compiled / self.known if self.known else None
+
+    @property
+    def recent(self) -> float | None:
+        """The same of late."""
+        return self.recent_compiled / self.recent_known if self.recent_known else None
+
+    @property
+    def used(self) -> float | None:
+        """How much of the budget is used up, 1 is all of it; None without a budget or with too few calls."""
+        if self.budget is None or self.share is None or self.known < ENOUGH:
+            return None
+        return (1 - self.share) / (1 - self.budget)
+
+    @property
+    def burn(self) -> float | None:
+        """How many times faster than the budget allows it burns of late."""
+        if self.budget is None or self.recent is None or self.recent_known < ENOUGH:
+            return None
+        return (1 - self.recent) / (1 - self.budget)
+
+    @property
+    def broken(self) -> bool:
+        """Whether the budget is used up or burns too fast."""
+        return (self.used or 0.0) > 1 or (self.burn or 0.0) > 1
+
+    @property
+    def sentence(self) -> str:
+        """What there is to say about the budget."""
+        if self.budget is None:
+            return "no budget set"
+        if self.share is None:
+            return f"budget {words.percent(self.budget)}; no agent could look at a call"
+        if self.used is None:
+            return f"budget {words.percent(self.budget)}; {words.number(self.known)} looked-at calls are too few to hold against it"
+        used = f"{words.number(_short(self.used))} times used" if self.used > 1 else f"{words.percent(self.used)} used"
+        told = f"budget {words.percent(self.budget)}, {used}"
+        if self.burn is not None and self.burn > 1:
+            return f"{told}; burning {words.number(_short(self.burn))} times as fast as it allows in the last hour"
+        return f"{told}; not burning in the last hour" if self.used > 1 else told
+
+    @property
+    def looked(self) -> str:
+        """How much stands behind the share."""
+        part = f" ({words.percent(self.known / self.calls)})" if self.calls > self.known else ""
+        return f"of {self.known:,} looked-at calls, {self.calls:,} in all{part}" if self.calls else "no calls"
+
+
+def served(own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environment: str, budget: float | None) -> Served:
+    """Adds the version's series up; regions that the caller runs eager on purpose have nothing to be compiled."""
+    counted = [one for one in own if not one.eager]
+    calls = sum(one.recent_calls for one in everyone if one.environment == environment)
+    return Served(
+        calls=sum(one.calls for one in counted),
+        known=sum(one.known for one in counted),
+        compiled=sum(one.compiled for one in counted),
+        recent_known=sum(one.recent_known for one in counted),
+        recent_compiled=sum(one.recent_compiled for one in counted),
+        budget=budget,
+        adoption=sum(one.recent_calls for one in own) / calls if calls else None,
+    )
+
+
+def _short(value: float) -> float:
+    return round(value, 1) if value < 10 else round(value)

@@ -1,0 +1,201 @@
+"""How the processes of a version start: every start on one scale, one of them stage by stage, each phase beside the baseline's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import median
+
+from dashboard.fleet.selectors.instances import StartFacts
+from dashboard.fleet.selectors.starts import Started
+from dashboard.ui import words
+from dashboard.ui.charts.waterfall import UNACCOUNTED, Step, Waterfall, by_name, steps_of, waterfall
+from dashboard.ui.pages.cold_starts import ENDS
+
+SHOWN = 16
+NEAR = 0.85
+ENOUGH = 3
+
+
+@dataclass(frozen=True)
+class StartRow:
+    """One start as a stacked bar; places are percent of a little more than the longest start or the budget."""
+
+    process: Started
+    total: float
+    parts: list[tuple[float, float, str]]
+    end: float
+    over: bool
+    chosen: bool
+    told: bool
+    """Whether its agent told the stages, instead of reports that show two."""
+
+    @property
+    def text(self) -> str:
+        """The whole start."""
+        return words.duration(self.total)
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """One phase: medians of both sides, and whether the starts of the two sides lie apart."""
+
+    name: str
+    own: str
+    base: str
+    change: str
+    apart: str
+    seconds: float
+    base_seconds: float | None
+
+
+@dataclass(frozen=True)
+class StartsCard:
+    """Everything the page says of starts; without any, `rows` is empty."""
+
+    rows: list[StartRow] = field(default_factory=list)
+    count: int = 0
+    over: int = 0
+    median: float | None = None
+    worst: StartRow | None = None
+    unaccounted: float | None = None
+    base_median: float | None = None
+    base_count: int = 0
+    budget: float | None = None
+    budget_x: float | None = None
+    chosen: StartRow | None = None
+    until: str = ""
+    drawing: Waterfall | None = None
+    steps: list[Step] = field(default_factory=list)
+    phases: list[PhaseRow] = field(default_factory=list)
+    untold: int = 0
+
+    @property
+    def sub(self) -> str:
+        """What stands under the median."""
+        if self.budget is None:
+            return "no budget set"
+        return f"budget {words.duration(self.budget)}, {self.over} of {self.count} over"
+
+    @property
+    def near(self) -> bool:
+        """Whether the median comes close to the budget."""
+        return self.budget is not None and self.median is not None and self.median >= NEAR * self.budget
+
+    @property
+    def change(self) -> str:
+        """The median beside the baseline's, as information."""
+        return words.change(self.median / self.base_median - 1) if self.median and self.base_median else ""
+
+
+def starts_card(own: Sequence[Started], theirs: Sequence[Started], *, budget: float | None, wanted: int | None = None) -> StartsCard:
+    """The median start is shown stage by stage, or the one that the address names."""
+    known = sorted(((one, one.start) for one in own if one.start), key=lambda pair: (-pair[1].total, pair[0].id))
+    if not known:
+        return StartsCard(budget=budget, untold=len(own))
+    totals = [start.total for _, start in known]
+    scale = 1.03 * max([*totals, budget or 0.0]) or 1.0
+    chosen = _chosen(known, wanted)
+    rows = [_row(one, start, scale, budget, one.id == chosen[0].id) for one, start in known]
+    base = [one.start.total for one in theirs if one.start]
+    steps = _steps(chosen[1])
+    gaps = [start.unaccounted for _, start in known if start.unaccounted is not None]
+    return StartsCard(
+        rows=rows[:SHOWN],
+        count=len(rows),
+        over=sum(row.over for row in rows),
+        median=median(totals),
+        worst=rows[0],
+        unaccounted=median(gaps) if gaps else None,
+        base_median=median(base) if base else None,
+        base_count=len(base),
+        budget=budget,
+        budget_x=round(100 * budget / scale, 2) if budget else None,
+        chosen=next(row for row in rows if row.chosen),
+        until=ENDS.get(chosen[1].until, chosen[1].until),
+        drawing=waterfall(chosen[1].total, steps, budget),
+        steps=steps,
+        phases=_phases([start for _, start in known], [one.start for one in theirs if one.start]),
+        untold=len(own) - len(known),
+    )
+
+
+def served_after(own: Sequence[Started]) -> float | None:
+    """The median time from process start until calls ran compiled."""
+    totals = [one.start.total for one in own if one.start]
+    return median(totals) if totals else None
+
+
+def _chosen(known: list[tuple[Started, StartFacts]], wanted: int | None) -> tuple[Started, StartFacts]:
+    """The asked one; else the median of those whose agents told their stages."""
+    asked = next((pair for pair in known if pair[0].id == wanted), None)
+    told = [pair for pair in known if pair[1].told] or known
+    return asked or told[len(told) // 2]
+
+
+def _row(one: Started, start: StartFacts, scale: float, budget: float | None, chosen: bool) -> StartRow:
+    parts = [
+        (round(100 * step.begin / scale, 2), round(100 * step.seconds / scale, 2), step.css)
+        for step in _steps(start)
+        if step.name != UNACCOUNTED
+    ]
+    return StartRow(
+        one, start.total, parts, round(100 * start.total / scale, 2), budget is not None and start.total > budget, chosen, start.told
+    )
+
+
+def _steps(start: StartFacts) -> list[Step]:
+    return steps_of(start.total, start.stages, start.phases)
+
+
+def _phases(own: Sequence[StartFacts], theirs: Sequence[StartFacts]) -> list[PhaseRow]:
+    """Only starts whose agents told stages are compared: two stages read off reports say where time went much more coarsely."""
+    mine, base = ([by_name(_steps(start)) for start in side if start.told] for side in (own, theirs))
+    names = list(dict.fromkeys(name for side in (mine, base) for one in side for name in one))
+    rows = [_phase(name, [one.get(name, 0.0) for one in mine], [one.get(name, 0.0) for one in base]) for name in names if mine]
+    return sorted(rows, key=lambda row: -((row.seconds - row.base_seconds) if row.base_seconds is not None else row.seconds))
+
+
+def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
+    value, before = median(mine), median(base) if base else None
+    title = "Unaccounted" if name == UNACCOUNTED else name
+    if before is None:
+        return PhaseRow(title, words.duration(value), "", "", "", value, None)
+    gap = value - before
+    change = "no change" if abs(gap) < 0.05 else f"{'+' if gap > 0 else ''}{words.duration(gap)}"
+    return PhaseRow(title, words.duration(value), words.duration(before), change, _apart(mine, base, gap), value, before)
+
+
+def _apart(mine: list[float], base: list[float], gap: float) -> str:
+    """Said only where no start of one side lies among those of the other, and the difference can be felt."""
+    if min(len(mine), len(base)) < ENOUGH or abs(gap) < max(0.5, 0.1 * median(base)):
+        return ""
+    if min(mine) > max(base):
+        return f"slower in all {len(mine)} starts than in any of {len(base)}"
+    return f"faster in all {len(mine)} starts than in any of {len(base)}" if max(mine) < min(base) else ""
+
+
+def start_json(card: StartsCard) -> dict[str, object]:
+    """The numbers of the card."""
+    return {
+        "median": card.median,
+        "budget": card.budget,
+        "over_budget": card.over,
+        "starts": [
+            {
+                "instance": row.process.name,
+                "started_at": moment(row.process.started_at),
+                "total": row.total,
+                "unaccounted": row.process.start.unaccounted if row.process.start else None,
+                "stages": [list(stage) for stage in row.process.start.stages] if row.process.start else [],
+            }
+            for row in card.rows
+        ],
+        "phases": [{"phase": row.name, "median": row.seconds, "baseline": row.base_seconds, "apart": row.apart} for row in card.phases],
+    }
+
+
+def moment(at: datetime) -> str:
+    """A time for machines."""
+    return at.isoformat()

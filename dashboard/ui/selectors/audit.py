@@ -1,0 +1,67 @@
+"""The record of changes of one project, a page at a time, and what it can be filtered by."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import Q, QuerySet
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+
+A_PAGE = 50
+EXPORTED = 10_000
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """What was asked for; empty means everything."""
+
+    action: str = ""
+    who: str = ""
+    about: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What stands in the address."""
+        return {name: value for name, value in (("action", self.action), ("who", self.who), ("about", self.about)) if value}
+
+
+def audit_rows(*, project: Project, wanted: AuditFilter) -> QuerySet[AuditEntry]:
+    """Newest first."""
+    rows = for_project(AuditEntry, project).order_by("-at", "-pk")
+    if wanted.action:
+        rows = rows.filter(Q(action=wanted.action) | Q(action__startswith=f"{wanted.action}."))
+    if wanted.who:
+        rows = rows.filter(actor_name=wanted.who)
+    return rows.filter(subject__icontains=wanted.about) if wanted.about else rows
+
+
+def audit_page(*, project: Project, wanted: AuditFilter, number: int) -> Page[AuditEntry]:
+    """One page; a number beyond the end is the last one."""
+    return Paginator(audit_rows(project=project, wanted=wanted), A_PAGE).get_page(number)
+
+
+def audit_choices(*, project: Project) -> tuple[list[str], list[str]]:
+    """The groups of actions and the names that occur."""
+    rows = for_project(AuditEntry, project)
+    actions = {action.partition(".")[0] for action in rows.values_list("action", flat=True).distinct()}
+    return sorted(actions), sorted(rows.values_list("actor_name", flat=True).distinct())
+
+
+def audit_said(value: Any) -> str:
+    """What was there before or after, on one line."""
+    if value is None:
+        return ""
+    parts = [f"{name} {_plain(one)}" for name, one in value.items()] if isinstance(value, dict) else [_plain(value)]
+    text = ", ".join(parts)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,42 @@
+"""What the door and the frame of every page ask about a person: one query for their projects, roles, and what waits in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Count, Exists, IntegerField, OuterRef, Subquery
+from django.db.models.functions import Coalesce
+
+from dashboard.accounts.models import User
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.common import clock
+from dashboard.fleet.models import LimitReached
+from dashboard.fleet.selectors.limits import SHOWN_FOR
+from dashboard.projects.models import Member, Project, Role
+
+
+@dataclass(frozen=True)
+class Membership:
+    """One project of a person; `over_limit` is whether a limit of it was reached within a day."""
+
+    project: Project
+    role: Role
+    open_alerts: int
+    over_limit: bool
+
+
+def memberships_of(user: User | AnonymousUser) -> list[Membership]:
+    """The projects of a person by name, with their role in each."""
+    if not user.is_authenticated or not user.is_active:
+        return []
+    waiting = Alert.objects.filter(project=OuterRef("project")).exclude(state=AlertState.RESOLVED).order_by().values("project")
+    reached = LimitReached.objects.filter(project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR))
+    rows = Member.objects.filter(user_id=user.pk).annotate(
+        open_alerts=Coalesce(Subquery(waiting.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0),
+        over_limit=Exists(reached),
+    )
+    return [
+        Membership(row.project, Role(row.role), row.open_alerts, row.over_limit)
+        for row in rows.select_related("project").order_by("project__name", "project_id")
+    ]

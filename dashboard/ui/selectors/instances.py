@@ -1,0 +1,117 @@
+"""What the Instances page reads: who reported in the range, how each did beside its version, and what the bad ones have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
+from dashboard.fleet.selectors.instance_levels import Levels, Slots, instance_levels
+from dashboard.fleet.selectors.instance_list import instances_since, windows_missing
+from dashboard.fleet.selectors.instance_states import SEVERITY, eager_share, instance_state
+from dashboard.fleet.selectors.traits import MOST, Traits, instance_traits
+from dashboard.fleet.selectors.trends import series_outermost
+from dashboard.fleet.selectors.versions import model_deployments
+
+BAD = (InstanceState.HUNG, InstanceState.SILENT, InstanceState.EAGER, InstanceState.DEGRADED)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the address asks for; empty means any."""
+
+    slots: Slots
+    since: datetime
+    environment: str = ""
+    version_id: int | None = None
+    gpu: str = ""
+    state: str = ""
+    text: str = ""
+    sort: str = "state"
+    descending: bool = False
+    page: int = 1
+    size: int = 50
+
+
+@dataclass
+class InstancesFacts:
+    """One page of the instances that fit, and what may be chosen."""
+
+    environment: str
+    deployments: list[Deployment]
+    everyone: list[tuple[Instance, InstanceState]]
+    fitting: list[tuple[Instance, InstanceState]]
+    shown: list[tuple[Instance, InstanceState]]
+    levels: Levels
+    missing: dict[str, int] = field(default_factory=dict)
+    traits: dict[int, Traits] = field(default_factory=dict)
+    bad: list[int] = field(default_factory=list)
+    good: list[int] = field(default_factory=list)
+
+    @property
+    def states(self) -> Counter[InstanceState]:
+        """Instances by state, whatever state is asked for."""
+        return Counter(state for _, state in self.everyone)
+
+
+def instances_facts(*, model: WatchedModel, asked: Asked) -> InstancesFacts:
+    """A fixed number of queries: three for the list, four for the strips, five for what differs where some are bad and some are not."""
+    deployments = model_deployments(project_id=model.project_id, model_id=model.pk)
+    environment = _environment(deployments, asked.environment)
+    now = clock.now()
+    rows = instances_since(project_id=model.project_id, model_id=model.pk, environment=environment, since=asked.since)
+    everyone = [(row, instance_state(row, now)) for row in rows if _fits(row, asked)]
+    fitting = [pair for pair in everyone if not asked.state or pair[1] == asked.state]
+    fitting.sort(key=lambda pair: _rank(pair[0], pair[1], asked.sort), reverse=asked.descending)
+    first = (min(asked.page, max(1, -(-len(fitting) // asked.size))) - 1) * asked.size
+    shown = fitting[first : first + asked.size]
+    series = series_outermost(project_id=model.project_id, version_ids={row.version_id for row, _ in shown}, environment=environment)
+    facts = InstancesFacts(
+        environment=environment,
+        deployments=deployments,
+        everyone=everyone,
+        fitting=fitting,
+        shown=shown,
+        levels=instance_levels(project_id=model.project_id, instance_ids=[row.pk for row, _ in shown], series=series, slots=asked.slots),
+        missing=windows_missing(project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]),
+    )
+    _compare(facts, model.project_id)
+    return facts
+
+
+def _compare(facts: InstancesFacts, project_id: int) -> None:
+    """The bad ones first, so that none of them is left out where there are more than are compared."""
+    facts.bad = [row.pk for row, state in facts.everyone if state in BAD]
+    facts.good = [row.pk for row, state in facts.everyone if state not in BAD]
+    if facts.bad and facts.good:
+        few = [*facts.bad[: MOST // 2], *facts.good[: MOST // 2]]
+        facts.traits = instance_traits(project_id=project_id, instance_ids=few)
+
+
+def _environment(deployments: list[Deployment], asked: str) -> str:
+    """The one that is asked for, else that of the newest deployment."""
+    known = [deployment.environment for deployment in deployments]
+    return asked if asked in known else next(iter(known), asked)
+
+
+def _fits(row: Instance, asked: Asked) -> bool:
+    if asked.version_id is not None and row.version_id != asked.version_id:
+        return False
+    if asked.gpu and row.gpu != asked.gpu:
+        return False
+    return not asked.text or asked.text.lower() in f"{row.host} {row.instance_id} {row.job}".lower()
+
+
+def _rank(row: Instance, state: InstanceState, sort: str) -> tuple[float | str | int, ...]:
+    name = (row.host, row.rank, row.instance_id)
+    if sort == "name":
+        return name
+    if sort == "eager":
+        return (eager_share(row), *name)
+    if sort == "seen":
+        return (row.last_seen_at.timestamp(), *name)
+    if sort == "started":
+        return (row.started_at.timestamp(), *name)
+    return (SEVERITY.index(state), *name)

@@ -1,0 +1,56 @@
+"""What Settings > Members and Settings > Keys read: members, open invitations, keys of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from dashboard.accounts.models import User
+from dashboard.common import clock
+from dashboard.projects.invitations import invitations_open
+from dashboard.projects.models import Invitation, Key, Member, Project, Role
+from dashboard.projects.selectors import for_project, keys_live
+
+REVOKED_SHOWN = timedelta(days=30)
+MEANS = {
+    Role.VIEWER: "looks at everything",
+    Role.OPERATOR: "also acts on alerts, chooses baselines, announces maintenance",
+    Role.ADMIN: "also makes keys, channels and members, and changes settings",
+}
+
+
+@dataclass(frozen=True)
+class MembersPage:
+    """The whole page."""
+
+    members: list[Member]
+    invitations: list[Invitation]
+    me: User
+
+    @property
+    def roles(self) -> list[tuple[str, str, str]]:
+        """Every role with what it may do, the least first."""
+        return [(role.value, role.label, means) for role, means in MEANS.items()]
+
+    @property
+    def only_admin(self) -> int | None:
+        """The person who may neither go nor lose the role, because nobody else would administer the project."""
+        admins = [member.user_id for member in self.members if member.role == Role.ADMIN and member.user.is_active]
+        return admins[0] if len(admins) == 1 else None
+
+
+def members_page(*, project: Project, me: User) -> MembersPage:
+    """Two queries."""
+    members = for_project(Member, project).select_related("user").order_by("user__username")
+    return MembersPage(list(members), list(invitations_open(project)), me)
+
+
+def keys_revoked(*, project: Project) -> list[Key]:
+    """What was revoked lately, newest first."""
+    rows = for_project(Key, project).filter(revoked_at__gt=clock.now() - REVOKED_SHOWN)
+    return list(rows.select_related("created_by").order_by("-revoked_at")[:50])
+
+
+def keys_by_kind(*, project: Project) -> list[Key]:
+    """Keys that are not revoked, with who made them."""
+    return list(keys_live(project).select_related("created_by").order_by("kind", "-created_at", "-pk"))

@@ -1,0 +1,182 @@
+"""What the Version page reads: where the version runs and what is said of it, how its processes started, compiled and served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.common import clock
+from dashboard.fleet.budgets import Budgets, budgets_of
+from dashboard.fleet.fold.keys import OTHER
+from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.fleet.selectors.compiled import Answers, Compiled, processes_answers, version_compilations
+from dashboard.fleet.selectors.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.served import SeriesCalls, model_served
+from dashboard.fleet.selectors.starts import Started, processes_started
+
+DEPLOYMENTS = 60
+LONGEST_DAYS = 30
+"""Calls of a version that is older are those of its last days."""
+BEFORE_DEPLOYMENT = timedelta(days=1)
+"""Compilations of a start come before the first minute with data."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The current verdict on a deployment."""
+
+    kind: str
+    sentence: str
+    cause: str
+    since_minute: int | None
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another version, as far as it is named."""
+
+    id: int
+    name: str
+    compared: bool
+    """Whether a verdict compares with it; else it is what was deployed before."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The deployment that the page is about, and what stands beside it."""
+
+    deployment: Deployment
+    environments: list[str]
+    times: int
+    """How often the version was deployed to this environment."""
+    said: Said | None
+    baseline: Other | None
+    alert: int | None
+
+
+@dataclass
+class VersionFacts:
+    """Everything the page shows; `processes` hold those of the version, its baseline and others of the model, newest first."""
+
+    model: WatchedModel
+    version: ModelVersion
+    standing: Standing
+    budgets: Budgets
+    now: datetime
+    processes: list[Started]
+    events: list[Compiled]
+    events_cut: bool
+    answers: list[Answers]
+    served: list[SeriesCalls]
+    findings: list[FindingFacts]
+
+    @property
+    def environment(self) -> str:
+        """Where the page looks."""
+        return self.standing.deployment.environment
+
+    @property
+    def own(self) -> list[Started]:
+        """The version's own processes here."""
+        return [one for one in self.processes if one.version_id == self.version.pk and one.environment == self.environment]
+
+    @property
+    def theirs(self) -> list[Started]:
+        """Those of the baseline."""
+        baseline = self.standing.baseline
+        return [one for one in self.processes if baseline and one.version_id == baseline.id and one.environment == self.environment]
+
+    @property
+    def own_calls(self) -> list[SeriesCalls]:
+        """The version's own series here."""
+        return [one for one in self.served if one.version_id == self.version.pk and one.environment == self.environment]
+
+    @property
+    def first_minute(self) -> int:
+        """From when on its calls are counted."""
+        newest = clock.minute_of(self.now.timestamp())
+        return max(self.standing.deployment.started_minute, newest - LONGEST_DAYS * 1440)
+
+
+def version_facts(*, project_id: int, model_id: int, version_id: int, environment: str = "") -> VersionFacts | None:
+    """Reads the page in at most six queries; None where there is no such version, or nothing has run of it."""
+    rows = list(_deployments(project_id, model_id, version_id)[:DEPLOYMENTS])
+    if not rows:
+        return None
+    here = [row for row in rows if row.environment == environment] or _most_telling(rows)
+    standing = _standing(rows, here)
+    newest, now = here[0], clock.now()
+    model, pair = newest.model, [version_id, *([standing.baseline.id] if standing.baseline else [])]
+    place: dict[str, Any] = {"project_id": project_id, "environment": newest.environment}
+    processes = processes_started(model_id=model_id, version_ids=pair, **place)
+    since = clock.at_minute(newest.started_minute) - BEFORE_DEPLOYMENT
+    events, cut = version_compilations(version_id=version_id, since=since, **place)
+    missed = any(event.miss for event in events)
+    facts = VersionFacts(
+        model=model,
+        version=newest.version,
+        standing=standing,
+        budgets=budgets_of(model),
+        now=now,
+        processes=processes,
+        events=events,
+        events_cut=cut,
+        answers=_answers(project_id, processes) if missed else [],
+        served=[],
+        findings=version_findings(model_id=model_id, version_ids=pair, with_lives=False, **place),
+    )
+    facts.served = model_served(
+        model_id=model_id, version_id=version_id, first=facts.first_minute, now=clock.minute_of(now.timestamp()), **place
+    )
+    return facts
+
+
+def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[Deployment]:
+    """Newest first, each with what is said of it, the version before it, and its newest open alert."""
+    rows = Deployment.objects.filter(project_id=project_id, model_id=model_id, version_id=version_id)
+    earlier = Deployment.objects.filter(
+        project_id=project_id, model_id=model_id, environment=OuterRef("environment"), started_minute__lte=OuterRef("started_minute")
+    ).exclude(Q(version_id=version_id) | Q(version__name=OTHER))
+    before = earlier.order_by("-started_minute", "-pk")
+    alerts = Alert.objects.filter(deployment_id=OuterRef("pk")).exclude(state=AlertState.RESOLVED).order_by("-opened_at")
+    told = rows.annotate(current=FilteredRelation("verdicts", condition=Q(verdicts__current=True)))
+    told = told.annotate(
+        said_kind=F("current__kind"),
+        said_sentence=F("current__sentence"),
+        said_cause=F("current__cause"),
+        said_since=F("current__since_minute"),
+        compared_id=F("current__baseline__version_id"),
+        compared_name=F("current__baseline__version__name"),
+        before_id=Subquery(before.values("version_id")[:1]),
+        before_name=Subquery(before.values("version__name")[:1]),
+        open_alert=Subquery(alerts.values("number")[:1]),
+    )
+    return told.select_related("version", "model__project").order_by("-started_minute", "-pk")
+
+
+def _most_telling(rows: list[Deployment]) -> list[Deployment]:
+    """Those in the environment of the newest live deployment, else of the newest."""
+    chosen = next((row for row in rows if row.ended_minute is None), rows[0])
+    return [row for row in rows if row.environment == chosen.environment]
+
+
+def _standing(rows: list[Deployment], here: list[Deployment]) -> Standing:
+    row: Any = here[0]
+    said = Said(row.said_kind, row.said_sentence, row.said_cause, row.said_since) if row.said_kind else None
+    baseline = None
+    if row.compared_id is not None and row.compared_id != row.version_id:
+        baseline = Other(row.compared_id, row.compared_name, True)
+    elif row.before_id is not None:
+        baseline = Other(row.before_id, row.before_name, False)
+    environments = sorted({one.environment for one in rows})
+    return Standing(row, environments, len(here), said, baseline, row.open_alert)
+
+
+def _answers(project_id: int, processes: list[Started]) -> list[Answers]:
+    """Of all of them: which one was warm is needed to say what a miss differs from."""
+    since = min((one.started_at for one in processes), default=None)
+    return processes_answers(project_id=project_id, instance_ids=[one.id for one in processes], since=since) if since else []

@@ -1,0 +1,44 @@
+"""Settings > Data: how long the project keeps what was counted, and how much it may report."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.projects.models import Role
+from dashboard.projects.retention import RetentionError
+from dashboard.projects.services import retention_set
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.fragments import uncached
+from dashboard.ui.pages.data import Given, data_page, days_read
+
+
+@require_safe
+@project_page()
+def data(request: ProjectRequest) -> HttpResponse:
+    """Every number of days with its bounds, every limit with how it is counted."""
+    return _render(request)
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def data_save(request: ProjectRequest) -> HttpResponse:
+    """Takes all fields or none; what cannot be is said beside its field."""
+    given = days_read(request.POST)
+    if not given.errors:
+        try:
+            retention_set(project=request.project, changes=given.days, actor=request.user, address=request.META.get("REMOTE_ADDR"))
+        except RetentionError as error:
+            given.errors[str(error).split(" ", 1)[0]] = str(error)
+    if given.errors:
+        messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
+        return _render(request, given=given, status=400)
+    messages.success(request, "Saved. What is older goes at the next clean-up, within an hour; what is gone does not come back.")
+    return redirect("data", request.project.slug)
+
+
+def _render(request: ProjectRequest, *, given: Given | None = None, status: int = 200) -> HttpResponse:
+    context = {"project": request.project, "page": data_page(request.project, given)}
+    return uncached(render(request, "ui/settings/data.html", context, status=status))

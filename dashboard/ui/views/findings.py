@@ -1,0 +1,176 @@
+"""The findings of a project, and one of them; the same rows as JSON and CSV."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import Http404, HttpResponse, JsonResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.fleet.selectors.finding_detail import FindingDetail, finding_detail
+from dashboard.fleet.selectors.finding_list import SORTS, STATES, FindingList, Wanted, finding_list
+from dashboard.fleet.selectors.fleet_page import environments_of
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.pages.finding_page import finding_page
+from dashboard.ui.pages.findings_list import HEAD, finding_rows, kind_said, table_of
+from dashboard.ui.paging import page_asked, paged
+from dashboard.ui.ranges import with_query
+from dashboard.ui.tables import Column, Order
+from dashboard.ui.views.model import whole_number
+
+SIZE = 50
+MOST_IN_A_FILE = 10_000
+LONGEST_TEXT = 200
+COLUMNS = (
+    Column("Finding"),
+    Column("Model"),
+    Column("State"),
+    Column("Times", "times", right=True, most_first=True),
+    Column("Instances", right=True),
+    Column("First seen", "first", right=True, most_first=True),
+    Column("Last seen", "last", right=True, most_first=True),
+)
+
+
+@require_safe
+@project_page()
+def findings(request: ProjectRequest) -> HttpResponse:
+    """The list."""
+    query, wanted = request.GET, _wanted(request.GET)
+    found = finding_list(project_id=request.project.pk, wanted=wanted, page=page_asked(query), size=SIZE)
+    return render(
+        request,
+        "ui/findings/list.html",
+        _choices(request, wanted, found)
+        | {
+            "rows": finding_rows(found.rows),
+            "total": found.total,
+            "page": paged(query, total=found.total, size=SIZE),
+            "wanted": wanted,
+            "query": query.urlencode(),
+            "filtered": any((wanted.model_id, wanted.version_id, wanted.kind, wanted.state, wanted.text, wanted.environment)),
+            "heads": _order(query).heads(query, COLUMNS),
+            "sort": query.get("sort", ""),
+        },
+    )
+
+
+@require_safe
+@project_page()
+def findings_json(request: ProjectRequest) -> HttpResponse:
+    """Every finding that fits, at most ten thousand."""
+    found = _all(request)
+    return JsonResponse({"total": found.total, "findings": [asdict(row) for row in found.rows]})
+
+
+@require_safe
+@project_page()
+def findings_csv(request: ProjectRequest) -> HttpResponse:
+    """The same as a table."""
+    return csv_response([HEAD, *table_of(_all(request).rows)], f"{request.project.slug}-findings.csv")
+
+
+@require_safe
+@project_page()
+def finding(request: ProjectRequest, finding_id: int) -> HttpResponse:
+    """One finding: who showed it, what to do, who ran without it since."""
+    page = finding_page(_detail(request, finding_id))
+    return render(request, "ui/findings/page.html", {"page": page, "detail": page.detail, "finding": page.detail.finding})
+
+
+@require_safe
+@project_page()
+def finding_json(request: ProjectRequest, finding_id: int) -> HttpResponse:
+    """The page's numbers."""
+    page = finding_page(_detail(request, finding_id))
+    detail, one = page.detail, page.detail.finding
+    return JsonResponse(
+        {
+            "id": one.pk,
+            "kind": one.kind,
+            "text": one.text,
+            "place": one.where,
+            "model": one.model.name,
+            "first_seen_at": one.first_seen_at,
+            "last_seen_at": one.last_seen_at,
+            "count": one.count,
+            "hint": page.hint,
+            "about": page.page,
+            "states": [{"environment": life.environment, "state": life.state, "since_minute": life.since_minute} for life in detail.lives],
+            "versions": [asdict(seen) for seen in detail.versions],
+            "instances": [asdict(seen) | {"name": seen.name} for seen in detail.instances],
+            "way_out": asdict(page.way) if page.way else None,
+            "without": [asdict(ran) | {"proof": ran.proof} for ran in page.without],
+        }
+    )
+
+
+@require_safe
+@project_page()
+def finding_csv(request: ProjectRequest, finding_id: int) -> HttpResponse:
+    """By version and environment."""
+    detail = _detail(request, finding_id)
+    rows = [
+        [
+            seen.version,
+            seen.environment,
+            seen.count,
+            seen.instances,
+            seen.seconds,
+            seen.first_seen_at.isoformat(),
+            seen.last_seen_at.isoformat(),
+        ]
+        for seen in detail.versions
+    ]
+    return csv_response(
+        [["version", "environment", "times", "instances", "seconds", "first seen", "last seen"], *rows], f"finding-{finding_id}.csv"
+    )
+
+
+def _wanted(query: QueryDict) -> Wanted:
+    state = query.get("state", "")
+    return Wanted(
+        model_id=whole_number(query.get("model")),
+        version_id=whole_number(query.get("version")) if whole_number(query.get("model")) is not None else None,
+        environment=query.get("env", ""),
+        kind=query.get("kind", ""),
+        state=state if state in STATES else "",
+        text=query.get("q", "").strip()[:LONGEST_TEXT],
+        order=tuple(_order(query).by(dict(SORTS))),
+    )
+
+
+def _order(query: QueryDict) -> Order:
+    return Order.read(query, COLUMNS, "-last")
+
+
+def _all(request: ProjectRequest) -> FindingList:
+    return finding_list(project_id=request.project.pk, wanted=_wanted(request.GET), page=1, size=MOST_IN_A_FILE)
+
+
+def _detail(request: ProjectRequest, finding_id: int) -> FindingDetail:
+    found = finding_detail(project_id=request.project.pk, finding_id=finding_id)
+    if found is None:
+        raise Http404("There is no such finding in this project.")
+    return found
+
+
+def _choices(request: ProjectRequest, wanted: Wanted, found: FindingList) -> dict[str, Any]:
+    """The filters, each with the address that sets it and how many findings it shows."""
+    query = request.GET
+    states = [
+        (state, with_query(query, state="" if state == wanted.state else state, page=""), found.states.get(state, 0), state == wanted.state)
+        for state in STATES
+    ]
+    kinds = sorted(found.kinds.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "states": [one for one in states if one[2] or one[3]],
+        "kinds": [(kind, f"{kind_said(kind)} ({count:,})") for kind, count in kinds],
+        "models": found.models,
+        "versions": found.versions,
+        "environments": environments_of(project_id=request.project.pk),
+        "any_state": with_query(query, state="", page=""),
+    }

@@ -1,0 +1,108 @@
+"""One instance of a model: how it is, what it runs on, and how it does beside its version; the same as JSON and CSV."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from dashboard.fleet.models import Instance
+from dashboard.fleet.selectors.instance_detail import RegionBeside, frame_history, instance_events, instance_findings, regions_beside
+from dashboard.fleet.selectors.instance_list import instance_find, windows_missing
+from dashboard.fleet.selectors.instances import version_configurations, version_instances
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.pages.compilations import compilations
+from dashboard.ui.pages.instance_page import InstancePage, instance_page, version_drawn
+
+
+@require_safe
+@project_page()
+def instance(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
+    """The page, or its part that is fetched again."""
+    page = _page(_instance(request, model_id, instance_id))
+    context = {"project": request.project, "model": page.instance.model, "page": page, "instance": page.instance}
+    part = render_to_string("ui/instances/one_live.html", context, request)
+    if request.headers.get("HX-Request"):
+        return fragment_response(request, part)
+    return uncached(render(request, "ui/instances/one.html", context | {"part": part, "etag": fragment_etag(part)}))
+
+
+@require_safe
+@project_page()
+def instance_json(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
+    """Everything the page shows."""
+    page = _page(_instance(request, model_id, instance_id))
+    one = page.instance
+    return JsonResponse(
+        {
+            "id": one.instance_id,
+            "version": one.version.name,
+            "environment": one.environment,
+            "state": page.state.value,
+            "why": page.sentence,
+            "more": page.more,
+            "last_seen_at": one.last_seen_at,
+            "started_at": one.started_at,
+            "compiling": {"frame": one.compiling_frame, "seconds": one.compiling_for, "usual": one.compiling_usual},
+            "identity": one.identity,
+            "components": one.components,
+            "capabilities": one.capabilities,
+            "losses": page.losses,
+            "regions": [asdict(line) for line in page.regions],
+            "findings": [asdict(line) for line in page.findings],
+        }
+    )
+
+
+@require_safe
+@project_page()
+def instance_csv(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
+    """Its regions beside the median of the others of its version."""
+    found = _instance(request, model_id, instance_id)
+    head = [
+        "region",
+        "bucket",
+        "stratum",
+        "calls",
+        "p50 (s)",
+        "p50 of others (s)",
+        "p99 (s)",
+        "p99 of others (s)",
+        "eager",
+        "eager of others",
+    ]
+    rows = [
+        (*_place(one), one.own.calls, one.own.p50, one.p50, one.own.p99, one.p99, one.own.eager, one.eager) for one in regions_beside(found)
+    ]
+    return csv_response([head, *rows], f"instance-{instance_id}.csv")
+
+
+def _place(one: RegionBeside) -> tuple[str, str, str]:
+    return one.series.region, one.series.bucket, one.series.stratum
+
+
+def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Instance:
+    found = instance_find(project_id=request.project.pk, model_id=model_id, instance_id=instance_id)
+    if found is None:
+        raise Http404("There is no such instance of this model.")
+    return found
+
+
+def _page(found: Instance) -> InstancePage:
+    """Reads the page in a fixed number of queries."""
+    project, ids = found.project_id, [found.version_id]
+    known = version_instances(project_id=project, version_ids=ids, environment=found.environment)
+    return instance_page(
+        found,
+        missing=windows_missing(project_id=project, instance_ids=[found.instance_id]).get(found.instance_id, 0),
+        regions=regions_beside(found),
+        findings=instance_findings(found),
+        history=frame_history(found),
+        configurations=version_configurations(project_id=project, version_ids=ids, environment=found.environment),
+        compilations=compilations(instance_events(found), version_drawn(found), known, {}),
+    )

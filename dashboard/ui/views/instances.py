@@ -1,0 +1,141 @@
+"""The instances of a model: which machine differs; the same rows as JSON and CSV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from dashboard.common import clock
+from dashboard.fleet.models import Instance, InstanceState, WatchedModel
+from dashboard.fleet.selectors.instance_levels import Slots
+from dashboard.fleet.selectors.instance_list import MOST
+from dashboard.fleet.selectors.trends import Span
+from dashboard.ui.charts.heat import MEASURES, measure_of
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.pages.instances_page import InstancesPage, instances_page, rows_told
+from dashboard.ui.paging import page_asked, paged
+from dashboard.ui.ranges import with_query
+from dashboard.ui.selectors.instances import Asked, instances_facts
+from dashboard.ui.tables import Column, Order
+from dashboard.ui.views.model import model_or_404, whole_number
+
+SPANS = {"1h": (60, 1), "6h": (360, 6), "24h": (1440, 24)}
+"""Minutes of a range, and of each cell of a strip."""
+SIZE = 50
+
+
+@require_safe
+@project_page()
+def instances(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """The page, or its part that is fetched again."""
+    model = model_or_404(request, model_id)
+    context = _context(request, model, _page(request, model, SIZE))
+    part = render_to_string("ui/instances/live.html", context, request)
+    if request.headers.get("HX-Request"):
+        return fragment_response(request, part)
+    return uncached(render(request, "ui/instances/page.html", context | {"part": part, "etag": fragment_etag(part)}))
+
+
+@require_safe
+@project_page()
+def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """The rows of the page that the address names, with every cell of their strips, and what differs."""
+    page = _page(request, model_or_404(request, model_id), SIZE)
+    lines = [{"what": one.key, "value": one.value, "counts": one.counts, "sure": one.sure, "also": one.also} for one in page.differs.lines]
+    states = {state.value: count for state, count in page.states}
+    return JsonResponse({"total": len(page.facts.fitting), "states": states, "instances": rows_told(page), "differs": lines})
+
+
+@require_safe
+@project_page()
+def instances_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """Every instance that fits, without the strips."""
+    page = _page(request, model_or_404(request, model_id), SIZE)
+    head = ["instance", "host", "rank", "job", "version", "gpu", "state", "started", "last report", "clock offset (s)", "late windows"]
+    rows = [
+        (*_who(one), state.value, one.started_at.isoformat(), one.last_seen_at.isoformat(), one.clock_offset, one.late_windows)
+        for one, state in page.facts.fitting
+    ]
+    return csv_response([head, *rows], f"model-{model_id}-instances.csv")
+
+
+def _columns(strip: str) -> tuple[Column, ...]:
+    return (
+        Column("Instance", "name"),
+        Column("Version"),
+        Column("State", "state"),
+        Column(strip),
+        Column("Eager now", "eager", right=True, most_first=True),
+        Column("Started", "started", right=True, most_first=True),
+        Column("Last report", "seen", right=True, most_first=True),
+        Column("Lost"),
+    )
+
+
+def _order(request: ProjectRequest, strip: str) -> Order:
+    return Order.read(request.GET, _columns(strip), "state")
+
+
+def _who(one: Instance) -> tuple[str, str, int, str, str, str]:
+    return one.instance_id, one.host, one.rank, one.job, one.version.name, one.gpu
+
+
+def _page(request: ProjectRequest, model: WatchedModel, size: int) -> InstancesPage:
+    query = request.GET
+    minutes, step = SPANS[_range(request)]
+    end = clock.minute_of(clock.unix())
+    last = -(-end // step) * step
+    state, order = query.get("state", ""), _order(request, "")
+    asked = Asked(
+        slots=Slots(Span(last - minutes, last), step),
+        since=clock.at_minute(end - max(minutes, 30)),
+        environment=query.get("env", ""),
+        version_id=whole_number(query.get("version")),
+        gpu=query.get("gpu", ""),
+        state=state if state in InstanceState.values else "",
+        text=query.get("q", "").strip()[:200],
+        sort=order.key,
+        descending=order.descending,
+        page=page_asked(query),
+        size=size,
+    )
+    return instances_page(instances_facts(model=model, asked=asked), measure_of(query.get("show", "")))
+
+
+def _range(request: ProjectRequest) -> str:
+    key = request.GET.get("range", "")
+    return key if key in SPANS else "6h"
+
+
+def _context(request: ProjectRequest, model: WatchedModel, page: InstancesPage) -> dict[str, Any]:
+    query, chosen = request.GET, _range(request)
+    strip = f"{page.measure.title}, last {chosen[:-1]}\u00a0{chosen[-1]}"
+    state = query.get("state", "")
+    return {
+        "project": request.project,
+        "model": model,
+        "page": page,
+        "facts": page.facts,
+        "paged": paged(query, total=len(page.facts.fitting), size=SIZE),
+        "query": query.urlencode(),
+        "range_words": f"{chosen[:-1]}\u00a0{chosen[-1]}",
+        "ranges": [(f"{key[:-1]}\u00a0{key[-1]}", with_query(query, range=key, page=""), key == chosen) for key in SPANS],
+        "measures": [(one.title, with_query(query, show=one.key), one.key == page.measure.key) for one in MEASURES],
+        "heads": _order(request, strip).heads(query, _columns(strip)),
+        "states": [
+            (one, count, with_query(query, state="" if one == state else one.value, page=""), one == state) for one, count in page.states
+        ],
+        "any_state": with_query(query, state="", page=""),
+        "wanted": {key: query.get(key, "") for key in ("version", "gpu", "q", "state", "sort", "show", "range")},
+        "filtered": any(query.get(key) for key in ("version", "gpu", "q", "state")),
+        "environments": [
+            (name, with_query(query, env=name, version="", page=""), name == page.facts.environment) for name in page.environments
+        ],
+        "full": len(page.facts.everyone) >= MOST,
+    }

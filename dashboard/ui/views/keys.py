@@ -1,0 +1,82 @@
+"""Settings > Keys: every key of the project, of every kind, with when it was last used."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.common import clock
+from dashboard.projects.models import Role
+from dashboard.projects.selectors import keys_live
+from dashboard.projects.services import key_create, key_revoke
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.fragments import uncached
+from dashboard.ui.selectors.people import keys_by_kind, keys_revoked
+from dashboard.ui.snippets import key_examples
+
+KINDS = {
+    "ing": ("Sends reports", "For jobs. It writes reports and can do nothing else."),
+    "api": ("Reads", "For the deploy gate, Prometheus and scripts. It changes nothing."),
+    "dep": ("Tells of deployments", "For CI. It adds a mark to the charts and can do nothing else."),
+}
+EXPIRES = {"": "never", "30": "in 30 days", "90": "in 90 days", "365": "in a year"}
+
+
+@require_safe
+@project_page()
+def keys(request: ProjectRequest) -> HttpResponse:
+    """Every key that works, and those that were revoked lately."""
+    return _render(request)
+
+
+@require_POST
+@project_page(Role.ADMIN, sure=True)
+def key_add(request: ProjectRequest) -> HttpResponse:
+    """Makes a key and shows it this once, in the answer itself: it is stored nowhere."""
+    kind, expires = request.POST.get("kind", ""), request.POST.get("expires", "")
+    if kind not in KINDS or expires not in EXPIRES:
+        messages.error(request, "Nothing is made. Kind and end: choose one of the list.")
+        return _render(request, status=400)
+    _, text = key_create(
+        project=request.project,
+        kind=kind,
+        name=request.POST.get("name", "").strip()[:100],
+        expires_at=clock.now() + timedelta(days=int(expires)) if expires else None,
+        actor=request.user,
+        address=request.META.get("REMOTE_ADDR"),
+    )
+    response = _render(request, made=text, made_kind=kind)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def key_remove(request: ProjectRequest, key_id: int) -> HttpResponse:
+    """Revokes a key. It asks for no password: whoever sees a key travel has to be quick."""
+    key = keys_live(request.project).filter(pk=key_id).first()
+    if key is None:
+        raise Http404("There is no such key.")
+    key_revoke(key=key, actor=request.user, address=request.META.get("REMOTE_ADDR"))
+    messages.success(request, "The key is revoked. What still uses it is refused from now on.")
+    return redirect("keys", request.project.slug)
+
+
+def _render(request: ProjectRequest, *, made: str = "", made_kind: str = "", status: int = 200) -> HttpResponse:
+    context = {
+        "project": request.project,
+        "live": keys_by_kind(project=request.project),
+        "revoked": keys_revoked(project=request.project),
+        "kinds": [(kind, label, hint) for kind, (label, hint) in KINDS.items()],
+        "expires": list(EXPIRES.items()),
+        "made": made,
+        "made_example": key_examples(kind=made_kind, address=settings.BASE_URL, key=made) if made else "",
+        "given": request.POST if status == 400 else {},
+        "now": clock.now(),
+    }
+    return uncached(render(request, "ui/settings/keys.html", context, status=status))

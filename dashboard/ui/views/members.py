@@ -1,0 +1,147 @@
+"""Settings > Members: who belongs to the project, in which role, and who is invited."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.projects.invitations import InvitationError, invitation_create, invitation_revoke, invitations_open
+from dashboard.projects.members import MemberError, member_remove, member_role_set
+from dashboard.projects.models import Member, Role
+from dashboard.projects.selectors import for_project
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.fragments import uncached
+from dashboard.ui.invitation_mail import invitation_mail
+from dashboard.ui.selectors.people import members_page
+
+
+@require_safe
+@project_page()
+def members(request: ProjectRequest) -> HttpResponse:
+    """Everybody in the project."""
+    return _render(request)
+
+
+@require_POST
+@project_page(Role.ADMIN, sure=True)
+def member_invite(request: ProjectRequest) -> HttpResponse:
+    """Makes an invitation and shows its link this once, in the answer itself; mails it if an address is given."""
+    given = {field: request.POST.get(field, "").strip() for field in ("role", "note", "email")}
+    try:
+        if given["email"]:
+            _mail_check(given["email"])
+        made, text = invitation_create(
+            project=request.project, role=given["role"], note=given["note"] or given["email"], actor=request.user, address=_address(request)
+        )
+    except InvitationError as error:
+        field, _, said = str(error).partition(": ")
+        return _render(request, form=given | {"field": field, "error": said[:1].upper() + said[1:]}, status=400)
+    link = settings.BASE_URL + reverse("invitation", args=[text])
+    if given["email"]:
+        sent = invitation_mail(invitation=made, link=link, to=given["email"])
+        (messages.success if sent else messages.error)(
+            request, f"It is mailed to {given['email']}." if sent else "The mail server did not take it. Send the link yourself."
+        )
+    response = _render(request, made=link, made_role=made.get_role_display())
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def member_uninvite(request: ProjectRequest, invitation_id: int) -> HttpResponse:
+    """Takes an invitation back."""
+    invitation = invitations_open(request.project).filter(pk=invitation_id).first()
+    if invitation is None:
+        raise Http404("There is no such invitation.")
+    try:
+        invitation_revoke(invitation=invitation, actor=request.user, address=_address(request))
+    except InvitationError as error:
+        messages.error(request, str(error).partition(": ")[2].capitalize())
+    else:
+        messages.success(request, "The invitation is taken back; its link leads nowhere.")
+    return redirect("members", request.project.slug)
+
+
+@require_POST
+@project_page(Role.ADMIN, sure=True)
+def member_role(request: ProjectRequest, user_id: int) -> HttpResponse:
+    """Changes a role."""
+    _member_or_404(request, user_id)
+    try:
+        member = member_role_set(
+            project=request.project, user_id=user_id, role=request.POST.get("role", ""), actor=request.user, address=_address(request)
+        )
+    except MemberError as error:
+        return _refused(request, error)
+    messages.success(request, f"{member.user.get_username()} is now {member.get_role_display().lower()}.")
+    return redirect("members", request.project.slug)
+
+
+@require_POST
+@project_page(Role.ADMIN, sure=True)
+def member_end(request: ProjectRequest, user_id: int) -> HttpResponse:
+    """Takes a person out of the project."""
+    _member_or_404(request, user_id)
+    try:
+        member = member_remove(project=request.project, user_id=user_id, actor=request.user, address=_address(request))
+    except MemberError as error:
+        return _refused(request, error)
+    messages.success(request, f"{member.user.get_username()} is no member any more. Keys they made go on working; see Keys.")
+    return redirect("home") if user_id == request.user.pk else redirect("members", request.project.slug)
+
+
+@require_POST
+@project_page()
+def member_leave(request: ProjectRequest) -> HttpResponse:
+    """The person goes by themselves."""
+    try:
+        member_remove(project=request.project, user_id=request.user.pk, actor=request.user, address=_address(request))
+    except MemberError as error:
+        return _refused(request, error)
+    messages.success(request, f"You have left {request.project.name}.")
+    return redirect("home")
+
+
+def _member_or_404(request: ProjectRequest, user_id: int) -> None:
+    if not for_project(Member, request.project).filter(user_id=user_id).exists():
+        raise Http404("There is no such member.")
+
+
+def _mail_check(text: str) -> None:
+    if not settings.MAIL_READY:
+        raise InvitationError("email: this server sends no mail; leave it empty and send the link yourself.")
+    try:
+        validate_email(text)
+    except ValidationError as error:
+        raise InvitationError("email: this is no mail address.") from error
+
+
+def _refused(request: ProjectRequest, error: MemberError) -> HttpResponse:
+    said = str(error).partition(": ")[2]
+    messages.error(request, f"Nothing is changed: {said}")
+    return _render(request, status=400)
+
+
+def _render(
+    request: ProjectRequest, *, made: str = "", made_role: str = "", form: dict[str, str] | None = None, status: int = 200
+) -> HttpResponse:
+    context = {
+        "project": request.project,
+        "page": members_page(project=request.project, me=request.user),
+        "made": made,
+        "made_role": made_role,
+        "form": form or {},
+        "mail_ready": settings.MAIL_READY,
+    }
+    return uncached(render(request, "ui/settings/members.html", context, status=status))
+
+
+def _address(request: ProjectRequest) -> str | None:
+    return request.META.get("REMOTE_ADDR")

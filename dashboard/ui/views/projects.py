@@ -1,0 +1,85 @@
+"""A new project, and the way into one by an invitation."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import password_validation
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from dashboard.accounts.entrance import sign_in_by_password
+from dashboard.accounts.models import User
+from dashboard.accounts.services import user_create
+from dashboard.projects.invitations import InvitationError, invitation_accept, invitation_of
+from dashboard.projects.making import ProjectError, project_make
+from dashboard.projects.models import Invitation
+from dashboard.projects.selectors import may_make_projects
+
+EXPLAINS = " ".join(str(text) for text in password_validation.password_validators_help_texts())
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+def project_new(request: HttpRequest) -> HttpResponse:
+    """A name, and its maker administers it."""
+    assert isinstance(request.user, User)
+    if not may_make_projects(request.user):
+        raise PermissionDenied("Projects are made by admins of a project, and by staff.")
+    name, error = request.POST.get("name", ""), ""
+    if request.method == "POST":
+        try:
+            project = project_make(name=name, actor=request.user, address=request.META.get("REMOTE_ADDR"))
+        except ProjectError as refused:
+            error = str(refused)
+        else:
+            messages.success(request, f"{project.name} is made. The first report makes it more than a name.")
+            return redirect("setup", project.slug)
+    return render(request, "ui/project_new.html", {"name": name, "error": error}, status=400 if error else 200)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: HttpRequest, token: str) -> HttpResponse:
+    """What one is invited to; whoever is not signed in makes an account here, or signs in first."""
+    found = invitation_of(token)
+    if found is None:
+        return render(request, "ui/invitation_gone.html", status=404)
+    context = {"invitation": found, "token": token, "explains": EXPLAINS}
+    if request.method != "POST":
+        return render(request, "ui/invitation.html", context)
+    user = request.user if isinstance(request.user, User) else None
+    try:
+        if user is None:
+            user = _account(request)
+        invitation_accept(invitation=found, user=user, address=request.META.get("REMOTE_ADDR"))
+    except (ValidationError, InvitationError) as error:
+        given = {"username": request.POST.get("username", ""), "errors": _errors(error)}
+        return render(request, "ui/invitation.html", context | given, status=400)
+    return _in(request, found, user)
+
+
+def _account(request: HttpRequest) -> User:
+    """The person that the form makes; raises ValidationError by field."""
+    username = request.POST.get("username", "").strip()
+    return user_create(
+        username=username, password=request.POST.get("password", ""), actor_name="invitation", address=request.META.get("REMOTE_ADDR")
+    )
+
+
+def _errors(error: ValidationError | InvitationError) -> dict[str, list[str]]:
+    if isinstance(error, InvitationError):
+        return {"all": [str(error).partition(": ")[2].capitalize()]}
+    if not hasattr(error, "error_dict"):
+        return {"password": error.messages}
+    return {field if field == "username" else "all": texts for field, texts in error.message_dict.items()}
+
+
+def _in(request: HttpRequest, found: Invitation, user: User) -> HttpResponse:
+    if not request.user.is_authenticated:
+        sign_in_by_password(request, user)
+    messages.success(request, f"Welcome to {found.project.name}.")
+    return redirect("fleet", found.project.slug)

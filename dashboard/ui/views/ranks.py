@@ -1,0 +1,87 @@
+"""The rank board: the ranks of a job side by side; the same as JSON and CSV."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from dashboard.fleet.models import WatchedModel
+from dashboard.fleet.selectors.jobs import job_ranks, jobs_of, ranks_compiled
+from dashboard.fleet.selectors.versions import model_deployments
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.pages.rank_board import rank_board
+from dashboard.ui.ranges import with_query
+from dashboard.ui.views.model import model_or_404
+
+HEAD = [
+    "rank",
+    "instance",
+    "host",
+    "stage",
+    "state",
+    "first compilations",
+    "recompilations",
+    "newest id",
+    "caches",
+    "eager",
+    "compiles now",
+]
+
+
+@require_safe
+@project_page()
+def ranks(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """The board of the job that the address names, else of the one that reported last; or its part that is fetched again."""
+    context = _context(request, model_or_404(request, model_id))
+    part = render_to_string("ui/instances/ranks_live.html", context, request)
+    if request.headers.get("HX-Request"):
+        return fragment_response(request, part)
+    return uncached(render(request, "ui/instances/ranks.html", context | {"part": part, "etag": fragment_etag(part)}))
+
+
+@require_safe
+@project_page()
+def ranks_json(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """The board as data."""
+    context = _context(request, model_or_404(request, model_id))
+    return JsonResponse({"job": context["job"], **asdict(context["board"])})
+
+
+@require_safe
+@project_page()
+def ranks_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """A row a rank."""
+    board = _context(request, model_or_404(request, model_id))["board"]
+    rows = [
+        (r.rank, r.instance_id, r.host, r.stage, r.state.value, r.first, r.again, r.newest, r.pattern, r.eager, r.now) for r in board.rows
+    ]
+    return csv_response([HEAD, *rows], f"model-{model_id}-ranks.csv")
+
+
+def _context(request: ProjectRequest, model: WatchedModel) -> dict[str, Any]:
+    """Four queries, whatever the size of the job."""
+    query = request.GET
+    environments = sorted({one.environment for one in model_deployments(project_id=model.project_id, model_id=model.pk)})
+    asked = query.get("env", "")
+    environment = asked if asked in environments else next(iter(environments), "")
+    jobs = jobs_of(project_id=model.project_id, model_id=model.pk, environment=environment)
+    job = query.get("job", "") or next((one.name for one in jobs), "")
+    instances = job_ranks(project_id=model.project_id, model_id=model.pk, environment=environment, job=job) if job else []
+    return {
+        "project": request.project,
+        "model": model,
+        "environment": environment,
+        "environments": [(name, with_query(query, env=name, job=""), name == environment) for name in environments],
+        "jobs": [(one, with_query(query, job=one.name), one.name == job) for one in jobs],
+        "job": job,
+        "version": instances[0].version.name if instances else "",
+        "board": rank_board(instances, ranks_compiled(project_id=model.project_id, instances=instances)),
+        "query": query.urlencode(),
+    }

@@ -1,0 +1,101 @@
+"""The tables of the Fleet, Alerts and Grades pages as JSON and CSV, at the addresses of the pages with an ending."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from dashboard.alerts.grades import DAYS, grades_of
+from dashboard.alerts.models import Alert
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.fleet_rows import FleetRow
+from dashboard.ui.fragments import uncached
+from dashboard.ui.pages.grades import became_rows, grade_rows
+from dashboard.ui.selectors.alerts import alert_rows
+from dashboard.ui.views.fleet import fleet_content
+
+FLEET = ("model", "verdict", "sentence", "environments", "versions", "p50", "p99", "compiled", "cache_hit", "cold_start", "memory_peak")
+ALERTS = ("number", "title", "state", "severity", "model", "version", "environment", "opened_at", "resolved_at", "outcome", "owner")
+
+
+@require_safe
+@project_page()
+def fleet_json(request: ProjectRequest) -> HttpResponse:
+    """A row a model, in the order and words of the page; numbers without words stand in /api/v1/."""
+    return uncached(JsonResponse({"models": [_fleet(row) for row in fleet_content(request)["rows"]]}))
+
+
+@require_safe
+@project_page()
+def fleet_csv(request: ProjectRequest) -> HttpResponse:
+    """The same as a table."""
+    rows = [_fleet(row) for row in fleet_content(request)["rows"]]
+    return _csv(request, "fleet", [*FLEET, "instances", "alerts"], rows)
+
+
+@require_safe
+@project_page()
+def alerts_json(request: ProjectRequest) -> HttpResponse:
+    """The newest alerts, the open ones first, as the page lists them."""
+    return uncached(JsonResponse({"alerts": [_alert(row) for row in _alerts(request)]}))
+
+
+@require_safe
+@project_page()
+def alerts_csv(request: ProjectRequest) -> HttpResponse:
+    """The same as a table."""
+    return _csv(request, "alerts", ALERTS, [_alert(row) for row in _alerts(request)])
+
+
+@require_safe
+@project_page()
+def grades_json(request: ProjectRequest) -> HttpResponse:
+    """How the alerts of the last days fared, by their worst verdict and by their end."""
+    found = grades_of(project=request.project)
+    rows, ends = ([asdict(row) for row in table] for table in (grade_rows(found), became_rows(found)))
+    return uncached(JsonResponse({"days": DAYS, "verdicts": rows, "ends": ends}))
+
+
+@require_safe
+@project_page()
+def grades_csv(request: ProjectRequest) -> HttpResponse:
+    """A row a verdict."""
+    rows = [asdict(row) for row in grade_rows(grades_of(project=request.project))]
+    return _csv(request, "grades", ["kind", "total", "right", "false", "not_graded", "precision", "interval"], rows)
+
+
+def _alerts(request: ProjectRequest) -> Sequence[Alert]:
+    return alert_rows(project=request.project, open_only=request.GET.get("state") == "open")
+
+
+def _fleet(row: FleetRow) -> dict[str, Any]:
+    shares = [f"{one.name} {one.share:.0%}" if one.share is not None else one.name for one in row.versions]
+    figures = (row.p50.text, row.p99.text, row.compiled.text, row.cache.text, row.cold.text if row.cold else "", row.peak.text)
+    said = (row.model.name, row.kind, row.sentence, row.environments, shares, *(text or None for text in figures))
+    counts = {group.state.value: group.count for group in row.instances}
+    return dict(zip(FLEET, said, strict=True)) | {"instances": counts, "alerts": [alert.number for alert in row.alerts]}
+
+
+def _alert(row: Alert) -> dict[str, Any]:
+    deployment = row.deployment
+    owner = row.owner.get_username() if row.owner else None
+    said = (row.number, row.title, row.state, row.severity, deployment.model.name, deployment.version.name, deployment.environment)
+    return dict(zip(ALERTS, (*said, row.opened_at, row.resolved_at, row.outcome, owner), strict=True))
+
+
+def _csv(request: ProjectRequest, name: str, head: Sequence[str], rows: Sequence[dict[str, Any]]) -> HttpResponse:
+    table = [[_cell(row[column]) for column in head] for row in rows]
+    return uncached(csv_response([list(head), *table], f"{request.project.slug}-{name}.csv"))
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, dict):
+        return "; ".join(f"{count} {name}" for name, count in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    return value.isoformat() if hasattr(value, "isoformat") else value

@@ -1,0 +1,117 @@
+"""The Version page: what one version does at its start and afterwards, as JSON and CSV too, and the budgets of its model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.fleet.budgets import BudgetError, Budgets, budget_checked, budgets_set, own_budgets, project_budgets
+from dashboard.projects.models import Role
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.pages.version import VersionPage, version_json, version_page, version_table
+from dashboard.ui.ranges import with_query
+from dashboard.ui.selectors.version import version_facts
+from dashboard.ui.views.model import model_or_404, whole_number
+
+ALL_MODELS = "project"
+
+
+@require_safe
+@project_page()
+def version(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
+    """The page."""
+    page = _page(request, model_id, version_id)
+    return render(request, "ui/version.html", _context(request, page))
+
+
+@require_safe
+@project_page()
+def version_as_json(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
+    """What the page says, as numbers."""
+    return JsonResponse(version_json(_page(request, model_id, version_id)))
+
+
+@require_safe
+@project_page()
+def version_as_csv(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
+    """A row a compilation."""
+    return csv_response(version_table(_page(request, model_id, version_id)), f"version-{version_id}-compilations.csv")
+
+
+@require_POST
+@project_page(Role.OPERATOR)
+def version_budgets(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
+    """Sets what the model, or every model without its own, may take to start and has to serve compiled; an empty field is no budget."""
+    model = model_or_404(request, model_id)
+    if not model.versions.filter(pk=version_id).exists():
+        raise Http404("There is no such version of this model.")
+    whole = request.POST.get("for") == ALL_MODELS
+    back = reverse("version", args=[request.project.slug, model_id, version_id])
+    try:
+        budgets = Budgets(_number(request, "cold_start", 1.0), _number(request, "served", 100.0))
+    except BudgetError as error:
+        messages.error(request, f"Nothing is saved. {error}")
+        return redirect(back)
+    changed = budgets_set(
+        project=request.project,
+        model=None if whole else model,
+        budgets=budgets,
+        actor=request.user,
+        address=request.META.get("REMOTE_ADDR"),
+    )
+    messages.success(request, "Saved." if changed else "Nothing was different: nothing is changed.")
+    return redirect(back)
+
+
+def _number(request: ProjectRequest, name: str, unit: float) -> float | None:
+    text = request.POST.get(name, "").strip()[:40].replace(",", ".")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        label = "Served compiled" if name == "served" else "Cold start"
+        raise BudgetError(name, f"{label} is {text!r}, expected a number, or nothing for no budget.")
+    return budget_checked(name, round(value / unit, 9))
+
+
+def _page(request: ProjectRequest, model_id: int, version_id: int) -> VersionPage:
+    query = request.GET
+    facts = version_facts(project_id=request.project.pk, model_id=model_id, version_id=version_id, environment=query.get("env", ""))
+    if facts is None:
+        raise Http404("There is no such version of this model in this project, or nothing of it has run.")
+    return version_page(facts, instance=whole_number(query.get("instance")), replicas=whole_number(query.get("replicas")))
+
+
+def _context(request: ProjectRequest, page: VersionPage) -> dict[str, Any]:
+    query, facts = request.GET, page.facts
+    own, below = own_budgets(facts.model), project_budgets(facts.model.project.settings)
+    return {
+        "page": page,
+        "facts": facts,
+        "model": facts.model,
+        "version": facts.version,
+        "standing": facts.standing,
+        "said": facts.standing.said,
+        "baseline": facts.standing.baseline,
+        "query": query.urlencode(),
+        "environments": [
+            (name, with_query(query, env=name, instance=""), name == facts.environment) for name in facts.standing.environments
+        ],
+        "choose": {row.process.id: with_query(query, instance=str(row.process.id)) for row in page.starts.rows},
+        "own": {"cold_start": own.cold_start, "served": _percent(own.served)},
+        "below": {"cold_start": below.cold_start, "served": _percent(below.served)},
+    }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(share * 100, 6)

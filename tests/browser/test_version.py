@@ -1,0 +1,67 @@
+"""The Version page in a real browser: both themes, a phone, hostile names; a start is chosen and budgets are set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import Request
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard.accounts.models import User
+from dashboard.common import clock
+from dashboard.ingest.batch import batch_read
+from dashboard.ingest.services import reports_store
+from dashboard.projects.models import Project
+from tests.dashboard.ui.version_story import CONFIGURED, MISS, Story, url_of
+
+PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>{{ 7*7 }}" + "v" * 90
+
+
+@pytest.fixture
+def story(project: Project) -> Story:
+    """Three warm starts of one version and three of another, whose name, hosts and causes are hostile; one start is over its budget."""
+
+    def store(request: Request) -> None:
+        reports_store([batch_read(text=dumps(request), project_id=project.pk, received=clock.unix())])
+
+    made = Story(store)
+    for number in range(3):
+        made.start("1", compiling=10.0 + number, ago=50 - number, key="ak1")
+    hostile = {**CONFIGURED, f"env {HOSTILE}"[:60]: "77aa11bb"}
+    for number in range(3):
+        host = f"{HOSTILE[:60]}-{number}"
+        made.start(
+            HOSTILE, compiling=40.0 + 30 * number, ago=4, cache=MISS, miss=NO_EARLIER_RUN, key="ak2", components=hostile, host=host,
+            reason=HOSTILE, frame=HOSTILE, kind="recompile" if number else "first", in_request=bool(number), eager=20,
+            identity={"capabilities": {"gpu_time": ("no", HOSTILE)}},
+        )  # fmt: skip
+    made.fold()
+    return made
+
+
+def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, story: Story) -> None:
+    page = sign_in(user)
+    page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+    for theme, window in (("dark", PHONE), ("light", DESK)):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.set_viewport_size(window)  # type: ignore[arg-type]
+        page.goto(live_server.url + url_of(project, HOSTILE))
+        page.locator("details.twin summary").click()
+        violations = Axe().run(page).response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations] == [], theme
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), theme
+    assert page.locator("main img, main script").count() == 0
+    page.get_by_role("region", name="Table of starts").get_by_role("link").first.click()
+    expect(page.get_by_role("region", name="Table of starts").locator("[aria-current]")).to_have_count(1)
+    page.locator("summary", has_text="Budgets").click()
+    page.get_by_label("Served compiled, % of calls").fill("99.5")
+    page.get_by_label("Cold start, seconds").fill("100")
+    page.get_by_role("button", name="Save budgets").click()
+    expect(page.get_by_text("budget 99.5 %")).to_be_visible()
+    expect(page.get_by_text("1 of 3 over")).to_be_visible()

@@ -1,0 +1,38 @@
+"""The cells of a heat strip: every reported slot is drawn once, in its step, and a gap stays a gap."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.ui.charts.heat import MEASURES, measure_of, strip_drawn
+
+VALUES = st.lists(st.none() | st.floats(0, 3, allow_nan=False), max_size=60)
+
+
+@given(VALUES, st.sampled_from(MEASURES))
+def test_every_reported_slot_is_in_one_piece_of_its_step(values: list[float | None], measure: object) -> None:
+    assert measure in MEASURES
+    known = measure_of(measure.key)  # type: ignore[attr-defined]
+    strip = strip_drawn(values, known)
+    drawn: dict[int, int] = {}
+    for step, path in strip.paths:
+        for start, width in re.findall(r"M(\d+) 0h(\d+)v1h-\2z", path):
+            for slot in range(int(start), int(start) + int(width)):
+                assert slot not in drawn
+                drawn[slot] = step
+    assert drawn == {slot: known.step(value) for slot, value in enumerate(values) if value is not None}
+    assert (strip.reported, strip.missing) == (len(drawn), len(values) - len(drawn))
+
+
+def test_bounds_belong_to_the_step_below() -> None:
+    assert [MEASURES[0].step(value) for value in (0.5, 1.05, 1.06, 1.2, 1.4, 9.0)] == [0, 0, 1, 2, 3, 4]
+    assert [MEASURES[1].step(value) for value in (0.0, 0.001, 1.0)] == [0, 1, 4]
+
+
+def test_the_worst_slot_is_named_and_nothing_is_where_nothing_was_reported() -> None:
+    assert strip_drawn([1.0, None, 1.5, 1.5], MEASURES[0]).worst == 2
+    empty = strip_drawn([None, None], MEASURES[0])
+    assert (empty.paths, empty.worst, empty.missing) == ([], None, 2)

@@ -1,0 +1,73 @@
+"""The shade of a chart: wide where few calls stand behind a number, not there where it is exact, never beside its number."""
+
+import random
+
+import pytest
+from compilewatch.wire.sketch import Sketch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dashboard.ui.charts.decimate import decimated
+from dashboard.ui.charts.spreads import quantile_interval, share_interval
+
+
+def drawn(count: int, seed: int = 7) -> Sketch:
+    noise = random.Random(seed)
+    return Sketch.of(0.02 * noise.lognormvariate(0, 0.4) for _ in range(count))
+
+
+def test_few_calls_are_shaded_widely_and_many_not_at_all() -> None:
+    few, some = quantile_interval(drawn(30), 0.99), quantile_interval(drawn(2000), 0.99)
+    assert few is not None and some is not None
+    assert few[1] / few[0] > some[1] / some[0] > 1
+    assert quantile_interval(drawn(60_000), 0.5) is None
+
+
+def test_the_shade_covers_the_true_quantile_nearly_always() -> None:
+    true = 0.02
+    spans = [quantile_interval(drawn(200, seed), 0.5) for seed in range(200)]
+    covered = sum(span is not None and span[0] * 0.989 <= true <= span[1] * 1.011 for span in spans)
+    assert covered >= 184
+
+
+def test_nothing_known_has_no_shade() -> None:
+    assert quantile_interval(Sketch(), 0.5) is None
+    assert share_interval(0, 0) is None
+
+
+def test_a_flat_zero_is_not_shaded_as_if_something_had_happened() -> None:
+    assert share_interval(0, 500) is None
+    assert share_interval(500, 500) is None
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 10_000), st.data())
+def test_a_share_lies_inside_its_shade(of: int, data: st.DataObject) -> None:
+    hits = data.draw(st.integers(0, of))
+    span = share_interval(hits, of)
+    assert span is None or 0 <= span[0] <= hits / of <= span[1] <= 1
+
+
+@pytest.mark.parametrize(("hits", "of", "low", "high"), [(1, 20, 0.0089, 0.2361), (10, 20, 0.299, 0.701), (19, 20, 0.7639, 0.9911)])
+def test_shares_have_wilsons_interval(hits: int, of: int, low: float, high: float) -> None:
+    assert share_interval(hits, of) == pytest.approx((low, high), abs=1e-3)
+
+
+POINTS = st.lists(st.floats(-1e9, 1e9), max_size=400).map(lambda values: [(float(x), y) for x, y in enumerate(values)])
+
+
+@settings(max_examples=50)
+@given(POINTS, st.integers(2, 60))
+def test_fewer_points_are_some_of_them_in_their_order_with_both_ends(points: list[tuple[float, float]], most: int) -> None:
+    kept = decimated(points, most)
+    assert kept == sorted(set(kept))
+    assert len(kept) == min(len(points), most)
+    assert not points or (kept[0], kept[-1]) == (0, len(points) - 1)
+
+
+@settings(max_examples=50)
+@given(st.integers(100, 600), st.data())
+def test_a_single_peak_is_never_lost(count: int, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, count - 1))
+    points = [(float(x), 100.0 if x == at else 1.0) for x in range(count)]
+    assert at in decimated(points, 40)

@@ -1,0 +1,32 @@
+"""The list of alerts is in the order that its address names; without one the open ones stand first."""
+
+import re
+
+from django.test import Client
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.common import clock
+from dashboard.projects.models import Project
+
+
+def order(client: Client, query: str = "") -> list[int]:
+    html = client.get(f"/p/ranking/alerts/{query}").content.decode()
+    return [int(number) for number in re.findall(r'<th scope="row"><a href="/p/ranking/alerts/(\d+)/"', html)]
+
+
+def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(signed_in: Client, project: Project, alert: Alert) -> None:
+    first = alert.number
+    ended = Alert.objects.get(pk=alert.pk)
+    ended.pk, ended.number, ended.state = None, first + 1, AlertState.RESOLVED
+    ended.resolved_at, ended.opened_at, ended.cause, ended.worst = clock.now(), clock.now(), "other", "watch"
+    ended.save(force_insert=True)
+    assert order(signed_in) == [first, first + 1]
+    assert order(signed_in, "?sort=-number") == [first + 1, first]
+    assert order(signed_in, "?sort=worst") == [first, first + 1]
+    assert order(signed_in, "?sort=-worst") == [first + 1, first]
+    # What has not ended has no end, and comes last both ways.
+    assert order(signed_in, "?sort=ended") == order(signed_in, "?sort=-ended") == [first + 1, first]
+    assert order(signed_in, "?sort=nonsense") == order(signed_in)
+    html = signed_in.get("/p/ranking/alerts/?state=open&sort=-number").content.decode()
+    assert "state=open&amp;sort=number" in html
+    assert 'aria-sort="descending"' in html

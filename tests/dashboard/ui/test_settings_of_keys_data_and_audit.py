@@ -1,0 +1,86 @@
+"""Settings > Keys, Data and Audit: keys are shown once, numbers of days have bounds, and every change is in the record."""
+
+import csv
+import re
+
+from django.test import Client
+
+from dashboard.accounts.models import AuditEntry, User
+from dashboard.accounts.services import audit_write
+from dashboard.projects.keycheck import key_check
+from dashboard.projects.models import Key, Project
+from dashboard.projects.retention import retention_of
+
+SETTINGS = "/p/ranking/settings/"
+
+
+def made(client: Client, kind: str, **given: str) -> str:
+    answer = client.post(SETTINGS + "keys/add/", {"kind": kind, "expires": "", **given})
+    assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
+    found = re.search(r'<code id="key">(cw_\w+)</code>', answer.content.decode())
+    assert found
+    return found[1]
+
+
+def test_a_key_of_each_kind_is_shown_once_and_revoked_at_once(signed_in: Client, project: Project) -> None:
+    texts = {kind: made(signed_in, kind, name=f"for {kind}", expires="90") for kind in ("ing", "api", "dep")}
+    listed = signed_in.get(SETTINGS + "keys/").content.decode()
+    for kind, text in texts.items():
+        known = key_check(text)
+        assert known and known.kind == kind and known.expires_at
+        assert text not in listed and f"for {kind}" in listed
+    key = Key.objects.get(kind="api")
+    signed_in.post(f"{SETTINGS}keys/{key.pk}/revoke/")
+    assert "Revoked in the last 30 days" in signed_in.get(SETTINGS + "keys/").content.decode()
+    rows = AuditEntry.objects.filter(action__startswith="key.").order_by("pk").values_list("action", "address")
+    assert list(rows) == [*[("key.create", "127.0.0.1")] * 3, ("key.revoke", "127.0.0.1")]
+    assert signed_in.post(f"{SETTINGS}keys/{key.pk}/revoke/").status_code == 404
+
+
+def test_a_key_of_no_kind_is_not_made(signed_in: Client, project: Project) -> None:
+    for given in ({"kind": "root"}, {"kind": "ing", "expires": "1"}, {}):
+        assert signed_in.post(SETTINGS + "keys/add/", given).status_code == 400
+    assert not Key.objects.exists()
+
+
+def test_days_are_kept_within_their_bounds(signed_in: Client, project: Project) -> None:
+    fields = {"instance_minutes": "8", "version_minutes": "35", "version_hours": "800", "compile_events": ""}
+    signed_in.post(SETTINGS + "data/save/", fields)
+    project.refresh_from_db()
+    assert retention_of(project.settings).version_hours == 800
+    assert project.settings["retention"] == {"version_hours": 800}
+    for name, value in (("version_hours", "3651"), ("version_hours", "36e1"), ("compile_events", "7"), ("version_minutes", "-1")):
+        answer = signed_in.post(SETTINGS + "data/save/", {**fields, name: value})
+        html = answer.content.decode()
+        assert answer.status_code == 400 and f'id="d-{name}-e"' in html and f'value="{value}"' in html
+    odd = signed_in.post(SETTINGS + "data/save/", {**fields, "version_hours": "36", "version_minutes": "90"})
+    assert odd.status_code == 400 and 'id="d-version_hours-e"' in odd.content.decode()
+    project.refresh_from_db()
+    assert project.settings["retention"] == {"version_hours": 800}
+    [row] = AuditEntry.objects.filter(action="retention.set")
+    assert (row.before["version_hours"], row.after["version_hours"], row.actor_name) == (400, 800, "ada")
+
+
+def test_the_record_is_paged_filtered_and_exported(signed_in: Client, project: Project, other_project: Project, user: User) -> None:
+    for number in range(60):
+        audit_write(action="channel.create", subject=f"channel {number}", project_id=project.pk, actor=user, after={"name": "=1+1"})
+    audit_write(action="key.create", subject="=cmd|' /C calc'!A0", project_id=project.pk, actor_name="setup")
+    audit_write(action="key.create", subject="foreign", project_id=other_project.pk, actor_name="setup")
+    first = signed_in.get(SETTINGS + "audit/").content.decode()
+    assert "channel 59" in first and "channel 5<" not in first and "foreign" not in first
+    assert "channel 5<" in signed_in.get(SETTINGS + "audit/?page=2").content.decode()
+    only = signed_in.get(SETTINGS + "audit/?action=key&who=setup").content.decode()
+    assert "1 change<" in only and "channel 59" not in only
+    assert "No change is like this" in signed_in.get(SETTINGS + "audit/?about=nothing+like+this").content.decode()
+    lines = list(csv.reader(signed_in.get(SETTINGS + "audit.csv?action=key").content.decode().splitlines()))
+    assert lines[0][:4] == ["at", "who", "action", "subject"]
+    assert [line[3] for line in lines[1:]] == ["'=cmd|' /C calc'!A0"]
+    assert signed_in.get(SETTINGS + "audit/?page=99999999999999999999").status_code == 200
+
+
+def test_every_settings_page_leads_to_the_others(signed_in: Client, project: Project) -> None:
+    parts = ("judging", "messages", "members", "keys", "data", "audit")
+    for part in parts:
+        html = signed_in.get(f"{SETTINGS}{part}/").content.decode()
+        assert f'href="{SETTINGS}{part}/" aria-current="page"' in html
+        assert all(f'href="{SETTINGS}{other}/"' in html for other in parts)

@@ -1,0 +1,85 @@
+"""The Switch page: what a job has to allow first, the form, who asked, which instances applied it, and everything they refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.test import Client
+
+from dashboard.accounts.models import AuditEntry
+from dashboard.alerts.models import Alert
+from dashboard.alerts.switches.models import Switch
+from dashboard.common import clock
+from dashboard.fleet.models import CommandReceipt, Instance
+from dashboard.projects.command_key import command_key_make
+from dashboard.projects.models import Role
+
+
+def address(alert: Alert, part: str = "") -> str:
+    return f"/p/ranking/models/{alert.deployment.model_id}/switch/{part}"
+
+
+def allow(alert: Alert) -> Instance:
+    """One instance of the version reports now and allows both."""
+    one = Instance.objects.filter(version=alert.deployment.version, environment="production").order_by("pk").first()
+    assert one is not None
+    one.capabilities, one.last_seen_at = {"switch": ["yes", "freeze, eager"]}, clock.now()
+    one.save()
+    return one
+
+
+def receipt(one: Instance, switch: Switch, state: str, **more: object) -> None:
+    known = {"verb": "freeze", "counter": 1, "why": "", "detail": "", "callables": 2, "refused": 0}
+    CommandReceipt.objects.create(
+        project_id=one.project_id, instance=one, at=clock.now(), state=state, command=switch.command, **{**known, **more}
+    )
+
+
+def test_it_says_what_is_missing_before_anything_can_be_switched(as_role: Callable[[Role], Client], alert: Alert) -> None:
+    client = as_role(Role.OPERATOR)
+    assert "This project has no command key." in client.get(address(alert)).content.decode()
+    command_key_make(project=alert.project, actor_name="tests")
+    assert "COMPILEWATCH_ALLOW_REMOTE=freeze,eager" in client.get(address(alert)).content.decode()
+    allow(alert)
+    assert "Ask one instance" in client.get(address(alert), {"env": "production"}).content.decode()
+    assert "Operators switch versions." in as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
+
+
+def test_an_operator_asks_and_everybody_reads_what_came_of_it(as_role: Callable[[Role], Client], alert: Alert) -> None:
+    command_key_make(project=alert.project, actor_name="tests")
+    one, client = allow(alert), as_role(Role.OPERATOR)
+    given = {"environment": "production", "version": alert.deployment.version.name, "verb": "freeze", "minutes": "15"}
+    assert "Note: say why" in client.post(address(alert, "begin/"), given, follow=True).content.decode()
+    page = client.post(address(alert, "begin/"), {**given, "note": "<b>recompiles</b>"}, follow=True).content.decode()
+    switch = Switch.objects.get()
+    assert "is asked first" in page and "&lt;b&gt;recompiles&lt;/b&gt;" in page and "operator-person" in page
+    receipt(one, switch, "applied")
+    receipt(one, switch, "refused", why="forged", refused=3)
+    Instance.objects.filter(pk=one.pk).update(last_seen_at=clock.now() - timedelta(seconds=5))
+    seen = as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
+    assert "forged" in seen and "3 commands refused" in seen and "Take it back now" not in seen
+    back = client.post(address(alert, f"{switch.pk}/end/"), follow=True).content.decode()
+    assert "taken back by operator-person" in back and "Nothing is switched" in back
+    actions = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"command_key.make", "switch.begin", "switch.command", "switch.end"} <= actions
+
+
+def test_the_fleet_and_the_model_say_since_when_by_whom(as_role: Callable[[Role], Client], alert: Alert) -> None:
+    deployment, now = alert.deployment, clock.now()
+    fields = {"project": alert.project, "version": deployment.version, "environment": "production", "note": "<i>too slow</i>"}
+    times = {"asked_at": now, "phase_since": now, "wanted_until": now + timedelta(minutes=30)}
+    switch = Switch.objects.create(verb="eager", ident="a1", asked_by_name="grace", **fields, **times)
+    client, pages = as_role(Role.VIEWER), ("/p/ranking/", f"/p/ranking/models/{deployment.model_id}/?env=production")
+    for share, said in (
+        (0.0, "is asked to run eager</b>"),
+        (0.25, "is switched to eager on a part of its instances</b>"),
+        (1.0, "is switched to eager</b>"),
+    ):
+        Switch.objects.filter(pk=switch.pk).update(held_share=share)
+        for page in pages:
+            html = client.get(page).content.decode()
+            assert said in html and "by <bdi>grace</bdi>" in html and "&lt;i&gt;too slow&lt;/i&gt;" in html
+    assert "grace" not in client.get("/p/ranking/?env=staging").content.decode()
+    Switch.objects.filter(pk=switch.pk).update(ended_at=now)
+    assert not any("grace" in client.get(page).content.decode() for page in pages)

@@ -1,0 +1,107 @@
+"""Processes that start, told through the wire: a cold start with its stages, compilations, and calls that ran compiled or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Any
+
+from compilewatch.wire.report import COLD_START, Compile, Fact, Report, Request
+from django.test import Client
+
+from dashboard.common import clock
+from dashboard.fleet.models import ModelVersion
+from dashboard.fleet.services import fold_all
+from dashboard.projects.models import Project
+from tests.dashboard.requests import region_make, request_make
+
+HIT, MISS = {"fx": "hit", "aot": "hit"}, {"fx": "miss", "aot": "miss"}
+CONFIGURED = {"torch": "2.13.0", "inductor_config epilogue_fusion": "4f1c9a2b", "cache folder": "deadbeef"}
+BEFORE = 9.0
+"""Seconds before the first compilation."""
+
+
+@dataclass
+class Story:
+    """Sends starts of one model, each some minutes after the one before."""
+
+    store: Callable[..., object]
+    started: int = 0
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def start(self, version: str, *, compiling: float = 30.0, ago: int = 60, components: dict[str, str] | None = None, **told: Any) -> None:
+        """A process of this version that started `ago` minutes ago and compiled for so long, then served for a minute."""
+        self.started += 1
+        number = self.started
+        now = clock.unix() // 60 * 60
+        end = now - 60 * ago
+        began = end - 60 - BEFORE - compiling - 2.0
+        request = request_make(
+            version=version,
+            end=end,
+            instance=number,
+            host=told.pop("host", f"gpu-{number:02d}"),
+            components=CONFIGURED if components is None else components,
+            **told.pop("identity", {}),
+        )
+        request.instance.started, request.sent = began, clock.unix()
+        self._tell(request, request.reports[0], began, compiling, told)
+        self.store(request)
+
+    def _tell(self, request: Request, report: Report, began: float, compiling: float, told: dict[str, Any]) -> None:
+        report.compiles = told.pop("compiles", None) or [compiled(began + BEFORE + compiling, compiling, told.pop("cache", HIT), **told)]
+        if told.get("stages", True):
+            report.facts = [cold_start(report.window[0], began, compiling)]
+        calls, eager = told.get("calls", 1000), told.get("eager", 0)
+        runtime = told.get("runtime", "torch.compile")
+        by = {"limit": eager} if eager else {}
+        served = 0 if runtime == "eager" else calls - eager
+        region = region_make(calls=calls, p50=told.get("p50", 0.01), runtime=runtime, compiled=served, eager_by=by)
+        report.regions = [region]
+
+    def fold(self) -> None:
+        """Everything that was sent becomes facts."""
+        fold_all()
+
+
+def compiled(at: float, seconds: float, cache: dict[str, str], **fields: Any) -> Compile:
+    """A first compilation that ends at `at`."""
+    wanted = {name: fields[name] for name in ("kind", "miss", "saved", "in_request", "reason", "key", "frame") if name in fields}
+    wanted.setdefault("frame", "score_batch")
+    kind = wanted.pop("kind", "first")
+    phases = {"total": seconds, "dynamo": 0.2 * seconds, "inductor": 0.6 * seconds, "triton": 0.1 * seconds}
+    return Compile(at, "0/0", kind, "ok", file="ranker/score.py", line=118, seconds=phases, cache=cache, **wanted)
+
+
+def cold_start(end: float, began: float, compiling: float) -> Fact:
+    """Three seconds of Python and torch, weights, then compilations; half a second that nothing explains, and the first calls."""
+    stages = {
+        "before init": [0.0, 0.5],
+        "import torch": [0.5, 2.5],
+        "weights loaded": [3.0, 5.5],
+        "compile": [BEFORE, compiling],
+        "first compiled call": [BEFORE + compiling, 1.5],
+    }
+    phases = {"dynamo": 0.2 * compiling, "inductor": 0.6 * compiling, "triton": 0.1 * compiling}
+    said = {"began": began, "total": BEFORE + compiling + 2.0, "until": "ready", "stages": stages, "phases": phases, "unaccounted": 1.0}
+    return Fact("mark", end, {"name": COLD_START, **said})
+
+
+def url_of(project: Project, version: str, end: str = "/") -> str:
+    """The address of a version's page."""
+    found = ModelVersion.objects.get(project=project, name=version)
+    return f"/p/{project.slug}/models/{found.model_id}/versions/{found.pk}{end}"
+
+
+def shown(client: Client, project: Project, version: str, query: str = "") -> str:
+    """The page's text, spaces as people see them."""
+    answer = client.get(url_of(project, version) + query)
+    assert answer.status_code == 200, answer.status_code
+    return " ".join(unescape(answer.content.decode()).replace("\u00a0", " ").split())
+
+
+def part(text: str, name: str) -> str:
+    """One card of the page."""
+    assert f'aria-labelledby="{name}"' in text, name
+    return text.split(f'aria-labelledby="{name}"')[1].split("</section>")[0]
