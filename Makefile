@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # One process more than there are cores: many tests wait for processes, networks and clocks.
 AT_ONCE = $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-sqlite test-postgresql faults check format bench calibrate fuzz gpu gpu-ranks clean
+.PHONY: help demo up test test-sqlite test-browser test-postgresql faults check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
 
 help:  ## this list
 	@echo "compilewatch"
@@ -35,11 +35,13 @@ demo: $(VENV)/.dashboard  ## a dashboard with a small simulated fleet whose newe
 up: $(VENV)/.dashboard  ## a dashboard for real use (SQLite, one process, no simulated data)
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.tests test-sqlite test-postgresql  ## every test, on SQLite and on PostgreSQL
+test: $(VENV)/.tests test-sqlite test-browser test-postgresql  ## every test, on SQLite and on PostgreSQL
 	@echo "compilewatch: every test passed"
 
 test-sqlite: $(VENV)/.tests
 	$(BIN)/python -m pytest -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder tests --ignore tests/browser
+
+test-browser: $(VENV)/.tests
 	$(BIN)/python -m pytest tests/browser
 
 test-postgresql: $(VENV)/.tests
@@ -62,8 +64,14 @@ format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
 bench: $(VENV)/.tests  ## speed and memory, each beside a peer; one table at the end, one benchmark by `python -m tests.bench NAME`
 	$(BIN)/python -m tests.bench
 
+shots: $(VENV)/.tests  ## takes the pictures of the guide anew, of a demo that runs: make shots PASSWORD=...
+	$(BIN)/python -m tests.browser.shots --password $(PASSWORD)
+
 calibrate: $(VENV)/.tests  ## how often the judge is wrong and what it finds, on simulated fleets beside peers (hours; goes on where it was)
 	$(BIN)/python -m tests.bench.calibrate
+
+image-check: $(VENV)/.tests  ## the image's recipe in a clean Debian tree, its roles with a report, and `make demo` from a clone (root, minutes)
+	$(BIN)/python -m tests.image
 
 fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million spoiled reports for each stack (about an hour)
 	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200

@@ -17,7 +17,7 @@ from compilewatch.sampling import MOST_EVERY
 from tests.bench.peers import PEERS, timed
 
 CALLS, ROUNDS, BUSY_ROUNDS, QUIET = 2_000, 301, 21, 2
-PLAIN, FULL, SHORT = "watch, each call timed", "watch, bucket and accounting", "watch, a very short region: 1 call in 32 timed"
+PLAIN, FULL, SHORT = "watch, each call timed", "watch, bucket and accounting", f"watch, a very short region: 1 call in {MOST_EVERY} timed"
 BINNED = "binned later, on the agent's thread"
 GOALS = {PLAIN: (400, 0.45), FULL: (700, 0.78), SHORT: (400, 0.45)}
 """Nanoseconds are those of a machine on which the peer takes 900; the ratios hold on any, and decide."""
@@ -46,11 +46,12 @@ def answered(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sampled(name: str) -> Callable[..., Any]:
-    """A watched function of which the agent times one call in 32, as it does with a region that is called without a pause."""
+    """A watched function of which the agent times one call in 128, as it does with a very short region that is called without a pause."""
     short = compilewatch.watch(no_op, name=name)
     short()
     [line] = [line for line in RECORDER._all_lines if line.region.name == name]
-    line.sampling.line, line.sampling.every, line.sampling.skip = line, MOST_EVERY, 0
+    line.sampling.line, line.sampling.every = line, MOST_EVERY
+    line.sampling.draw()
     return short
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dashboard.regressions.judge import InstanceMinute
+from tests.bench.fleet_scale import fewer, processes, weekends
 from tests.bench.fleet_work import draw_errors, draw_seconds
 
 Floats = NDArray[np.float64]
@@ -61,6 +62,10 @@ class Fleet:
     """How much the level of one day of the week differs from the next."""
     restart_minutes: int = 0
     """Every instance is restarted so often: another process of the same unit, compiled anew; 0 is never."""
+    weekend: float = 0.0
+    """How much faster calls are on two days of the week, which also have 60 % fewer of them."""
+    autoscale: bool = False
+    """Every instance of an arm but the first runs only while there is enough traffic; each time it is a new process, on the same host."""
     error_share: float = 0.001
     error_sd: float = 0.5
     """Spread of the instances' share of errors, on its log."""
@@ -91,6 +96,13 @@ WORSE: dict[str, dict[str, object]] = {
     "all of it": {"bursts_per_day": 20.0, "rack_sd": 0.03, "day_step": 0.05, "restart_minutes": 60},
 }
 """A worse world than the one the constants were chosen in; nothing in it is a fault."""
+
+WORSE_STILL: dict[str, dict[str, object]] = {
+    "weekends": {"weekend": 0.05},
+    "autoscaling": {"autoscale": True},
+    "all of it and both": {**WORSE["all of it"], "restart_minutes": 0, "weekend": 0.05, "autoscale": True},
+}
+"""What was simulated later: its rows stand after all others. Where instances are scaled they are not restarted besides."""
 
 
 @dataclass
@@ -181,10 +193,9 @@ def simulate(fleet: Fleet) -> Simulated:
     bumps = neighbours(rng, fleet, count)
     level += bumps + active * slowdown(fleet)
     calls = draw_calls(rng, fleet, day, placed.candidate)
-    worse, process = worsened(fleet, placed, clock)
+    worse, process, started = worsened(fleet, placed, clock)
     level += worse
-    started = placed.start[:, None] + process * fleet.restart_minutes
-    calls = calls * (live & (clock[None] - started >= fleet.warm_up))[..., None]
+    calls = fewer(fleet, clock, calls) * (live & (clock[None] - started >= fleet.warm_up))[..., None]
     p50, p99 = draw_quantiles(rng, fleet, level, 0.5 * bumps + active * (np.log1p(fleet.size) if fleet.fault == "tail" else 0.0), calls)
     trickle = (rng.random(count) < fleet.eager_instance_chance) * rng.uniform(1e-4, 3e-3, count)
     chance = np.where(active & (fleet.fault == "eager"), fleet.size, trickle[:, None])
@@ -193,8 +204,8 @@ def simulate(fleet: Fleet) -> Simulated:
     return Simulated(placed.candidate, placed.gpu, placed.host, process, started, calls, p50, p99, eager, errors, items, seconds)
 
 
-def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints]:
-    """What a worse world adds to the level, and which process of an instance runs in each minute; of a stream of its own."""
+def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, Ints]:
+    """What a worse world adds to the level, and which process of an instance runs in each minute since when; of a stream of its own."""
     rng = np.random.default_rng([fleet.seed, 1])
     level = np.zeros((len(placed.gpu), len(clock)))
     if fleet.rack_sd:
@@ -202,11 +213,10 @@ def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints]:
     if fleet.day_step:
         days = (clock - fleet.history + fleet.phase) // 1440
         level += rng.normal(0, fleet.day_step, 16)[days % 16][None]
-    process = np.zeros(level.shape, np.int64)
-    if fleet.restart_minutes:
-        process = np.maximum(clock[None] - placed.start[:, None], 0) // fleet.restart_minutes
+    process, started = processes(fleet, placed, clock)
+    if fleet.restart_minutes or fleet.autoscale:
         level += np.take_along_axis(rng.normal(0, fleet.process_sd, (len(placed.gpu), int(process.max()) + 1)), process, axis=1)
-    return level, process
+    return level - fleet.weekend * weekends(fleet, clock)[None], process, started
 
 
 def draw_work(fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints) -> tuple[Ints, Floats, Floats]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dashboard.regressions.judge import Comparison, Settings
-from tests.bench.fleet_sim import CONFOUNDERS, WORSE, Fleet, instance_minutes, simulate
+from tests.bench.fleet_sim import CONFOUNDERS, WORSE, WORSE_STILL, Fleet, instance_minutes, simulate
 from tests.bench.judge_peers import Alarms, alarms
+from tests.bench.process_sim import instance_states
 
 FIRST_SEED = 1_000_000
 """No constant was chosen on a seed from here on."""
@@ -33,6 +34,14 @@ LATER_FAULTS: dict[str, dict[str, object]] = {
     "a fifth fewer items in the same time": {"fault": "batches", "size": 0.2},
 }
 """Faults that were simulated later: their rows stand after all others."""
+PROCESS_FAULTS: dict[str, dict[str, object]] = {
+    "GPU memory +20 %": {"fault": "memory", "size": 0.20},
+    "a leak of 2 % an hour": {"fault": "leak", "size": 0.02},
+    "twice the compile time": {"fault": "compile", "size": 2.0},
+    "cache hits 95 to 40 %": {"fault": "cache", "size": 0.40},
+    "30 recompiles an hour": {"fault": "recompiles", "size": 30.0},
+}
+"""Of processes; compile time, caches and recompiles ask for WATCH by themselves."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,11 @@ def trials() -> list[Trial]:
             found.append(Trial("worse world, healthy", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 10))
     for name, changes in LATER_FAULTS.items():
         found += [Trial("fault", f"{name}, {layout}", replace(fleet, **changes), 1 / 10) for layout, fleet in LAYOUTS.items()]
+    for name, changes in WORSE_STILL.items():
+        for layout in (TWO, SEQUENTIAL):
+            found.append(Trial("worse world still, healthy", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 10))
+    for name, changes in PROCESS_FAULTS.items():
+        found += [Trial("fault of processes", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 20) for layout in (CANARY, TWO)]
     return [replace(trial, number=number) for number, trial in enumerate(found)]
 
 
@@ -96,8 +110,9 @@ def watch(job: tuple[Fleet, Settings]) -> Watched:
     """Judges a simulated fleet minute by minute, as a live one."""
     fleet, settings = job
     comparison = Comparison(0, settings, with_past=fleet.sequential)
-    for index, rows in enumerate(instance_minutes(fleet, -fleet.history)):
-        comparison.add_minute(index - fleet.history, rows)
+    calls, processes = instance_minutes(fleet, -fleet.history), instance_states(fleet, -fleet.history)
+    for index, (rows, states) in enumerate(zip(calls, processes, strict=True)):
+        comparison.add_minute(index - fleet.history, rows, states)
     first: dict[str, int] = {}
     healthy = [False] * len(settings.looks)
     for minute, verdict in comparison.policy.transitions:

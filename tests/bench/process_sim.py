@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dashboard.regressions.judge import InstanceStart, InstanceState
 from dashboard.regressions.judge.states import START_MINUTES
+from tests.bench.fleet_scale import processes
 from tests.bench.fleet_sim import GPU_SPEED, Fleet, Floats, Generator, Ints, autoregressive, instances
 
 Bools = NDArray[np.bool_]
@@ -35,6 +36,9 @@ class Processes:
     gpu: list[str]
     started: Ints
     ended: Ints
+    process: Ints
+    begun: Ints
+    """In each minute which process of an instance runs, and since when: after it where none does."""
     gpu_peak: Floats
     host_rss: Floats
     recompiles: Ints
@@ -47,7 +51,8 @@ def simulate_processes(fleet: Fleet) -> Processes:
     placed = instances(fleet)
     arms, gpu, started = placed.candidate, placed.gpu, placed.start
     count, minutes = len(gpu), fleet.history + fleet.minutes
-    age = np.arange(minutes)[None] - started[:, None]
+    process, begun = processes(fleet, placed, np.arange(minutes))
+    age = np.arange(minutes)[None] - begun
     faulty = np.zeros(count, bool)
     if fleet.fault != "none":
         faulty[rng.permutation(np.flatnonzero(arms))[: max(1, round(fleet.affected * fleet.candidates))]] = True
@@ -57,6 +62,8 @@ def simulate_processes(fleet: Fleet) -> Processes:
         gpu,
         started,
         placed.end,
+        process,
+        begun,
         np.minimum(np.exp(draw_memory(rng, fleet, age, active, arms)), GPU_SIZE),
         np.exp(draw_host_memory(rng, fleet, active)),
         draw_recompiles(rng, fleet, age, active),
@@ -122,17 +129,18 @@ def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Instan
     for minute in range(fleet.history + fleet.minutes):
         yield [
             InstanceState(
-                instance=i,
+                instance=i + len(drawn.gpu) * int(drawn.process[i, minute]),
                 unit=i,
                 arm="candidate" if drawn.candidate[i] else "baseline",
                 stratum=(gpu,),
                 minute=first_minute + minute,
-                first_minute=first_minute + int(drawn.started[i]),
+                first_minute=first_minute + int(drawn.begun[i, minute]),
                 gpu_peak=int(drawn.gpu_peak[i, minute]),
                 host_rss=int(drawn.host_rss[i, minute]),
                 recompiles=int(drawn.recompiles[i, minute]),
-                start=drawn.starts[i] if minute - drawn.started[i] >= START_MINUTES else None,
+                start=drawn.starts[i] if minute - drawn.begun[i, minute] >= START_MINUTES else None,
+                life=i + len(drawn.gpu) * int(drawn.process[i, minute]) if fleet.restart_minutes or fleet.autoscale else None,
             )
             for i, gpu in enumerate(drawn.gpu)
-            if drawn.started[i] <= minute < drawn.ended[i]
+            if drawn.begun[i, minute] <= minute < drawn.ended[i]
         ]

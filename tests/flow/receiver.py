@@ -1,9 +1,10 @@
-"""A local HTTP server that stands in for Slack and keeps what it received."""
+"""A local HTTP server that stands in for Slack and keeps what it received and when."""
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,11 +14,13 @@ class Receiver:
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
+        self.times: list[float] = []
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.times.append(time.time())
                 receiver.messages.append(json.loads(body))
                 self.send_response(200)
                 self.send_header("Content-Length", "2")

@@ -7,11 +7,13 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
 
 import pytest
+from compilewatch.wire.report import MAX_WIRE_BYTES
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +25,8 @@ from tests.hostile.target import LIVENESS, PATH, Target, processes
 MUTANTS = int(os.environ.get("COMPILEWATCH_TEST_MUTANTS", "20000"))
 IN_ONE_EXAMPLE = 50
 ANSWERS = {200, 400, 413, 426, 429}
+BUSY, COME_BACK = 503, 10
+"""A machine that has no time left says so, as it does to an agent, which comes back so many times here; any other 5xx is a failure."""
 
 pytestmark = pytest.mark.timeout(max(600, MUTANTS // 20))
 
@@ -35,6 +39,15 @@ class Connections(threading.local):
         self._headers = {"Authorization": f"Bearer {target.key}", "Content-Type": "application/json"}
 
     def send(self, body: bytes, packed: bool) -> tuple[int, bytes]:
+        """Status and body of the last answer; that of a server which is busy is asked for again."""
+        for _ in range(COME_BACK):
+            status, said = self._send_once(body, packed)
+            if status != BUSY or b'"code":"busy"' not in said:
+                break
+            time.sleep(1)
+        return status, said
+
+    def _send_once(self, body: bytes, packed: bool) -> tuple[int, bytes]:
         """Status and body of the answer; status 0 when two connections ended without one."""
         headers = self._headers | ({"Content-Encoding": "gzip"} if packed else {})
         for _ in range(2):
@@ -72,7 +85,9 @@ def test_a_spoiled_report_is_refused_or_stored_never_a_failure(target: Target) -
         # A report that is stored waits for a commit; several at once share one.
         for nth, (status, said) in enumerate(pool.map(connections.send, *zip(*mutants, strict=True))):
             seen[status] += 1
-            assert status in ANSWERS, (seed, nth, status, said[:300])
+            # What the head alone refuses is not read: whoever goes on writing may meet a closed connection before the answer.
+            unread = status == 0 and len(mutants[nth][0]) > MAX_WIRE_BYTES
+            assert status in ANSWERS or unread, (seed, nth, status, said[:300])
 
     with ThreadPoolExecutor(8) as pool:
         send()

@@ -1,0 +1,103 @@
+"""Each command that README.md and the operations guide give is run somewhere, or stands here with the reason why not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from dashboard.env import ROOT
+
+GUIDES = ("README.md", "docker/README.md", "dashboard/JUDGE.md")
+COMMANDS = ("make ", "export ", ".venv/bin/", "manage.py ", "python -m ", "pg_dump ", "pg_restore ", "apt-get ")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The file that runs it, and what stands there when it does."""
+
+    file: str
+    words: str
+
+
+FLOW, ENGINES = "tests/flow/stack.py", "tests/dashboard/ingest/test_an_engine_without_an_agent_is_read.py"
+BACKUP = Run("tests/faults/test_a_backup_by_the_guide_can_be_restored.py", "guide_run(")
+SQLITE_RESTORE = Run("tests/dashboard/common/test_a_database_is_replaced_only_when_nobody_has_it_open.py", "guide_run(")
+TABLE: dict[str, Run | str] = {
+    "make demo": Run("tests/image/__main__.py", "make -C /root/compilewatch demo"),
+    "make up": Run(FLOW, '"serve"'),
+    "make help": Run("tests/architecture/test_every_command_of_the_guides_is_run.py", "def test_make_lists_every_command"),
+    "make test": Run(".ci/run", "make test"),
+    "make clean": "It removes the environment that the tests run in.",
+    "make shots": "It takes pictures of a demo that runs, with its password; what is on them is for people to look at.",
+    "make calibrate": "It takes hours. JUDGE.md gives the seeds, and tests/dashboard/regressions judges single fleets of it.",
+    ".venv/bin/python manage.py setup_project --help": Run(
+        "tests/architecture/test_every_command_of_the_guides_is_run.py", "def test_what_a_first_command_takes"
+    ),
+    "export COMPILEWATCH_MODE=full": Run(FLOW, '"COMPILEWATCH_MODE": "full"'),
+    ".venv/bin/python manage.py migrate": Run(FLOW, '"migrate"'),
+    ".venv/bin/python manage.py web": Run(FLOW, '"web"'),
+    ".venv/bin/celery -A dashboard.celery worker": Run(FLOW, '"dashboard.celery"'),
+    ".venv/bin/celery -A dashboard.celery beat": Run(FLOW, '"dashboard.celery"'),
+    "manage.py migrate": Run(FLOW, '"migrate"'),
+    "manage.py doctor": Run("tests/dashboard/api/test_the_doctor_says_what_to_mend.py", '"doctor"'),
+    "manage.py scrape": Run(ENGINES, 'call_command("scrape"'),
+    "manage.py channel_add cloudevents URL": Run(FLOW, '"channel_add"'),
+    "manage.py key_make --name prometheus": Run(
+        "tests/dashboard/api/test_prometheus_reads_how_the_line_does.py", 'call_command("key_make", "--name", "prometheus")'
+    ),
+    "manage.py refold": Run("tests/dashboard/fleet/test_a_poison_report_steps_aside.py", '"refold"'),
+    "manage.py storage": Run("tests/dashboard/fleet/test_storage_is_said_in_bytes_a_day.py", '"storage"'),
+    "manage.py rate --project ranking --set reports_per_second=200": Run(
+        "tests/dashboard/projects/test_how_much_a_project_may_send.py", '"rate"'
+    ),
+    ".venv/bin/python manage.py scrape --project ranking --add https://llm.example.com/metrics --engine vllm --model chat "
+    '--release 2026.11.3 --gpu "NVIDIA H200"': Run(ENGINES, 'call_command("scrape"'),
+    ".venv/bin/python manage.py scrape --list": Run(ENGINES, 'call_command("scrape"'),
+    '.venv/bin/python manage.py backup "$BACKUP"': BACKUP,
+    '.venv/bin/python manage.py restore "$BACKUP"': SQLITE_RESTORE,
+    ".venv/bin/python manage.py migrate --verbosity 0": BACKUP,
+    'pg_dump --format=custom --no-owner --file="$BACKUP" --dbname="$COMPILEWATCH_DATABASE_URL"': BACKUP,
+    'pg_restore --exit-on-error --no-owner --dbname="$COMPILEWATCH_DATABASE_URL" "$BACKUP"': BACKUP,
+    "python -m tests.bench.bench_whole_line": "A benchmark: it takes an hour, and its figures stand in the guide.",
+    "python -m tests.bench.sizing": "It computes the guide's table from the figures of a benchmark.",
+    "python -m tests.bench.bench_drift 30": "A benchmark: it takes an hour, and its figures stand in JUDGE.md.",
+    "apt-get install postgresql redis-server chromium g++ python3-dev strace": Run(".ci/run", "apt-get install"),
+}
+
+
+def commands(text: str) -> Iterator[str]:
+    """What stands in a fence of the shell, on an indented line, or in backticks and begins as a command does."""
+    fenced = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    found = [*fenced.splitlines(), *re.findall(r"^    (\S.*)$", prose, re.MULTILINE), *re.findall(r"`([^`\n]+)`", prose)]
+    for line in found:
+        if line.startswith(COMMANDS):
+            yield " ".join(line.split("#")[0].split())
+
+
+def test_the_table_holds_every_command_and_no_other() -> None:
+    given = {command for guide in GUIDES for command in commands((ROOT / guide).read_text())}
+    assert given == set(TABLE)
+
+
+@pytest.mark.parametrize("command", [command for command, where in TABLE.items() if isinstance(where, Run)])
+def test_it_is_run_where_the_table_says(command: str) -> None:
+    where = TABLE[command]
+    assert isinstance(where, Run)
+    assert where.words in (ROOT / where.file).read_text()
+
+
+def test_make_lists_every_command() -> None:
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for command in [one.removeprefix("make ") for one in TABLE if one.startswith("make ") and one != "make help"]:
+        assert f"make {command} " in said, command
+
+
+def test_what_a_first_command_takes() -> None:
+    words = [sys.executable, "manage.py", "setup_project", "--help"]
+    assert "--user" in subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100).stdout
