@@ -38,14 +38,22 @@ up: $(VENV)/.dashboard  ## a dashboard for real use (SQLite, one process, no sim
 test: $(VENV)/.tests test-sqlite test-browser test-postgresql  ## every test, on SQLite and on PostgreSQL
 	@echo "compilewatch: every test passed"
 
+# What fails beside the others, on a machine that they fill, is run once more by itself, and said to be; what fails there fails.
+ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: what failed above is run once more, by itself" && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 5
+BESIDE = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
+
+test-sqlite: PATHS = tests --ignore tests/browser
 test-sqlite: $(VENV)/.tests
-	$(BIN)/python -m pytest -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder tests --ignore tests/browser
+	$(BIN)/python -m pytest --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
+test-browser: PATHS = tests/browser
 test-browser: $(VENV)/.tests
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest --cache-clear $(PATHS) $(ALONE) $(PATHS); }
 
+test-postgresql: PATHS = tests/dashboard tests/flow tests/hostile
+test-postgresql: export COMPILEWATCH_TEST_DATABASE = postgresql
 test-postgresql: $(VENV)/.tests
-	COMPILEWATCH_TEST_DATABASE=postgresql $(BIN)/python -m pytest -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder tests/dashboard tests/flow tests/hostile
+	$(BIN)/python -m pytest --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
 faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
 	$(BIN)/python -m tests.faults
