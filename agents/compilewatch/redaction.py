@@ -11,6 +11,7 @@ from compilewatch.wire import report as wire
 from compilewatch.wire.causes import SENTENCES
 from compilewatch.wire.codec import decode, encode
 from compilewatch.wire.command import RECEIPTS, REFUSALS, RESTORE, VERBS
+from compilewatch.wire.parity import LASTS, REFERENCES, STATES, Parity
 from compilewatch.wire.report import Identity, Report
 from compilewatch.wire.sketch import Sketch
 
@@ -20,7 +21,7 @@ KEPT_OF_IDENTITY = {
     *("gpu_capability", "driver", "torch", "triton", "cuda", "python", "agent", "simulated", "components"),
 }
 """What the settings say, versions, hardware, and hashes: the dashboard cannot compare anything without them."""
-_MESSAGES = (wire.Report, wire.Region, wire.Compile, wire.Finding, wire.Device, wire.Gauges, wire.Fact, wire.Losses, Sketch)
+_MESSAGES = (wire.Report, wire.Region, wire.Compile, wire.Finding, wire.Device, wire.Gauges, wire.Fact, wire.Losses, Sketch, Parity)
 _KEYS = {field.name for message in _MESSAGES for field in dataclasses.fields(message)} | {"cause", "limit", "region", "dynamic", "backend"}
 _KEYS |= {"began", "total", "until", "stages", "phases", "unaccounted"}
 _KEYS |= {"command", "verb", "counter", "state", "why", "detail", "callables", "refused"}
@@ -38,6 +39,7 @@ _WORDS = {
     *wire.COLD_START_ENDS,
     *SENTENCES,
     *(*VERBS, RESTORE, *RECEIPTS, *REFUSALS),
+    *(*STATES, *REFERENCES, *LASTS),
     *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
     *("torch.compile", "eager", "inductor", "other", "True", "False", "None"),
 }

@@ -73,7 +73,8 @@ def _origin(self: Any) -> Any:
     return self if found is None else found[1]
 
 
-def _innermost(one: Any) -> Any:
+def stood_for(one: Any) -> Any:
+    """What a stand-in stands in for, through any number of them; anything else is itself."""
     while WATCHED in vars(type(one)) and _origin(one) is not one:
         one = _origin(one)
     return one
@@ -122,11 +123,11 @@ def _reduced(self: Any, protocol: Any) -> Any:
 
 
 def _equal(self: Any, other: Any) -> Any:
-    return True if _innermost(self) is _innermost(other) else NotImplemented
+    return True if stood_for(self) is stood_for(other) else NotImplemented
 
 
 def _hash(self: Any) -> int:
-    return object.__hash__(_innermost(self))
+    return object.__hash__(stood_for(self))
 
 
 def _nothing(self: Any) -> None:

@@ -75,7 +75,7 @@ def watch_spec(target: Any, name: str | None, spec: Spec) -> Any:
         if inspect.isclass(target) or not (callable(target) or isinstance(target, classmethod)):
             say(f"watch() takes a function or a module, not {named(target)!r:.80}; it stays as it is")
             return target
-        spec.name = ("" if name is None else named(name)) or named(_name_of(target))
+        spec.name = ("" if name is None else named(name)) or named(name_of(target))
         spec.mode = spec.mode or named(mode_of(target))
         spec.runtime, spec.judged = spec.runtime or named(runtime_of(target)), True
         return wrapped(target, spec)
@@ -92,7 +92,7 @@ def is_watched(target: Any) -> bool:
     return WATCHED in getattr(target, "__dict__", ()) or WATCHED in vars(type(target))
 
 
-def _name_of(target: Any) -> str:
+def name_of(target: Any) -> str:
     inner = target.func if isinstance(target, functools.partial) else getattr(target, "_orig_mod", target)
     inner = getattr(inner, "_torchdynamo_orig_callable", inner)
     owner = getattr(inner, "__self__", None)
@@ -131,7 +131,7 @@ def watch_compiled(
     # Where compiling is switched off torch hands back what it was handed.
     eager = "disabled" if compiled is target or is_disabled(target) else ""
     spec = Spec("", str(options.get("mode") or ""), "torch.compile", items, options=told, eager=eager)
-    return watch_spec(compiled, name or _name_of(target), spec)
+    return watch_spec(compiled, name or name_of(target), spec)
 
 
 def _option(value: Any) -> str:

@@ -1,0 +1,245 @@
+"""`golden`: a fixed batch before traffic, through the compiled callable and the same uncompiled, and what came of it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from compilewatch import hotpath
+from compilewatch.client import CLIENT
+from compilewatch.identity import version_of
+from compilewatch.lines import named
+from compilewatch.parity.kept import Kept, against, summary_of
+from compilewatch.parity.rule import ALONE, Compared, compared, tolerance, worst
+from compilewatch.parity.runs import GRAPH_RUNS, Batch, Result, run, undisturbed
+from compilewatch.parity.target import NotCompared, Target, precise, target_of, uncompiled, unwatched
+from compilewatch.recorder import RECORDER
+from compilewatch.watching import name_of
+from compilewatch.wire.parity import MAX_GOLDENS, MAX_NAME, MAX_WHY, Parity, parity_data, parity_words
+from compilewatch.wire.text import clip
+
+_told: dict[str, str] = {}
+"""By name, what was told of it last."""
+
+
+class Golden(NamedTuple):
+    """What came of a golden batch. `state` is `passed`, `failed` or `not compared`, `text` one line about it."""
+
+    name: str
+    state: str
+    text: str
+    told: Parity
+
+    @property
+    def failed(self) -> bool:
+        """Whether the compiled callable gave another result."""
+        return self.state == "failed"
+
+
+def golden(name: str, fn: Callable[..., Any], inputs: Any, reference: Callable[..., Any] | None = None, grads: bool = False) -> Golden:
+    """Calls `fn` with the batch before traffic and compares what comes back with the same uncompiled (or `reference`), both against
+    a higher precision. `inputs` are a tuple of arguments, a dict of keyword arguments, or one argument; `grads` compares gradients
+    too. For the thread that loads the model: it waits for the GPU. Never raises, and leaves inputs, buffers, gradients, random
+    numbers and modes as they were."""
+    label, region, begun = clip(named(name), MAX_NAME), "", time.perf_counter()
+    try:
+        if hotpath.tracing():
+            raise NotCompared("it was called inside a compilation")
+        if RECORDER.lines is None:
+            raise NotCompared("the agent is off")
+        region = clip(named(name_of(unwatched(fn))), MAX_NAME)
+        told = _compare(importlib.import_module("torch"), label, fn, inputs, reference, grads)
+    except NotCompared as reason:
+        told = Parity(label, "not compared", clip(str(reason), MAX_WHY))
+    except Exception as error:  # noqa: BLE001 - the batch is the job's, and so is what it raises
+        told = Parity(label, "not compared", _why("comparing", error))
+    told = replace(told, region=region, seconds=round(time.perf_counter() - begun, 3))
+    _tell(told)
+    return Golden(label, told.state, parity_words(told), told)
+
+
+def _tell(told: Parity) -> None:
+    """To the dashboard, a name as often as its state changes, and so many names as it keeps."""
+    with suppress(Exception):
+        if RECORDER.lines is not None and (told.name in _told or len(_told) < MAX_GOLDENS):
+            _told[told.name] = told.state
+            RECORDER.fact("parity", parity_data(told))
+
+
+def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads: bool) -> Parity:
+    target = target_of(torch, fn, reference)
+    _refuse(torch)
+    batch = Batch(torch, inputs)
+    modules = [one for one in (target.module, target.compiled) if isinstance(one, torch.nn.Module)]
+    with undisturbed(torch, modules):
+        with uncompiled(torch, target.module):
+            eager = _eager(torch, target, batch, grads)
+            exact, precision = _exact(torch, target, batch, grads, eager)
+        before = _graphs()
+        compiled = _compiled(torch, target, batch, grads)
+        if name not in _told and _graphs() == before and not _cached(target.eager):
+            raise NotCompared("nothing of it was compiled")
+        if compiled.inputs_changed:
+            return Parity(name, "failed", "the compiled one changes its inputs, and eager does not")
+        told = _judged(torch, name, compiled, eager, exact, precision)
+        return _with_last(torch, target, batch, eager, compiled, told)
+
+
+def _refuse(torch: Any) -> None:
+    """Where nothing is compiled a comparison would say that all is well."""
+    stance = getattr(getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None), "stance", "default")
+    if stance == "force_eager":
+        raise NotCompared("torch's stance is force_eager: nothing runs compiled")
+    if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or getattr(importlib.import_module("torch._dynamo").config, "disable", False):
+        raise NotCompared("torch.compile is disabled: nothing runs compiled")
+
+
+def _graphs() -> int:
+    """How many graphs torch has captured so far."""
+    counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return int(counters["stats"]["unique_graphs"]) if counters else 0
+
+
+def _cached(eager: Any) -> bool:
+    """Whether torch holds compiled code for it from an earlier call."""
+    held = getattr(sys.modules.get("torch._C._dynamo.eval_frame"), "_debug_get_cache_entry_list", None)
+    code = getattr(getattr(eager, "forward", eager), "__code__", None)
+    return held is None or (code is not None and len(held(code)) > 0)
+
+
+def _eager(torch: Any, target: Target, batch: Batch, grads: bool) -> Result:
+    """Twice: what differs then is no fault of the compiler's."""
+    first, second = (_tried("eager", run, torch, target.eager, batch, target.module, grads=grads) for _ in range(2))
+    if first.inputs_changed:
+        raise NotCompared("it changes its inputs in place")
+    if not first.outputs:
+        raise NotCompared("it returns no tensor")
+    found = _all_compared(torch, second, first, None)
+    if first.rest != second.rest or worst(found).times > 1.0:
+        raise NotCompared("two eager calls differ: it is random, or keeps something from call to call")
+    return first
+
+
+def _exact(torch: Any, target: Target, batch: Batch, grads: bool, eager: Result) -> tuple[Result | None, str]:
+    """The same in the highest precision that is above its own and can be had."""
+    kinds = {one.dtype for one in (*batch.tensors, *eager.outputs.values()) if one.dtype.is_floating_point or one.dtype.is_complex}
+    if not kinds or kinds <= {torch.float64, torch.complex128}:
+        return None, "eager"
+    half = bool(kinds & {torch.float16, torch.bfloat16})
+    for dtype in (torch.float64, torch.float32) if half else (torch.float64,):
+        try:
+            found = precise(torch, target, dtype)
+            if found is None:
+                continue
+            with uncompiled(torch, found[1]):
+                exact = run(torch, found[0], batch, found[1], grads=grads, dtype=dtype)
+        except Exception:  # noqa: BLE001 - some code knows one precision only: eager alone is the reference then
+            _forget(torch)
+            continue
+        if exact.outputs.keys() == eager.outputs.keys() and any(one.dtype == dtype for one in exact.outputs.values()):
+            return exact, str(dtype).removeprefix("torch.")
+    return None, "eager"
+
+
+def _compiled(torch: Any, target: Target, batch: Batch, grads: bool) -> Result:
+    """More than once on a GPU, where only a later call replays a CUDA graph."""
+    begin = getattr(torch.compiler, "cudagraph_mark_step_begin", None)
+    on_gpu = any(one.device.type == "cuda" for one in batch.tensors)
+    for turn in range(GRAPH_RUNS if on_gpu else 1):
+        if begin is not None and on_gpu:
+            begin()
+        result = _tried("compiled", run, torch, target.compiled, batch, target.module, grads=grads)
+        if turn == 0:
+            first = result
+    return result if result.inputs_changed or not first.inputs_changed else first
+
+
+def _tried(which: str, call: Callable[..., Result], torch: Any, *args: Any, **kwargs: Any) -> Result:
+    try:
+        return call(torch, *args, **kwargs)
+    except NotCompared:
+        raise
+    except Exception as error:  # noqa: BLE001 - the batch is the job's, and so is what it raises
+        reason = _why(f"the {which} call", error)
+    _forget(torch)  # outside of the handler: the exception holds the tensors of the call
+    raise NotCompared(reason)
+
+
+def _forget(torch: Any) -> None:
+    """Gives back what a call that failed took, so that the job has it."""
+    with suppress(Exception):
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+
+
+def _why(what: str, error: Exception) -> str:
+    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+        return f"{what} ran out of memory"
+    with suppress(Exception):
+        return clip(f"{what} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}", MAX_WHY)
+    return f"{what} raised {type(error).__name__}"
+
+
+def _all_compared(torch: Any, compiled: Result, eager: Result, exact: Result | None) -> list[Compared]:
+    pairs = [(compiled.outputs, eager.outputs, exact.outputs if exact else {})]
+    pairs += [(compiled.gradients, eager.gradients, exact.gradients if exact else {})]
+    found = []
+    for mine, theirs, higher in pairs:
+        if mine.keys() != theirs.keys():
+            odd = min(mine.keys() ^ theirs.keys())
+            found.append(Compared(odd, 0.0, 0.0, 0.0, 0, 0, False, f"{odd} is there only {'compiled' if odd in mine else 'eager'}"))
+            continue
+        found += [compared(torch, place, mine[place], theirs[place], higher.get(place)) for place in theirs]
+    return found
+
+
+def _judged(torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str) -> Parity:
+    found = _all_compared(torch, compiled, eager, exact)
+    one = worst(found)
+    rest = next((place for place in {**eager.rest, **compiled.rest} if eager.rest.get(place) != compiled.rest.get(place)), "")
+    wrong = one.wrong or (f"{rest} is another value compiled than eager" if rest else "")
+    failed = bool(wrong) or one.times > 1.0
+    if not failed and all(each.blind for each in found):
+        raise NotCompared("eager itself is too far from the same in a higher precision to tell anything")
+    return Parity(
+        name,
+        "failed" if failed else "passed",
+        wrong,
+        where=one.where,
+        error=None if wrong else one.error,
+        eager_error=None if wrong else one.eager_error,
+        tolerance=None if wrong else one.allowed,
+        reference=precision,
+        dtype=str(next(iter(eager.outputs.values())).dtype).removeprefix("torch."),
+        outputs=len(compiled.outputs),
+        gradients=len(compiled.gradients),
+        nonfinite=sum(each.nonfinite for each in found),
+        eager_nonfinite=sum(each.eager_nonfinite for each in found),
+    )
+
+
+def _with_last(torch: Any, target: Target, batch: Batch, eager: Result, compiled: Result, told: Parity) -> Parity:
+    """Beside what the last version gave; what passed is kept for the next one. Whatever goes wrong here takes nothing back."""
+    config = CLIENT.config
+    if config is None:
+        return told
+    with suppress(Exception):
+        version, kept = version_of(config, os.environ), Kept.of(config, told.name)
+        weights = [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
+        device = next((one.device for one in compiled.outputs.values()), None)
+        hardware = torch.cuda.get_device_name(device) if device is not None and device.type == "cuda" else "cpu"
+        now = summary_of(torch, hardware, batch.tensors, weights, compiled.outputs)
+        last = kept.last(version)
+        if told.state == "passed":
+            kept.write(version, now)
+        if last is not None:
+            dtype = next(iter(eager.outputs.values())).dtype
+            state, change = against(last[1], now, ALONE[tolerance(torch, dtype)])
+            return replace(told, last=state, last_version=clip(last[0], MAX_NAME), last_change=change)
+    return told

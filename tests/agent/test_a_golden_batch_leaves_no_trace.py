@@ -1,0 +1,192 @@
+"""A golden batch never raises into the job, leaves everything as it was, and says why where there is nothing to compare."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import compilewatch
+import numpy
+import pytest
+import torch
+from compilewatch.parity import runs, target
+from compilewatch.parity.golden import Golden
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.parity import MAX_GOLDENS
+from compilewatch.wire.report import Report
+from torch import Tensor, nn
+
+from tests.agent.golden_models import Convolution, Perceptron
+
+Window = Callable[[], Report]
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch._dynamo.reset()
+    monkeypatch.setattr("compilewatch.parity.golden._told", {})
+
+
+def eager_like(fn: Any) -> Any:
+    return torch.compile(fn, backend="aot_eager")
+
+
+def test_state_of_the_job_is_as_it_was(window: Window) -> None:
+    module = Convolution().train()
+    module.one.weight.grad = torch.ones_like(module.one.weight)
+    before = {name: one.clone() for name, one in module.state_dict().items()}
+    batch = torch.randn(2, 3, 12, 12)
+    given = batch.clone()
+    drawn, own, arrays = torch.get_rng_state(), random.getstate(), str(numpy.random.get_state())
+    with torch.no_grad():
+        found = compilewatch.golden("g", eager_like(module), (batch,), grads=True)
+        assert not torch.is_grad_enabled()
+    assert found.state == "passed" and found.told.gradients > 0
+    assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
+    assert module.training and torch.equal(batch, given)
+    assert torch.equal(module.one.weight.grad, torch.ones_like(module.one.weight)) and module.two.weight.grad is None
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert (random.getstate(), str(numpy.random.get_state())) == (own, arrays)
+
+
+def test_calls_of_a_golden_batch_are_no_traffic(window: Window) -> None:
+    watched = compilewatch.watch(eager_like(Perceptron()), name="forward")
+    found = compilewatch.golden("g", watched, torch.randn(4, 48))
+    assert (found.state, found.told.region) == ("passed", "Perceptron")
+    assert [region.calls for region in window().regions] == []
+
+
+def _raises(x: Tensor) -> Tensor:
+    raise ValueError(f"no {len(x)} rows")
+
+
+def _no_memory(x: Tensor) -> Tensor:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7 GiB")
+
+
+def _keeps(kept: list[int] = []) -> Callable[[Tensor], Tensor]:  # noqa: B006 - what is kept from call to call is the point
+    def call(x: Tensor) -> Tensor:
+        kept.append(1)
+        return x + len(kept)
+
+    return call
+
+
+SAYS: dict[str, tuple[Any, Any]] = {
+    "the eager call raised ValueError: no 4 rows": (_raises, torch.ones(4)),
+    "the eager call ran out of memory": (_no_memory, torch.ones(4)),
+    "two eager calls differ: it is random, or keeps something from call to call": (lambda x: nn.functional.dropout(x), torch.ones(400)),
+    "it changes its inputs in place": (lambda x: x.mul_(2.0), torch.ones(4)),
+    "it returns no tensor": (lambda x: "nothing", torch.ones(4)),
+    "nothing of it was compiled": (lambda x: x, torch.ones(4)),
+}
+
+
+@pytest.mark.parametrize("why", SAYS)
+def test_what_cannot_be_compared_says_why(window: Window, why: str) -> None:
+    fn, inputs = SAYS[why]
+    found = compilewatch.golden("g", eager_like(fn), inputs)
+    assert (found.state, found.text) == ("not compared", why)
+    (fact,) = window().facts
+    assert (fact.data["state"], fact.data["why"], fact.data["ok"]) == ("not compared", why, True)
+
+
+def test_a_compiled_call_that_raises_is_told_as_that(window: Window) -> None:
+    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
+        def call(*args: Any) -> Any:
+            raise MemoryError
+
+        return call
+
+    found = compilewatch.golden("g", torch.compile(lambda x: x * 2.0, backend=backend), torch.ones(4))
+    assert (found.state, found.text) == ("not compared", "the compiled call ran out of memory")
+
+
+def test_what_keeps_something_is_not_compared(window: Window) -> None:
+    assert "keeps something" in compilewatch.golden("g", eager_like(_keeps()), torch.ones(4)).text
+
+
+def test_an_input_that_only_the_compiled_one_changes_is_a_fault(window: Window) -> None:
+    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
+        return lambda x: (x.mul_(2.0),)
+
+    found = compilewatch.golden("g", torch.compile(lambda x: x * 2.0, backend=backend), torch.ones(4))
+    assert (found.state, found.text) == ("failed", "the compiled one changes its inputs, and eager does not")
+
+
+@pytest.mark.parametrize(
+    ("fn", "inputs"), [(None, None), (3, ()), (lambda: 1, object()), (torch.nn.Linear(2, 2), torch.ones(2)), (eager_like, {"x": 1})]
+)
+def test_no_argument_raises(window: Window, fn: Any, inputs: Any) -> None:
+    found = compilewatch.golden("g", fn, inputs)
+    assert found.state == "not compared" and found.text
+    assert RECORDER.internal_errors == 0
+
+
+def test_interrupts_pass(window: Window) -> None:
+    def stopped(x: Tensor) -> Tensor:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compilewatch.golden("g", eager_like(stopped), torch.ones(4))
+    assert torch.is_grad_enabled()
+
+
+def test_without_an_agent_nothing_is_called() -> None:
+    called = []
+    found = compilewatch.golden("g", eager_like(lambda x: called.append(x)), torch.ones(4))
+    assert (found.state, found.text, called) == ("not compared", "the agent is off", [])
+
+
+def test_where_compiling_is_off_nothing_is_claimed(window: Window) -> None:
+    with torch.compiler.set_stance("force_eager"):
+        found = compilewatch.golden("g", eager_like(Perceptron()), torch.randn(4, 48))
+    assert (found.state, found.text) == ("not compared", "torch's stance is force_eager: nothing runs compiled")
+
+
+def test_modules_compiled_in_place_and_methods_are_held_against_themselves(window: Window) -> None:
+    module = Perceptron()
+    module.compile(backend="aot_eager")
+    implementation = module._compiled_call_impl
+    found: list[Golden] = [compilewatch.golden("in place", module, torch.randn(4, 48))]
+    assert module._compiled_call_impl is implementation
+    found.append(compilewatch.golden("method", eager_like(Perceptron().forward), {"x": torch.randn(4, 48)}))
+    found.append(compilewatch.golden("nested", eager_like(nn.Sequential(Perceptron(), Perceptron())), (torch.randn(4, 48),)))
+    assert [(one.state, one.told.reference) for one in found] == [("passed", "float64")] * 3
+
+
+def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) -> None:
+    part = Perceptron()
+    whole = nn.Sequential(eager_like(part), nn.Linear(48, 4))
+    plain = nn.Sequential(part, whole[1])
+    batch = torch.randn(4, 48)
+    without = compilewatch.golden("g", eager_like(whole), batch)
+    assert without.state == "not compared" and "pass the same without torch.compile as reference=" in without.text
+    assert compilewatch.golden("h", eager_like(whole), batch, reference=plain).state == "passed"
+
+
+def test_without_room_for_a_copy_eager_alone_is_the_reference(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "_free", lambda torch, device: 0.0)
+    found = compilewatch.golden("g", eager_like(Perceptron()), torch.randn(4, 48))
+    assert (found.state, found.told.reference) == ("passed", "eager")
+    assert "against eager" in found.text
+
+
+def test_code_that_knows_one_precision_is_held_against_eager_alone(window: Window) -> None:
+    weight = torch.randn(8, 8)
+    found = compilewatch.golden("g", eager_like(lambda x: x @ weight), torch.randn(4, 8))
+    assert (found.state, found.told.reference) == ("passed", "eager")
+
+
+def test_names_are_bounded(window: Window) -> None:
+    fn = eager_like(lambda x: x * 2.0)
+    for number in range(MAX_GOLDENS + 3):
+        assert compilewatch.golden(f"g{number}", fn, torch.ones(2)).state == "passed"
+    assert len([fact for fact in window().facts if fact.kind == "parity"]) == MAX_GOLDENS
+
+
+def test_a_result_of_too_many_tensors_is_left_alone(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MAX_TENSORS", 2)
+    found = compilewatch.golden("g", eager_like(lambda x: (x + 1, x + 2, x + 3)), torch.ones(4))
+    assert found.text == "it returns 3 tensors, more than are looked at"

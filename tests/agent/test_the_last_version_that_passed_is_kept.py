@@ -1,0 +1,95 @@
+"""What a version gave is kept for the next one on this host: lengths and projections, no values, and no verdict of its own."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import compilewatch
+import pytest
+import torch
+from compilewatch.client import shutdown
+from compilewatch.parity.golden import Golden
+from compilewatch.parity.kept import MAX_VERSIONS, Kept, Summary, against, summary_of
+
+from tests.agent.golden_models import Perceptron
+
+Start = Callable[..., None]
+
+
+def passed(start: Start, folder: Path, version: str, module: torch.nn.Module, batch: torch.Tensor) -> Golden:
+    torch._dynamo.reset()
+    start(version=version, spool=str(folder))
+    found = compilewatch.golden("batch", torch.compile(module, backend="aot_eager"), batch)
+    shutdown()
+    assert found.state == "passed", found.text
+    return found
+
+
+def test_a_version_is_held_against_the_one_before(start: Start, tmp_path: Path) -> None:
+    module, batch = Perceptron(), torch.randn(16, 48)
+    first = passed(start, tmp_path, "1", module, batch)
+    again = passed(start, tmp_path, "1", module, batch)
+    assert (first.told.last, again.told.last) == ("", "")
+    same = passed(start, tmp_path, "2", module, batch)
+    assert (same.told.last, same.told.last_version, same.told.last_change) == ("same", "1", 0.0)
+    assert passed(start, tmp_path, "3", Perceptron(), batch).told.last == "other weights"
+    assert passed(start, tmp_path, "4", module, torch.randn(16, 48)).told.last in ("other inputs", "other weights")
+
+
+def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(start: Start, tmp_path: Path) -> None:
+    class Changed(Perceptron):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) * 1.02
+
+    module, changed, batch = Perceptron(), Changed(), torch.randn(16, 48)
+    changed.load_state_dict(module.state_dict())
+    passed(start, tmp_path, "1", module, batch)
+    found = passed(start, tmp_path, "2", changed, batch)
+    assert (found.state, found.told.last) == ("passed", "differs")
+    # An estimate from four projections: the size is right, the second digit is not.
+    assert found.told.last_change is not None and 0.01 < found.told.last_change < 0.05
+
+
+def test_the_file_is_this_users_alone_and_holds_no_value(start: Start, tmp_path: Path) -> None:
+    module, batch = Perceptron(), torch.randn(16, 48)
+    passed(start, tmp_path, "1", module, batch)
+    (path,) = tmp_path.glob("compilewatch-*/golden/*.golden")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    text = path.read_text()
+    assert all(repr(value) not in text for value in (*batch.flatten().tolist(), *module(batch).flatten().tolist()))
+    assert len(text) < 1000
+
+
+def test_a_damaged_file_and_a_spool_that_is_off_cost_only_the_comparison(start: Start, tmp_path: Path) -> None:
+    module, batch = Perceptron(), torch.randn(16, 48)
+    passed(start, tmp_path, "1", module, batch)
+    (path,) = tmp_path.glob("compilewatch-*/golden/*.golden")
+    path.write_bytes(b'[1, {"0": [1, 2, 3]}]')
+    assert passed(start, tmp_path, "2", module, batch).told.last == ""
+    start(version="3", spool="off")
+    torch._dynamo.reset()
+    assert compilewatch.golden("batch", torch.compile(module, backend="aot_eager"), batch).told.last == ""
+
+
+def test_few_versions_are_kept(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "golden", "m", "g")
+    for version in range(MAX_VERSIONS + 3):
+        kept.write(str(version), Summary("cpu", [1.0], [2.0], {"output": [float(version)] * 5}))
+    assert list(kept.read()) == [str(version) for version in range(3, MAX_VERSIONS + 3)]
+    newest = kept.last("6")
+    assert newest is not None and newest[0] == "5"
+
+
+@pytest.mark.parametrize(("share", "state"), [(1e-6, "same"), (1e-2, "differs")])
+def test_a_change_of_the_whole_is_seen_and_rounding_is_not(share: float, state: str) -> None:
+    one = torch.randn(64, 64)
+    changed = one + share * torch.randn(64, 64)
+    then, now = (summary_of(torch, "cpu", [one], [], {"output": value}) for value in (one, changed))
+    assert against(then, now, 1e-4)[0] == state
+
+
+def test_what_is_small_is_not_summarised() -> None:
+    summary = summary_of(torch, "cpu", [], [], {"loss": torch.tensor(3.25), "few": torch.ones(63)})
+    assert summary.outputs == {} and against(summary, summary, 1e-4) == ("too small", None)
