@@ -1,4 +1,4 @@
-"""The command line: `compilewatch run | doctor | replay | import-trace | version`."""
+"""The command line: `compilewatch run | doctor | replay | import-trace | cache-check | cache | version`."""
 
 from __future__ import annotations
 
@@ -71,6 +71,37 @@ examples:
 exit codes: 0 every window was acknowledged; 1 some were refused, could not be sent, or lines of the
 trace are damaged, and the output says which; 2 wrong use or settings, no trace, or one that is too old."""
 
+CHECK = """\
+Says, before a deployment, what a start of the model in this environment will miss in torch's compile caches:
+compares what is installed and set here with the last run of the model on this machine (or with a cache file),
+and looks whether the cache folder holds what that run compiled. Imports torch; compiles and sends nothing."""
+CHECK_MORE = """\
+examples:
+  compilewatch cache-check --model ranker
+  compilewatch cache-check --file warm.cache --json
+
+exit codes: 0 nothing that can be seen here will miss; 1 something will, and the output says what; 2 wrong use,
+no torch, or nothing to compare with."""
+CACHE = """\
+Carries what one process compiled to machines that shall start warm, with torch's mega-cache in a checked file.
+Code is run from a cache file: load only files that you made, or that come from whom you trust."""
+SAVE = """\
+Runs a program that compiles what the service will call (a warm-up), then saves torch's compile caches in FILE.
+Nothing is written if the program fails. With COMPILEWATCH_ENDPOINT set it runs with the agent on."""
+SAVE_MORE = """\
+example:
+  compilewatch cache save --model ranker warm.cache -- python warm_up.py
+
+exit codes: the program's own if it fails; 1 nothing was compiled; 2 wrong use, or FILE cannot be written."""
+LOAD = """\
+Puts the caches in FILE into the cache folder of this machine (TORCHINDUCTOR_CACHE_DIR), before the service starts.
+Refuses a file that is cut or damaged, and one made with another torch, Triton, CUDA, GPU, Python or processor."""
+LOAD_MORE = """\
+example:
+  compilewatch cache load warm.cache && compilewatch run -- python serve.py
+
+exit codes: 0 loaded; 1 nothing in it would be found here, and the output says why; 2 wrong use, or FILE cannot be used."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and answers its exit code."""
@@ -96,6 +127,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_doctor(commands)
     _add_replay(commands)
     _add_import(commands)
+    _add_check(commands)
+    _add_cache(commands)
     version = _add(commands, "version", "print the version of the agent", "Prints the version of the agent.", "exit codes: 0")
     version.set_defaults(command=_version)
     return parser
@@ -156,6 +189,28 @@ def _import(found: argparse.Namespace) -> int:
     settings = {name: getattr(found, name) for name in ("model", "version", "environment", "kind", "endpoint", "api_key")}
     result = _home("import_trace").run(found.folder, settings, host=found.host, job=found.job, shift_to_now=found.shift_to_now)
     return int(result)
+
+
+def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
+    check = _add(commands, "cache-check", "say what a start here will miss in the compile caches", CHECK, CHECK_MORE)
+    check.add_argument("--model", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
+    check.add_argument("--file", metavar="FILE", help="compare with a file of `cache save` instead of the last run")
+    check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    check.set_defaults(command=lambda found: _home("cache_check").run(found.model, found.file, found.json))
+
+
+def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
+    cache = _add(commands, "cache", "save or load torch's compile caches as a file", CACHE, "`compilewatch cache save --help` goes on.")
+    verbs = cache.add_subparsers(title="commands", required=True, metavar="save | load")
+    save = _add(verbs, "save", "run a program, then save what it compiled", SAVE, SAVE_MORE)
+    save.add_argument("path", metavar="FILE", help="the file to make")
+    save.add_argument("--model", default="", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
+    save.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program with its arguments")
+    save.set_defaults(command=lambda found: _home("cache_commands").save(found.path, found.program, found.model))
+    load = _add(verbs, "load", "put what was saved into this machine's caches", LOAD, LOAD_MORE)
+    load.add_argument("path", metavar="FILE", help="a file of `compilewatch cache save`")
+    load.add_argument("--anyway", action="store_true", help="also if it was made with something else")
+    load.set_defaults(command=lambda found: _home("cache_commands").load(found.path, found.anyway))
 
 
 def _add_address(command: argparse.ArgumentParser) -> None:

@@ -104,6 +104,15 @@ def imported(folder: Path, dashboard: Dashboard) -> None:
     assert '"import-trace"' in (ROOT / "tests/agent/test_a_torch_trace_becomes_reports.py").read_text()
 
 
+def of_the_caches(test: str) -> Callable[[Path, Dashboard], None]:
+    """They take a job that compiles: a test of their own makes one and runs these commands on it."""
+
+    def check(folder: Path, dashboard: Dashboard) -> None:
+        assert '"cache' in (ROOT / "tests/agent" / test).read_text()
+
+    return check
+
+
 def doctored(command: str) -> Callable[[Path, Dashboard], None]:
     def check(folder: Path, dashboard: Dashboard) -> None:
         done = run(command, folder, dashboard.endpoint)
@@ -139,6 +148,9 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
     "-m compilewatch run --": calls_arrive("python -m compilewatch run -- serve.py"),
     "compilewatch replay PATH --shift-to-now": replayed,
     "compilewatch import-trace DIR --model ranker --model-version 2.4": imported,
+    "compilewatch cache-check --model ranker": of_the_caches("test_misses_are_foretold_before_a_start.py"),
+    "compilewatch cache save warm.cache -- python warm_up.py": of_the_caches("test_compile_caches_travel_in_a_file.py"),
+    "compilewatch cache load warm.cache": of_the_caches("test_compile_caches_travel_in_a_file.py"),
     "compilewatch doctor": doctored("compilewatch doctor"),
     "compilewatch doctor --json": doctored("compilewatch doctor --json"),
     **{command: listed(command) for command in sorted(BENCHES)},
@@ -176,7 +188,8 @@ def test_every_variable_that_is_named_is_a_setting() -> None:
 
 def test_every_option_that_is_named_is_one_of_its_command() -> None:
     asked = {
-        word: subprocess.run(_help(word), capture_output=True, text=True, check=True).stdout for word in ("replay", "import-trace", "run")
+        word: subprocess.run(_help(word), capture_output=True, text=True, check=True).stdout
+        for word in ("replay", "import-trace", "run", "cache-check")
     }
     options = named(r"(--[a-z][a-z-]+)") - {"--nproc-per-node", "--json"}
     known = set(re.findall(r"--[a-z-]+", "".join(asked.values())))

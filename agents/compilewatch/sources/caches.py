@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from compilewatch.cache_brought import keys_here
 from compilewatch.components import OPTIONS
 from compilewatch.recorder import Recorder
 from compilewatch.sources.cache_keys import LateParts, later
@@ -90,6 +92,8 @@ class CacheLookups:
         self._thread = _Thread()
         self._counters = CacheCounters({})
         self._loaded: set[str] = set()
+        self._brought_read = False
+        """Whether it was asked what `compilewatch cache load` put into the folder."""
 
     @classmethod
     def of(cls, recorder: Recorder) -> CacheLookups:
@@ -151,6 +155,9 @@ class CacheLookups:
         if answers.get("aot") == "hit" and "fx" not in dict(told):
             # A hit replays the counters of the compilation that it stands for; the graphs themselves were all there.
             answers["fx"] = "hit"
+        if answers and not self._brought_read:
+            self._brought_read = True
+            self.loaded(keys_here(os.environ))
         if self._loaded and answers.get("fx") in ("hit", "miss"):
             served = any(lookup.key in self._loaded for lookup in lookups if lookup.answer == "hit")
             answers["mega"] = "hit" if served else "miss"

@@ -110,12 +110,17 @@ def _option(options: list[str], now: Mapping[str, str], before: Mapping[str, str
     by_code = [name for name in names if changed(f"inductor_config {name}", now, before)]
     if by_code:
         return option_words(f"inductor_config {by_code[0]}")
-    pairs = [(variable, option) for option in names for variable in variables_changed(now, before)]
-    named = [variable for alike in (_named_after, _alike) for variable, option in pairs if alike(_plain_name(variable), option)]
+    named = variable_of(names, variables_changed(now, before))
     if named:
-        return named[0]
+        return named
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return option_words(f"inductor_config {names[0]}{more}")
+
+
+def variable_of(options: list[str], variables: list[str]) -> str:
+    """The variable, `env NAME`, that is named like one of the options; empty where none is."""
+    pairs = [(variable, option) for option in options for variable in variables]
+    return next((variable for alike in (_named_after, _alike) for variable, option in pairs if alike(_plain_name(variable), option)), "")
 
 
 def _plain_name(variable: str) -> str:

@@ -94,6 +94,7 @@ COLLECTIVES = _named("torch._dynamo.eval_frame", "guard_collectives_hook", _FUNC
 SWITCH_COLLECTIVES = _named("torch.compiler", "set_enable_guard_collectives", _FUNCTION)
 HEADERS = _named("torch._inductor.codecache", "_precompile_header", _FUNCTION, "time for precompiled headers")
 CACHE_STATISTICS = _named("torch._inductor.remote_cache", "cache_stats._stats", Mapping)
+GRAPH_KEY = _named("torch._inductor.codecache", "compiled_fx_graph_hash", _FUNCTION)
 GEMM_CHOICES = _named("torch._inductor.codecache", "PersistentCache.lookup", _FUNCTION)
 SKIP_CODE = _named("torch._dynamo.eval_frame", "skip_code", _FUNCTION)
 CACHE_FOLDER = _named("torch._inductor.runtime.cache_dir_utils", "default_cache_dir", _FUNCTION)

@@ -1,0 +1,102 @@
+"""A file with torch's compile caches of one process (its mega-cache), behind a line that says what it was made with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from compilewatch.errors import AgentError
+from compilewatch.wire.causes import VERSIONS
+
+MAGIC = b"compilewatch cache 1 "
+MAX_LINE_BYTES = 64 << 10
+PYTHON, MACHINE = "python", "machine"
+MADE_WITH = (*VERSIONS, PYTHON, MACHINE)
+"""What must be the same for anything in the file to be found; the most fundamental first."""
+
+
+class CacheFileError(AgentError):
+    """The file cannot be used; the text is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a cache file says of itself."""
+
+    made_with: dict[str, str]
+    """Versions, the GPU's type, Python and the processor's kind, by the names of MADE_WITH; what was not there is left out."""
+    artifacts: dict[str, int]
+    """How many entries of each of torch's caches are in it."""
+    size: int
+    """Bytes of the caches."""
+    sha256: str
+    unix_ms: int
+    model: str = ""
+
+    def differences(self, now: Mapping[str, str]) -> Iterator[str]:
+        """What is not as it was when the file was made, in words; what one side does not know is no difference."""
+        for name in MADE_WITH:
+            before, here = self.made_with.get(name), now.get(name)
+            if before is not None and here is not None and before != here:
+                yield f"{name} {before or 'none'} -> {here or 'none'}"
+
+
+def file_write(path: Path, made: Made, caches: bytes) -> None:
+    """Writes the file in one step, readable by its user alone, as code is run from it. Raises a CacheFileError."""
+    line = MAGIC + json.dumps(asdict(made)).encode() + b"\n"
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(line)
+            file.write(caches)
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise CacheFileError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def file_read(path: Path) -> tuple[Made, bytes]:
+    """What the file says of itself, and the caches. Raises a CacheFileError where it is cut, damaged, or another file."""
+    try:
+        with path.open("rb") as file:
+            made = _made(path, file.readline(MAX_LINE_BYTES))
+            caches = file.read(made.size + 1)
+    except OSError as error:
+        raise CacheFileError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(caches) != made.size:
+        relation = "shorter" if len(caches) < made.size else "longer"
+        raise CacheFileError(f"{path} is {relation} than it says, {made.size} bytes: copy it again")
+    if hashlib.sha256(caches).hexdigest() != made.sha256:
+        raise CacheFileError(f"{path} is damaged: its bytes are not those that were saved; copy it again")
+    return made, caches
+
+
+def _made(path: Path, line: bytes) -> Made:
+    if not line.startswith(MAGIC):
+        raise CacheFileError(f"{path} is no file of `compilewatch cache save`")
+    try:
+        told: Any = json.loads(line[len(MAGIC) :])
+        return Made(
+            made_with={str(name): str(value) for name, value in told["made_with"].items()},
+            artifacts={str(kind): int(count) for kind, count in told["artifacts"].items()},
+            size=_size(told["size"]),
+            sha256=str(told["sha256"]),
+            unix_ms=int(told["unix_ms"]),
+            model=str(told["model"]),
+        )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise CacheFileError(f"{path} is damaged: its first line cannot be read; copy it again") from None
+
+
+def _size(told: Any) -> int:
+    if not isinstance(told, int) or told < 0:
+        raise ValueError(told)
+    return told

@@ -1,0 +1,14 @@
+"""What a recording of the agent holds, window by window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compilewatch.wire.codec import loads
+from compilewatch.wire.report import Compile, Request
+
+
+def compilations(path: Path) -> list[Compile]:
+    """All compilations in it, in their order."""
+    requests = [loads(Request, line) for line in path.read_bytes().splitlines()]
+    return [compilation for request in requests for report in request.reports for compilation in report.compiles]
