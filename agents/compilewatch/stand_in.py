@@ -45,7 +45,7 @@ def _class_for(kind: type, call: Callable[..., Any]) -> type:
     defined = {name for base in kind.__mro__[:-1] for name in vars(base)}
     body: dict[str, Any] = {
         "__call__": call,
-        WATCHED: True,
+        WATCHED: getattr(call, WATCHED, ""),
         "__class__": property(_class_get, _class_set),
         "__copy__": _copied,
         "__deepcopy__": _deepcopied,

@@ -92,7 +92,14 @@ def is_watched(target: Any) -> bool:
     return WATCHED in getattr(target, "__dict__", ()) or WATCHED in vars(type(target))
 
 
+def region_of(target: Any) -> str:
+    """The region that its calls are counted in; the one they would be counted in for what is not watched."""
+    found = getattr(target, WATCHED, "") if is_watched(target) else ""
+    return found if isinstance(found, str) and found else named(name_of(target))
+
+
 def name_of(target: Any) -> str:
+    """What the job's own code calls it."""
     inner = target.func if isinstance(target, functools.partial) else getattr(target, "_orig_mod", target)
     inner = getattr(inner, "_torchdynamo_orig_callable", inner)
     owner = getattr(inner, "__self__", None)

@@ -51,10 +51,10 @@ def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None, called:
         wrapper = running.rich_wrapper(called or called_by_watch(target, spec.runtime), spec, base, skip)
     else:
         wrapper = hotpath.call_wrapper(called or called_by_watch(target, spec.runtime), base)
-    return dressed(handed_out(wrapper, target, spec.runtime), target, traced)
+    return dressed(handed_out(wrapper, target, spec.runtime), target, spec.name, traced)
 
 
-def dressed(wrapper: Any, target: Any, traced: Any = None) -> Any:
+def dressed(wrapper: Any, target: Any, region: str, traced: Any = None) -> Any:
     """The wrapper with the target's name, signature and attributes. What torch keeps on a compiled function stays there: on the
     wrapper it would make torch reach through it. `_torchdynamo_inline` lets an outer compilation trace the target instead, or what is
     given for it."""
@@ -66,7 +66,7 @@ def dressed(wrapper: Any, target: Any, traced: Any = None) -> Any:
         if not key.startswith(NOT_COPIED):
             wrapper.__dict__[key] = value
     wrapper._torchdynamo_inline = traced or target
-    setattr(wrapper, WATCHED, True)
+    setattr(wrapper, WATCHED, region)
     return wrapper
 
 

@@ -18,9 +18,9 @@ from compilewatch.lines import named
 from compilewatch.parity.kept import Kept, against, summary_of
 from compilewatch.parity.rule import ALONE, Compared, compared, tolerance, worst
 from compilewatch.parity.runs import GRAPH_RUNS, Batch, Result, run, undisturbed
-from compilewatch.parity.target import NotCompared, Target, precise, target_of, uncompiled, unwatched
+from compilewatch.parity.target import NotCompared, Target, precise, target_of, uncompiled
 from compilewatch.recorder import RECORDER
-from compilewatch.watching import name_of
+from compilewatch.watching import region_of
 from compilewatch.wire.parity import MAX_GOLDENS, MAX_NAME, MAX_WHY, Parity, parity_data, parity_words
 from compilewatch.wire.text import clip
 
@@ -53,7 +53,7 @@ def golden(name: str, fn: Callable[..., Any], inputs: Any, reference: Callable[.
             raise NotCompared("it was called inside a compilation")
         if RECORDER.lines is None:
             raise NotCompared("the agent is off")
-        region = clip(named(name_of(unwatched(fn))), MAX_NAME)
+        region = clip(region_of(fn), MAX_NAME)
         told = _compare(importlib.import_module("torch"), label, fn, inputs, reference, grads)
     except NotCompared as reason:
         told = Parity(label, "not compared", clip(str(reason), MAX_WHY))
