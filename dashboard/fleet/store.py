@@ -11,6 +11,7 @@ from dashboard.fleet.stored.events import compiles_store
 from dashboard.fleet.stored.findings import findings_store
 from dashboard.fleet.stored.instances import instances_store
 from dashboard.fleet.stored.limits import facts_limited
+from dashboard.fleet.stored.parities import parities_store
 from dashboard.fleet.stored.processes import processes_store
 from dashboard.fleet.stored.versions import deployments_store, models_store, series_store, versions_store
 
@@ -22,6 +23,7 @@ def facts_store(facts: Facts, *, now: float) -> None:
     facts = facts_limited(facts, now=now)
     ids = ids_of(facts)
     instances_store(facts, ids, now_minute=int(now // 60))
+    parities_store(facts, ids)
     calls_store(facts, ids)
     processes_store(facts, ids)
     compiles_store(facts, ids)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from compilewatch.wire.causes import NO_EARLIER_RUN
 from compilewatch.wire.codec import dumps
+from compilewatch.wire.parity import Parity, parity_data
 from compilewatch.wire.report import Request
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
@@ -23,6 +25,12 @@ PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>{{ 7*7 }}" + "v" * 90
 
 
+def parity(state: Any, error: float | None, name: str = "batch of 16", why: str = "") -> dict[str, Any]:
+    """What a golden batch tells, with names that are hostile."""
+    numbers = {"error": error, "eager_error": 9e-4, "tolerance": 2e-3, "reference": "float64", "nonfinite": 1200}
+    return parity_data(Parity(name, state, why, region=HOSTILE, where="output['logits']", **numbers))  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def story(project: Project) -> Story:
     """Three warm starts of one version and three of another, whose name, hosts and causes are hostile; one start is over its budget."""
@@ -32,7 +40,7 @@ def story(project: Project) -> Story:
 
     made = Story(store)
     for number in range(3):
-        made.start("1", compiling=10.0 + number, ago=50 - number, key="ak1")
+        made.start("1", compiling=10.0 + number, ago=50 - number, key="ak1", parities=[parity("passed", 1e-3)])
     hostile = {**CONFIGURED, f"env {HOSTILE}"[:60]: "77aa11bb"}
     for number in range(3):
         host = f"{HOSTILE[:60]}-{number}"
@@ -40,6 +48,7 @@ def story(project: Project) -> Story:
             HOSTILE, compiling=40.0 + 30 * number, ago=4, cache=MISS, miss=NO_EARLIER_RUN, key="ak2", components=hostile, host=host,
             reason=HOSTILE, frame=HOSTILE, kind="recompile" if number else "first", in_request=bool(number), eager=20,
             identity={"capabilities": {"gpu_time": ("no", HOSTILE)}},
+            parities=[parity("failed", 0.2), parity("not compared", None, name=HOSTILE, why=HOSTILE)] if number else [],
         )  # fmt: skip
     made.fold()
     return made

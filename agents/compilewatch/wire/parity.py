@@ -86,8 +86,7 @@ def parity_words(told: Parity) -> str:
         return told.why or ("another result than eager" if told.state == "failed" else told.state)
     held = f"eager's own error is {told.eager_error:.2g}" if told.eager_error is not None and told.reference != "eager" else "against eager"
     beyond = f"{told.times:.3g} times " if told.state == "failed" else "within "
-    nonfinite = f"; {told.nonfinite:,} values are NaN or infinite" if told.nonfinite > told.eager_nonfinite else ""
-    return f"{told.where} is off by {told.error:.2g}, {beyond}the tolerance of {told.tolerance:.2g} ({held}){nonfinite}"
+    return f"{told.where} is off by {told.error:.2g}, {beyond}the tolerance of {told.tolerance:.2g} ({held})"
 
 
 def _sendable(value: Any) -> Any:

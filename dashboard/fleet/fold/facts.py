@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from dashboard.fleet.fold.counts import Calls, Process, larger, smaller
 from dashboard.fleet.fold.keys import FindingKey, InstanceKey, Place, Source, VersionKey
+from dashboard.fleet.fold.parities import ParityFact
 
 Span = tuple[int, int]
 """First and last minute, both with data."""
@@ -46,6 +47,8 @@ class InstanceFact:
     latched: dict[tuple[str, str], Latched] = field(default_factory=dict)
     """By frame and cause, the first time it was told."""
     receipts: set[Receipt] = field(default_factory=set)
+    parities: dict[str, ParityFact] = field(default_factory=dict)
+    """By the name of the golden batch."""
 
     def add(self, other: InstanceFact) -> None:
         """Adds what another report of the same instance says."""
@@ -62,6 +65,8 @@ class InstanceFact:
         for frame, latched in other.latched.items():
             self.latched[frame] = min(latched, self.latched.get(frame, latched))
         self.receipts |= other.receipts
+        for name, parity in other.parities.items():
+            self.parities[name] = parity.merged(self.parities.get(name, parity))
 
 
 @dataclass(slots=True)

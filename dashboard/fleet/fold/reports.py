@@ -15,6 +15,7 @@ from dashboard.fleet.fold.decode import Row, Sender, report_of, sender_of
 from dashboard.fleet.fold.events import compiles_fold, findings_fold
 from dashboard.fleet.fold.facts import Facts, InstanceFact, Latched, value_add
 from dashboard.fleet.fold.keys import Place, instance_of
+from dashboard.fleet.fold.parities import parities_of
 from dashboard.fleet.fold.process import process_of, seconds_of, windows_of
 from dashboard.fleet.fold.receipts import receipts_of
 from dashboard.fleet.fold.text import label, name
@@ -126,6 +127,7 @@ def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window,
         ),
         latched=_latched(report, window),
         receipts=receipts_of(report, window),
+        parities=parities_of(report, window),
     )
     value_add(facts.instances, instance_of(source), fact)
     facts.presence.setdefault((source.version, source.environment), set()).add((window.first_minute, window.minute))

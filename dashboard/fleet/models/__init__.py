@@ -6,6 +6,7 @@ from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, Find
 from dashboard.fleet.models.limits import LimitReached
 from dashboard.fleet.models.marks import DeploymentMark
 from dashboard.fleet.models.minutes import ProcessMinute, RegionMinute, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.models.parities import ParityResult
 from dashboard.fleet.models.storage import StorageMeasure
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "InstanceState",
     "LimitReached",
     "ModelVersion",
+    "ParityResult",
     "ProcessMinute",
     "RegionMinute",
     "Series",

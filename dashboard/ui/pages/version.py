@@ -16,6 +16,7 @@ from dashboard.ui.pages.findings_board import Column, findings_columns
 from dashboard.ui.pages.forecast import MOST_REPLICAS, Forecast, forecasts
 from dashboard.ui.pages.headroom import LIMIT, FrameRoom, frames_room, nearest
 from dashboard.ui.pages.version_misses import MissesCard, cold_and_warm, misses_card
+from dashboard.ui.pages.version_parity import ParityCard, parity_card, parity_json
 from dashboard.ui.pages.version_payback import Payback, payback
 from dashboard.ui.pages.version_served import Served, served
 from dashboard.ui.pages.version_starts import StartsCard, served_after, start_json, starts_card
@@ -63,6 +64,7 @@ class VersionPage:
     nearest: str
     misses: MissesCard
     payback: Payback
+    parity: ParityCard
     columns: list[Column]
     blind: list[Blind]
     silent: int
@@ -118,6 +120,9 @@ def version_page(facts: VersionFacts, *, instance: int | None = None, replicas: 
         nearest=nearest(room),
         misses=misses_card(own, facts.processes, facts.answers),
         payback=payback(facts.events, own, facts.own_calls, facts.served),
+        parity=parity_card(
+            facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
+        ),
         columns=findings_columns(facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None),
         blind=_blind(own),
         silent=len(own) - len(live),
@@ -198,6 +203,7 @@ def version_json(page: VersionPage) -> dict[str, Any]:
             for row in page.misses.rows
         ],
         "payback": _payback_json(page.payback),
+        "parity": parity_json(page.parity),
         "findings": {column.key: column.total for column in page.columns},
         "blind": [asdict(one) for one in page.blind],
     }  # fmt: skip

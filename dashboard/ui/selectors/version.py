@@ -15,6 +15,7 @@ from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.selectors.compiled import Answers, Compiled, processes_answers, version_compilations
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.parity import ParityRow, version_parities
 from dashboard.fleet.selectors.served import SeriesCalls, model_served
 from dashboard.fleet.selectors.starts import Started, processes_started
 
@@ -73,6 +74,7 @@ class VersionFacts:
     answers: list[Answers]
     served: list[SeriesCalls]
     findings: list[FindingFacts]
+    parities: list[ParityRow]
 
     @property
     def environment(self) -> str:
@@ -103,7 +105,7 @@ class VersionFacts:
 
 
 def version_facts(*, project_id: int, model_id: int, version_id: int, environment: str = "") -> VersionFacts | None:
-    """Reads the page in at most six queries; None where there is no such version, or nothing has run of it."""
+    """Reads the page in at most seven queries; None where there is no such version, or nothing has run of it."""
     rows = list(_deployments(project_id, model_id, version_id)[:DEPLOYMENTS])
     if not rows:
         return None
@@ -128,6 +130,7 @@ def version_facts(*, project_id: int, model_id: int, version_id: int, environmen
         answers=_answers(project_id, processes) if missed else [],
         served=[],
         findings=version_findings(model_id=model_id, version_ids=pair, with_lives=False, **place),
+        parities=version_parities(version_ids=pair, **place),
     )
     facts.served = model_served(
         model_id=model_id, version_id=version_id, first=facts.first_minute, now=clock.minute_of(now.timestamp()), **place

@@ -38,7 +38,7 @@ MOST = {
     "{model}numbers/": 20,
     "{model}ranks/": 3,
     "{model}switch/": 4,
-    "{model}versions/{version}/": 5,
+    "{model}versions/{version}/": 6,
 }
 """The most queries of each page beside the frame's; what asks for less lowers its number here."""
 

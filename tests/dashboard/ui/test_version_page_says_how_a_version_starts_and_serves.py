@@ -18,7 +18,7 @@ from tests.dashboard.ui.test_pages_ask_a_fixed_number_of_questions import FRAME
 from tests.dashboard.ui.version_story import BEFORE, CONFIGURED, HIT, MISS, Story, compiled, part, shown, url_of
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 6
+MOST_QUERIES = 7
 NEW_OPTION = {**CONFIGURED, "inductor_config max_autotune": "77aa11bb"}
 
 

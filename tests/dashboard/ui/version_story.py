@@ -53,6 +53,7 @@ class Story:
         report.compiles = told.pop("compiles", None) or [compiled(began + BEFORE + compiling, compiling, told.pop("cache", HIT), **told)]
         if told.get("stages", True):
             report.facts = [cold_start(report.window[0], began, compiling)]
+        report.facts += [Fact("parity", report.window[0], data) for data in told.get("parities", ())]
         calls, eager = told.get("calls", 1000), told.get("eager", 0)
         runtime = told.get("runtime", "torch.compile")
         by = {"limit": eager} if eager else {}

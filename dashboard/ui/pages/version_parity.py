@@ -1,0 +1,146 @@
+"""Whether what was compiled computes what eager computes: golden batches of a version, and what its processes did not tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from compilewatch.wire.parity import Parity, parity_words
+
+from dashboard.fleet.selectors.parity import ParityRow
+from dashboard.fleet.selectors.starts import Started
+from dashboard.ui import words
+
+NAMED, REASONS = 3, 2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One golden batch of a version, over its processes."""
+
+    name: str
+    region: str
+    passed: int
+    failed: int
+    not_compared: int
+    silent: int
+    """Processes that told nothing of this batch."""
+    worst: Parity
+    worst_text: str
+    where: list[str]
+    """Where it failed, the first few."""
+    gpus: list[str]
+    since: datetime | None
+    reasons: list[str]
+    before: str
+    """How the same batch came out on the baseline."""
+    last: str
+    """How its outputs stand to those of the version that passed before on the same host."""
+
+    @property
+    def state(self) -> str:
+        """The worst of its states."""
+        return "failed" if self.failed else "passed" if self.passed else "not compared"
+
+    @property
+    def more(self) -> int:
+        """Further processes where it failed."""
+        return max(0, self.failed - len(self.where))
+
+
+@dataclass(frozen=True)
+class ParityCard:
+    """What the card shows."""
+
+    batches: list[Batch] = field(default_factory=list)
+    processes: int = 0
+    silent: int = 0
+    """Processes that told of no golden batch at all."""
+
+    @property
+    def verdict(self) -> str:
+        """One line for the head."""
+        failed = [one for one in self.batches if one.failed]
+        compared = [one for one in self.batches if one.passed]
+        if failed:
+            return f"{words.plural(len(failed), 'golden batch', 'golden batches')} failed"
+        if not compared:
+            return "nothing was compared" if self.batches else "no golden batch is declared"
+        open_ = len(self.batches) - len(compared)
+        return "all compared batches passed" if open_ else "all passed"
+
+
+def parity_card(rows: Sequence[ParityRow], own: Sequence[Started], *, version: int, baseline: str, baseline_id: int | None) -> ParityCard:
+    """Puts the card together; processes that the page does not list any more are left out."""
+    known = {one.id: one for one in own}
+    mine: dict[str, list[ParityRow]] = {}
+    theirs: dict[str, list[ParityRow]] = {}
+    for row in rows:
+        if row.version_id == version and row.instance in known:
+            mine.setdefault(row.told.name, []).append(row)
+        elif row.version_id == baseline_id:
+            theirs.setdefault(row.told.name, []).append(row)
+    batches = [_batch(name, found, known, _before(theirs.get(name, []), baseline)) for name, found in mine.items()]
+    told = {row.instance for found in mine.values() for row in found}
+    return ParityCard(sorted(batches, key=lambda one: (-one.failed, one.name)), len(own), len(own) - len(told))
+
+
+def _batch(name: str, rows: Sequence[ParityRow], known: dict[int, Started], before: str) -> Batch:
+    states = Counter(row.told.state for row in rows)
+    failed = [row for row in rows if row.told.state == "failed"]
+    compared = failed or [row for row in rows if row.told.state == "passed"] or list(rows)
+    worst = max(compared, key=lambda row: row.told.times if row.told.times is not None else float("inf")).told
+    reasons = Counter(row.told.why or "not said" for row in rows if row.told.state == "not compared")
+    return Batch(
+        name=name,
+        region=worst.region,
+        passed=states["passed"],
+        failed=len(failed),
+        not_compared=states["not compared"],
+        silent=len(known) - len({row.instance for row in rows}),
+        worst=worst,
+        worst_text=parity_words(worst),
+        where=[known[row.instance].name for row in failed[:NAMED]],
+        gpus=sorted({known[row.instance].gpu or "CPU" for row in failed})[:NAMED],
+        since=min((row.failed_at for row in failed if row.failed_at is not None), default=None),
+        reasons=[f"{why} ({words.plural(count, 'process', 'processes')})" for why, count in reasons.most_common(REASONS)],
+        before=before,
+        last=_last(rows),
+    )
+
+
+def _before(rows: Sequence[ParityRow], baseline: str) -> str:
+    states = Counter(row.told.state for row in rows)
+    if states["failed"]:
+        return f"failed on {words.plural(states['failed'], 'process', 'processes')} of {baseline} too"
+    return f"passed on {words.plural(states['passed'], 'process', 'processes')} of {baseline}" if states["passed"] else ""
+
+
+def _last(rows: Sequence[ParityRow]) -> str:
+    """The largest change against the version before, where the same weights and inputs let it be said."""
+    told = [row.told for row in rows if row.told.last in ("same", "differs")]
+    moved = [one for one in told if one.last == "differs"]
+    if not moved:
+        return f"the same as {told[0].last_version} gave" if told else ""
+    most = max(moved, key=lambda one: one.last_change if one.last_change is not None else float("inf"))
+    if most.last_change is None:
+        return f"other outputs than {most.last_version} gave"
+    return f"about {most.last_change * 100:.2g}\u00a0% other than {most.last_version} gave, with the same weights and inputs"
+
+
+def parity_json(card: ParityCard) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "processes": card.processes,
+        "silent": card.silent,
+        "batches": [
+            {"name": one.name, "region": one.region or None, "state": one.state, "passed": one.passed, "failed": one.failed,
+             "not_compared": one.not_compared, "silent": one.silent, "worst": one.worst_text, "error": one.worst.error,
+             "eager_error": one.worst.eager_error, "tolerance": one.worst.tolerance, "nonfinite": one.worst.nonfinite,
+             "since": one.since.isoformat() if one.since else None, "baseline": one.before or None}
+            for one in card.batches
+        ],
+    }  # fmt: skip
