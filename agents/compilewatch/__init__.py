@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compilewatch.client import init, mark, ready, shutdown
+    from compilewatch.parity.baseline import baseline
     from compilewatch.parity.golden import golden
     from compilewatch.watching import compile, region, watch
 
 __version__ = "0.1.0"
-__all__ = ["compile", "golden", "init", "mark", "ready", "region", "shutdown", "watch"]
+__all__ = ["baseline", "compile", "golden", "init", "mark", "ready", "region", "shutdown", "watch"]
 
 _HOMES = {
     "init": "client",
     "mark": "client",
     "ready": "client",
     "shutdown": "client",
+    "baseline": "parity.baseline",
     "golden": "parity.golden",
     "compile": "watching",
     "region": "watching",

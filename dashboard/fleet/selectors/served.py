@@ -52,7 +52,9 @@ def model_served(*, project_id: int, model_id: int, version_id: int, environment
     recent = now - RECENT_MINUTES
     wanted = Q(version_id=version_id, environment=environment) | Q(environment=environment, last_minute__gte=recent)
     wanted |= Q(stratum__runtime=EAGER_RUNTIME, last_minute__gte=first)
-    rows = Series.objects.filter(wanted, project_id=project_id, version__model_id=model_id, outermost=True)
+    # What a job measures of eager runs itself is no traffic, and counts as made by another region.
+    callers = Q(outermost=True) | Q(stratum__runtime=EAGER_RUNTIME)
+    rows = Series.objects.filter(wanted, callers, project_id=project_id, version__model_id=model_id)
     known = sum((F(name) for name in ("partial", *EAGER_COLUMNS)), F("compiled"))
     names = {"calls": F("calls"), "compiled": F("compiled"), "known": known, "all_sum": F("latency_sum"), "all_count": F("latency_count")}
     hours, late = _rows(VersionHour, "hour", project_id, first // 60, now // 60), _rows(VersionMinute, "minute", project_id, recent, now)

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.accounts.models import AuditEntry
 from dashboard.fleet.models import Instance, WatchedModel
 from dashboard.projects.models import Project, Role
+from tests.dashboard.requests import region_make
 from tests.dashboard.ui.test_pages_ask_a_fixed_number_of_questions import FRAME
 from tests.dashboard.ui.version_story import BEFORE, CONFIGURED, HIT, MISS, Story, compiled, part, shown, url_of
 
@@ -129,6 +130,16 @@ def test_payback_is_not_known_until_an_eager_run_is_reported(story: Story, signe
     pay = signed_in.get(url_of(project, "1", ".json")).json()["payback"]
     assert pay["spent"] == pytest.approx(30.0) and pay["saved"] == pytest.approx(40.2, rel=0.05) and pay["estimate"] is True
     assert pay["break_even_calls"] == pytest.approx(30.0 / 0.0402, rel=0.05) and f"{pay['net']:.0f}" in ("9", "10", "11")
+
+
+def test_an_eager_baseline_that_the_job_measured_is_a_reference_and_no_traffic(story: Story, signed_in: Client, project: Project) -> None:
+    measured = region_make(calls=50, p50=0.05, runtime="eager", compiled=0, outermost=False)
+    story.start("1", calls=1000, p50=0.01, ago=30, beside=[measured])
+    story.fold()
+    told = signed_in.get(url_of(project, "1", ".json")).json()
+    assert told["payback"]["saved"] == pytest.approx(40.2, rel=0.05)
+    assert told["served"]["share"] == 1.0
+    assert "of 1,000 looked-at calls, 1,000 in all" in shown(signed_in, project, "1")
 
 
 def test_recompilations_fill_the_room_of_a_frame_and_stand_on_the_time_line(story: Story, signed_in: Client, project: Project) -> None:

@@ -59,7 +59,7 @@ class Story:
         by = {"limit": eager} if eager else {}
         served = 0 if runtime == "eager" else calls - eager
         region = region_make(calls=calls, p50=told.get("p50", 0.01), runtime=runtime, compiled=served, eager_by=by)
-        report.regions = [region]
+        report.regions = [region, *told.get("beside", ())]
 
     def fold(self) -> None:
         """Everything that was sent becomes facts."""

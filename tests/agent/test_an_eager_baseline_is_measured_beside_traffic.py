@@ -1,0 +1,123 @@
+"""`baseline` reports how long the same takes uncompiled, as no traffic of the job's, and leaves the job as it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import compilewatch
+import pytest
+import torch
+from compilewatch.parity import baseline as measuring
+from compilewatch.parity.baseline import Baseline
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.report import Region, Report
+from torch import Tensor, nn
+
+from tests.agent.golden_models import Convolution, Perceptron
+
+Window = Callable[[], Report]
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    torch._dynamo.reset()
+
+
+def watched(module: nn.Module, **told: Any) -> Any:
+    return compilewatch.watch(torch.compile(module, backend="eager"), name="forward", **told)
+
+
+def regions(report: Report) -> dict[tuple[str, str, bool], Region]:
+    return {(one.name, one.runtime, one.outermost): one for one in report.regions}
+
+
+def test_eager_calls_stand_beside_those_of_the_region_and_are_no_traffic(window: Window) -> None:
+    model, batch = watched(Perceptron()), torch.randn(4, 48)
+    found = compilewatch.baseline(model, batch, calls=30)
+    for _ in range(5):
+        model(batch)
+    told = regions(window())
+    assert told.keys() == {("forward", "eager", False), ("forward", "torch.compile", True)}
+    eager, traffic = told["forward", "eager", False], told["forward", "torch.compile", True]
+    assert (eager.calls, traffic.calls, found.calls) == (30, 5, 30)
+    assert eager.bucket == traffic.bucket
+    assert eager.compiled == 0
+    assert found.text == f"30 eager calls, {1000 * found.seconds:.3g} ms on average"
+
+
+def test_the_mean_is_that_of_the_calls(window: Window) -> None:
+    class Slow(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            torch._dynamo.graph_break()
+            time.sleep(0.002)
+            return x + 1
+
+    found = compilewatch.baseline(watched(Slow()), (torch.ones(2),), calls=20)
+    (eager,) = window().regions
+    assert found.seconds >= 0.002
+    assert eager.latency is not None
+    assert eager.latency.sum == pytest.approx(found.calls * found.seconds, rel=0.05)
+
+
+def test_what_was_compiled_in_place_runs_eager_for_it_and_compiled_afterwards(window: Window) -> None:
+    module = Perceptron()
+    module.compile(backend="eager")
+    model = compilewatch.watch(module, name="forward")
+    found = compilewatch.baseline(model, {"x": torch.randn(4, 48)}, calls=20)
+    assert found.calls == 20
+    assert module._compiled_call_impl is not None
+
+
+def test_the_state_of_the_job_is_as_it_was(window: Window) -> None:
+    module = Convolution().train()
+    before = {name: one.clone() for name, one in module.state_dict().items()}
+    batch = torch.randn(2, 3, 12, 12)
+    given, drawn = batch.clone(), torch.get_rng_state()
+    compilewatch.baseline(watched(module), batch, calls=20)
+    assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
+    assert module.training and torch.equal(batch, given) and torch.equal(torch.get_rng_state(), drawn)
+    assert RECORDER.call().line is None
+
+
+def test_a_slow_model_is_measured_for_so_long_and_no_longer(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "LONGEST_SECONDS", 0.0)
+    assert compilewatch.baseline(watched(Perceptron()), torch.randn(4, 48)).calls == 1
+
+
+def _raises(x: Tensor) -> Tensor:
+    raise ValueError("no such thing")
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs", "why"),
+    [
+        (lambda: torch.compile(_raises, backend="eager"), torch.ones(2), "the eager call raised ValueError"),
+        (lambda: torch.compile(Perceptron(), backend="eager"), (torch.ones(2), 3, "x"), "the eager call raised TypeError"),
+        (lambda: Perceptron(), torch.ones(4, 48), "it did not come out of torch.compile"),
+        (lambda: None, torch.ones(2), "it did not come out of torch.compile"),
+    ],
+)
+def test_where_nothing_can_be_measured_a_line_says_why(window: Window, make: Callable[[], Any], inputs: Any, why: str) -> None:
+    found = compilewatch.baseline(make(), inputs)
+    assert isinstance(found, Baseline)
+    assert (found.calls, found.text.startswith(f"not measured: {why}")) == (0, True), found.text
+    assert RECORDER.call().line is None
+
+
+def test_an_agent_that_is_off_measures_nothing() -> None:
+    assert compilewatch.baseline(torch.compile(Perceptron(), backend="eager"), torch.ones(4, 48)).text == "not measured: the agent is off"
+
+
+def test_a_call_that_fails_half_way_leaves_the_thread_as_it_was(window: Window) -> None:
+    class Tired(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls = getattr(self, "calls", 0) + 1
+            if self.calls > 8:
+                raise RuntimeError("out of memory")
+            return x
+
+    found = compilewatch.baseline(watched(Tired()), torch.ones(2), calls=20)
+    assert found.text == "not measured: the eager call raised RuntimeError"
+    assert RECORDER.call().line is None
