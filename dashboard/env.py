@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from dashboard.env_parts import Database, Mail, Oidc
+from dashboard.env_parts import Database, Mail, Oidc, loopback_url, path_trouble
 
 ROOT = Path(__file__).resolve().parent.parent
 GUNICORN_GIVES_UP = 3
@@ -34,6 +34,7 @@ class Env:
     secret_key: str
     key_pepper: str
     hosts: tuple[str, ...]
+    listen: str
     port: int
     base_url: str
     allow_http: bool
@@ -50,12 +51,17 @@ class Env:
         """True when web, workers and beat live in one process on SQLite without Redis."""
         return self.mode == "embedded"
 
+    @property
+    def prefix(self) -> str:
+        """The path under which a proxy has the dashboard beside other programs, such as /compilewatch; mostly none."""
+        return urlsplit(self.base_url).path
+
 
 def env_read(environ: Mapping[str, str] = os.environ) -> Env:
     """Reads and checks COMPILEWATCH_*; raises SettingError with a sentence."""
     mode = _one_of(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
     data = Path(environ.get("COMPILEWATCH_DATA") or ROOT / ".var")
-    port = _port(environ)
+    listen, port = _listen(environ), _port(environ)
     return Env(
         mode=mode,
         data=data,
@@ -64,8 +70,9 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         secret_key=_secret(environ, "COMPILEWATCH_SECRET_KEY", mode, data),
         key_pepper=_secret(environ, "COMPILEWATCH_KEY_PEPPER", mode, data),
         hosts=_hosts(environ, mode),
+        listen=listen,
         port=port,
-        base_url=_base_url(environ, mode, port),
+        base_url=_base_url(environ, mode, loopback_url(listen, port)),
         allow_http=_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
         mail=_mail(environ),
@@ -155,6 +162,14 @@ def _one_of(environ: Mapping[str, str], name: str, default: str, allowed: tuple[
 
 def _flag(environ: Mapping[str, str], name: str) -> bool:
     return _one_of(environ, name, "0", ("0", "1")) == "1"
+
+
+def _listen(environ: Mapping[str, str]) -> str:
+    """An address of this machine without brackets, or a name of it."""
+    value = environ.get("COMPILEWATCH_LISTEN") or "127.0.0.1"
+    if not set(value.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-:%_"):
+        raise SettingError(f"COMPILEWATCH_LISTEN is {value!r}, expected an address such as 127.0.0.1, 0.0.0.0, ::1 or :: (IPv6).")
+    return value
 
 
 def _port(environ: Mapping[str, str]) -> int:
@@ -259,11 +274,13 @@ def _hosts(environ: Mapping[str, str], mode: str) -> tuple[str, ...]:
     return ("127.0.0.1", "localhost", "[::1]")
 
 
-def _base_url(environ: Mapping[str, str], mode: str, port: int) -> str:
-    url = environ.get("COMPILEWATCH_BASE_URL") or ("" if mode == "full" else f"http://127.0.0.1:{port}")
+def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
+    url = environ.get("COMPILEWATCH_BASE_URL") or ("" if mode == "full" else here)
     parts = _url(url)
-    if not parts or parts.scheme not in ("http", "https") or not parts.hostname:
+    if not parts or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
+    if trouble := path_trouble(parts.path.rstrip("/")):
+        raise SettingError(f"COMPILEWATCH_BASE_URL {trouble}, expected https://ops.example.com/compilewatch.")
     return url.rstrip("/")
 
 

@@ -1,8 +1,13 @@
-"""What several environment variables say together: the database, the mail server, the provider of sign-ins."""
+"""What several environment variables say together: the database, the mail server, the provider of sign-ins, our own address."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+OWN_PATHS = frozenset(("account", "accounts", "admin", "api", "favicon.ico", "health", "healthz", "invitations", "metrics", "numbers", "p"))
+OWN_PATHS |= {"projects", "readyz", "static", "ui"}
+"""How the paths of the dashboard itself begin: under such a path it could not be told whether a proxy took it off."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +42,16 @@ class Oidc:
     client: str
     secret: str
     name: str
+
+
+def loopback_url(listen: str, port: int) -> str:
+    """The address by which this machine itself reaches what listens there."""
+    return f"http://[::1]:{port}" if ":" in listen else f"http://127.0.0.1:{port}"
+
+
+def path_trouble(path: str) -> str:
+    """What is wrong with the path of our own address; empty if nothing is."""
+    if path and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", path):
+        return f"has the path {path!r}, which is not made of letters, digits and . _ ~ - alone"
+    first = path.split("/")[1] if path else ""
+    return f"has the path {path!r}, and paths of the dashboard's own begin with /{first}" if first in OWN_PATHS else ""

@@ -45,6 +45,10 @@ EMAIL_BACKEND = "dashboard.common.bounded_mail.EmailBackend"
 EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # for one step, and for everything together
 ALLOW_HTTP = ENV.allow_http or EMBEDDED
 _HTTPS = urlsplit(BASE_URL).scheme == "https"
+ORIGIN = BASE_URL.removesuffix(ENV.prefix)
+# Where a proxy has the dashboard under a path, links, files and cookies have it as well.
+PREFIX = ENV.prefix
+FORCE_SCRIPT_NAME = PREFIX or None
 
 INSTALLED_APPS = [
     "unfold",
@@ -145,8 +149,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "/"
-ACCOUNT_LOGOUT_REDIRECT_URL = "/"
+LOGIN_REDIRECT_URL = "home"
+ACCOUNT_LOGOUT_REDIRECT_URL = "home"
 ACCOUNT_ADAPTER = "dashboard.accounts.adapter.NoSignup"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
@@ -188,11 +192,13 @@ TRUSTED_PROXIES = ENV.proxies
 
 SESSION_COOKIE_AGE = 14 * 86400
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
-SESSION_COOKIE_NAME = "__Host-cw_session" if _HTTPS else "cw_session"
-CSRF_COOKIE_NAME = "__Host-cw_csrf" if _HTTPS else "cw_csrf"
+# A browser takes __Host- for the path / alone; under a path of ours what runs beside us on this name is not sent the session.
+_SHARE = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_SHARE}cw_session", f"{_SHARE}cw_csrf"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = PREFIX or "/"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_TRUSTED_ORIGINS = [BASE_URL]
+CSRF_TRUSTED_ORIGINS = [ORIGIN]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _HTTPS else None
 SECURE_HSTS_SECONDS = 31536000 if _HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _HTTPS
@@ -218,7 +224,7 @@ UNFOLD = {
     "SITE_TITLE": "compilewatch",
     "SITE_HEADER": "compilewatch",
     "SITE_SUBHEADER": "administration of this server",
-    "SITE_URL": "/",
+    "SITE_URL": f"{PREFIX}/",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "5px",
@@ -226,7 +232,7 @@ UNFOLD = {
     "SIDEBAR": {"show_search": False, "show_all_applications": False},
 }
 
-STATIC_URL = "static/"
+STATIC_URL = f"{PREFIX}/static/"
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "dashboard.ui.finders.PackagedAssetsFinder",

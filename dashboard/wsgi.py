@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 from dashboard.common.garbage import garbage_seldom
+from dashboard.common.prefix import under_prefix
 from dashboard.common.web_connections import connections_bound
 from dashboard.env import env_check
 
@@ -16,5 +17,5 @@ _django = get_wsgi_application()
 
 from dashboard.ingest.door import ReportsDoor  # noqa: E402  # its models load after Django is set up
 
-application = ReportsDoor(_django)
+application = under_prefix(ReportsDoor(_django), settings.PREFIX)
 garbage_seldom()

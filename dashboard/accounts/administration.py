@@ -12,6 +12,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
@@ -45,7 +46,7 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
         return through
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        return redirect_to_login("/admin/")
+        return redirect_to_login(reverse("admin:index"))
 
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         return redirect("account_logout")

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest
+from django.urls import reverse
 
 SURE_FOR = 900
 """Seconds for which a password, a code or a provider's word is enough."""
@@ -25,6 +26,6 @@ def sure_require(request: HttpRequest) -> None:
         return
     if get_reauthentication_flows(request.user):
         raise ReauthenticationRequired
-    back = request.get_full_path() if request.method == "GET" else request.headers.get("Referer", "/")
+    back = request.get_full_path() if request.method == "GET" else request.headers.get("Referer", reverse("home"))
     logout(request)
     raise ImmediateHttpResponse(redirect_to_login(back, settings.LOGIN_URL))

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from django.conf import settings
 
 from dashboard.api.deployments import Posted
 from dashboard.api.read.site import read_document
@@ -48,6 +49,7 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "compilewatch", "version": "1", "description": ABOUT},
+        "servers": [{"url": settings.BASE_URL}],
         "paths": paths,
         "components": {
             "schemas": schemas,

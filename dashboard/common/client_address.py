@@ -19,19 +19,27 @@ class ClientAddress:
         """A header with fewer entries than there are proxies did not pass all of them: it is not believed."""
         if settings.TRUSTED_PROXIES:
             passed = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
-            if len(passed) >= settings.TRUSTED_PROXIES and (found := _address(passed[-settings.TRUSTED_PROXIES])):
+            if len(passed) >= settings.TRUSTED_PROXIES and (found := _written(passed[-settings.TRUSTED_PROXIES])):
                 request.META["REMOTE_ADDR"] = found
+        elif found := address_of(request.META.get("REMOTE_ADDR", "")):
+            request.META["REMOTE_ADDR"] = found
         return self._get_response(request)
 
 
-def _address(text: str) -> str | None:
+def address_of(text: str) -> str | None:
+    """One way to write an address: a socket for IPv6 and IPv4 names an IPv4 address as ::ffff:192.0.2.1."""
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return str(getattr(found, "ipv4_mapped", None) or found)
+
+
+def _written(text: str) -> str | None:
     """An address without the port that some proxies write behind it."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
-    try:
-        return str(ip_address(text))
-    except ValueError:
-        return None
+    return address_of(text)

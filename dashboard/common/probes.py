@@ -18,6 +18,6 @@ class ProbesByAddress:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Leaves every other request as it came."""
-        if request.path in PROBES:
+        if request.path_info in PROBES:
             request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0]
         return self._get_response(request)

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.utils.http import parse_header_parameters
 
+from dashboard.common.client_address import address_of
 from dashboard.ingest.body import Refused, inflate
 from dashboard.projects.keycheck import KnownKey, key_check
 from dashboard.projects.keys import KEY_ANYWHERE
@@ -72,10 +73,8 @@ def _transport_is_safe(environ: Environ) -> bool:
 
 @lru_cache(maxsize=256)
 def _is_loopback(text: str) -> bool:
-    try:
-        return ip_address(text).is_loopback
-    except ValueError:
-        return False
+    found = address_of(text)
+    return found is not None and ip_address(found).is_loopback
 
 
 def _is_secure(environ: Environ) -> bool:
@@ -88,11 +87,7 @@ def _is_secure(environ: Environ) -> bool:
 
 
 def _address(environ: Environ) -> str | None:
-    text: str = environ.get("REMOTE_ADDR", "")
-    try:
-        return str(ip_address(text))
-    except ValueError:
-        return None
+    return address_of(environ.get("REMOTE_ADDR", ""))
 
 
 def head_check(environ: Environ) -> int:

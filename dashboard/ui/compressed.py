@@ -16,7 +16,7 @@ class CompressedPages(GZipMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Leaves alone what is not for a browser."""
         kind = response.get("Content-Type", "").split(";")[0]
-        read = kind in TEXT or (kind == "application/json" and request.path.startswith("/p/"))
-        if request.method != "GET" or not read or request.path.startswith(MACHINES):
+        read = kind in TEXT or (kind == "application/json" and request.path_info.startswith("/p/"))
+        if request.method != "GET" or not read or request.path_info.startswith(MACHINES):
             return response
         return super().process_response(request, response)

@@ -20,8 +20,8 @@ def theme(request: HttpRequest) -> HttpResponse:
         user_theme_set(user=request.user, theme=request.POST.get("theme", ""))
     except ValidationError:
         return HttpResponseBadRequest("theme must be one of system, light, dark.")
-    back = request.POST.get("next", "/")
-    return redirect(back if url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}) else "/")
+    back = request.POST.get("next", "")
+    return redirect(back if url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}) else "home")
 
 
 @require_safe

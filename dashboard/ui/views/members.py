@@ -42,7 +42,7 @@ def member_invite(request: ProjectRequest) -> HttpResponse:
     except InvitationError as error:
         field, _, said = str(error).partition(": ")
         return _render(request, form=given | {"field": field, "error": said[:1].upper() + said[1:]}, status=400)
-    link = settings.BASE_URL + reverse("invitation", args=[text])
+    link = settings.ORIGIN + reverse("invitation", args=[text])
     if given["email"]:
         sent = invitation_mail(invitation=made, link=link, to=given["email"])
         (messages.success if sent else messages.error)(

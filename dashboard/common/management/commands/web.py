@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         cores = len(os.sched_getaffinity(0))
-        parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
+        parser.add_argument("--host", default=settings.ENV.listen, help=f"the address to listen on (default {settings.ENV.listen})")
         parser.add_argument("--workers", type=int, default=min(cores, MOST_WORKERS), help="processes (default: one a core, at most 4)")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -13,8 +13,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.embedded import Embedded, PortTaken, port_claim
 from dashboard.env import SettingError
+from dashboard.env_parts import loopback_url
 from dashboard.projects.setup import project_setup
 from dashboard.wsgi import application
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Command(BaseCommand):
@@ -24,9 +27,11 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default 127.0.0.1)")
+        parser.add_argument("--host", default=settings.ENV.listen, help=f"the address to listen on (default {settings.ENV.listen})")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if loopback_url(settings.ENV.listen, settings.ENV.port) == settings.BASE_URL:
+            settings.BASE_URL = loopback_url(options["host"], settings.ENV.port)
         server = embedded_start(host=options["host"])
         self.say_where()
         embedded_run(server)
@@ -52,7 +57,7 @@ def embedded_start(*, host: str = "127.0.0.1") -> Embedded:
     except PortTaken as error:
         raise SettingError(str(error)) from error
     call_command("migrate", verbosity=0, interactive=False)
-    if host not in ("127.0.0.1", "localhost") and not get_user_model().objects.exists():
+    if host not in LOOPBACK and not get_user_model().objects.exists():
         raise CommandError(
             f"--host {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
         )

@@ -15,7 +15,7 @@
   document.addEventListener("htmx:afterRequest", (event) => {
     const { elt, xhr, requestConfig } = event.detail;
     if (!elt.hasAttribute("data-etag") || requestConfig.verb !== "get") return;
-    if (document.body.dataset.ended || new URL(xhr.responseURL || location.href, location.href).pathname.startsWith("/accounts/")) return;
+    if (document.body.dataset.ended || new URL(xhr.responseURL || location.href, location.href).pathname === document.body.dataset.wayIn) return;
     if (xhr.status === 200) elt.dataset.etag = xhr.getResponseHeader("ETag") || "";
     if (xhr.status === 200 || xhr.status === 304) checked = Date.now();
     say();
@@ -24,7 +24,7 @@
   // A session that ended during polling: what is shown stays, the page says how old it is and where to sign in again.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr, elt } = event.detail;
-    if (elt.hasAttribute("data-etag") && new URL(xhr.responseURL, location.href).pathname.startsWith("/accounts/")) {
+    if (elt.hasAttribute("data-etag") && new URL(xhr.responseURL, location.href).pathname === document.body.dataset.wayIn) {
       event.detail.shouldSwap = false;
       ended();
     }
@@ -37,7 +37,7 @@
     const note = document.getElementById("ended");
     if (!note || document.body.dataset.ended) return;
     document.body.dataset.ended = "1";
-    note.querySelector("a").href = `/accounts/login/?next=${encodeURIComponent(location.pathname + location.search)}`;
+    note.querySelector("a").href = `${document.body.dataset.wayIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
     note.querySelector("[data-since]").textContent = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(checked);
     note.hidden = false;
     say();

@@ -43,7 +43,7 @@
     try {
       const answer = await fetch(`${input.dataset.search}?q=${encodeURIComponent(text)}`, { headers: { "HX-Request": "true" }, signal: under.signal });
       if (text !== asked) return;
-      const inside = answer.ok && !new URL(answer.url).pathname.startsWith("/accounts/");
+      const inside = answer.ok && new URL(answer.url).pathname !== document.body.dataset.wayIn;
       // What the server escaped is parsed as it would be in a page; the policy runs nothing in it.
       box.innerHTML = inside ? await answer.text() : "";
       if (!inside) box.textContent = "The search did not answer; Enter opens its page.";

@@ -206,7 +206,7 @@ async function refresh() {
   if (!address || document.hidden || marked || place !== null || document.body.dataset.ended) return;
   try {
     const answer = await fetch(address, { headers: holder.dataset.etag ? { "If-None-Match": holder.dataset.etag } : {}, cache: "no-store" });
-    if (new URL(answer.url).pathname.startsWith("/accounts/")) { document.dispatchEvent(new CustomEvent("cw:ended")); return; }
+    if (new URL(answer.url).pathname === document.body.dataset.wayIn) { document.dispatchEvent(new CustomEvent("cw:ended")); return; }
     if (answer.status !== 200 && answer.status !== 304) return;
     document.dispatchEvent(new CustomEvent("cw:checked"));
     if (answer.status === 304) return;
