@@ -10,6 +10,7 @@ from django.conf import settings
 from dashboard.common.broker import BROKER, place
 from dashboard.common.garbage import garbage_seldom
 from dashboard.common.heartbeat import Heart
+from dashboard.common.refused import refusal_ends
 from dashboard.env import env_check
 
 env_check()
@@ -46,6 +47,7 @@ app.steps["worker"].add(Beating)
 @signals.beat_init.connect
 def beat_lives(**_: Any) -> None:
     """Beat says that it lives."""
+    refusal_ends()
     Heart(name=f"beat@{socket.gethostname()}", kind="beat", broker=broker_trouble).start()
 
 
@@ -54,6 +56,7 @@ def worker_begins(**_: Any) -> None:
     """A worker has a timer of its own, so that it needs neither beat nor Redis; the processes that it forks are as it is."""
     garbage_seldom()
     if not settings.EMBEDDED:
+        refusal_ends()
         from dashboard.sweeper import sweeper_start  # noqa: PLC0415  # Django is set up only now
 
         sweeper_start(app)

@@ -36,9 +36,14 @@ def doctor() -> list[Check]:
     for name, check in named.items():
         try:
             found.append(check())
-        except DatabaseError:
-            found.append(unknown(name))
+        except DatabaseError as error:
+            found.append(_unusable(error) if name == "database" else unknown(name))
     return found
+
+
+def _unusable(error: DatabaseError) -> Check:
+    said = " ".join(str(error).split())
+    return Check("database", False, None, None, "", f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {said}")
 
 
 def settings_check() -> Check:

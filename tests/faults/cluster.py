@@ -36,6 +36,15 @@ class Cluster:
         """How psycopg reaches it."""
         return {"user": "postgres", "host": "127.0.0.1", "port": str(self.port)}
 
+    def login(self, name: str, password: str) -> None:
+        """A person of the database with a database of the same name, who comes in by password alone."""
+        with self.connect() as session:
+            session.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
+            session.execute(f"CREATE DATABASE {name} OWNER {name}")
+            lines = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+            (self.folder / "data/pg_hba.conf").write_text(lines)
+            session.execute("SELECT pg_reload_conf()")
+
     def run(self, program: str, *arguments: str) -> None:
         """One of PostgreSQL's programs, as its owner."""
         prefix = ["runuser", "-u", OWNER, "--"] if os.getuid() == 0 else []

@@ -7,7 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.env import ROOT
+from dashboard.common.refused import database_refusal
+from dashboard.env import ROOT, SettingError
 
 THREADS = 32
 MOST_WORKERS = 4
@@ -37,6 +38,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.EMBEDDED:
             raise CommandError("COMPILEWATCH_MODE is embedded, where one process does everything: start it with manage.py serve.")
+        if refusal := database_refusal():
+            raise SettingError(refusal)
         command = words(application="dashboard.wsgi:application", host=options["host"], port=settings.ENV.port, workers=options["workers"])
         os.execv(command[0], command)
 

@@ -1,0 +1,31 @@
+"""A database that is there and does not let us in, as with a wrong password: no waiting helps, so a process says so and ends at once."""
+
+from __future__ import annotations
+
+import sys
+
+from django.db import OperationalError, connection
+
+from dashboard.env import GUNICORN_GIVES_UP
+
+REFUSALS = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "does not exist", "not permitted to log in")
+"""PostgreSQL's words for it; libpq hands on no code of a connection that failed. In another language it is waited for and logged."""
+
+
+def database_refusal() -> str:
+    """A sentence with what PostgreSQL says, which never holds the password; empty where it lets us in, and where it does not answer."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        said = " ".join(str(error).split())
+        return f"the database of COMPILEWATCH_DATABASE_URL refuses us: {said}" if any(words in said for words in REFUSALS) else ""
+    finally:
+        connection.close()
+    return ""
+
+
+def refusal_ends() -> None:
+    """For programs that do not start through manage.py."""
+    if refusal := database_refusal():
+        sys.stderr.write(f"compilewatch cannot start: {refusal}\n")
+        raise SystemExit(GUNICORN_GIVES_UP)
