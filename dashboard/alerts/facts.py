@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 from urllib.parse import quote
 
 from dashboard.alerts import links
@@ -46,6 +46,17 @@ class DigestLine(TypedDict):
     link: str | None
 
 
+class GroupFacts(TypedDict):
+    """Several alerts that belong together: "environment", with what they share in words, or one "version" in several environments.
+
+    `alerts` are those that the group had when the message was made, the first ones of many."""
+
+    kind: str
+    title: str
+    alerts: list[str]
+    link: str
+
+
 class Links(TypedDict):
     """Pages to open; None where there is none."""
 
@@ -61,7 +72,8 @@ class Facts(TypedDict):
 
     `sentence` is what the alert stands for; `news`, when there is any, how it ended;
     `covers` lists the ids of earlier messages that were not delivered and that this one stands for;
-    `alerts` says what a message about several of them tells of each, and is empty in every other."""
+    `alerts` says what a message about several of them tells of each, and is empty in every other;
+    `group` is what this alert, or all of those, belong to."""
 
     project: Named
     slug: str
@@ -80,6 +92,7 @@ class Facts(TypedDict):
     covers: list[str]
     alerts: list[DigestLine]
     links: Links
+    group: NotRequired[GroupFacts | None]
 
 
 def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None) -> Facts:
@@ -125,7 +138,7 @@ def channel_test_facts(*, channel: Channel) -> Facts:
     return _general(channel, f"This is a test of the channel {channel.name}: alerts of {channel.project.name} will arrive here.")
 
 
-def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: list[str]) -> Facts:
+def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: list[str], group: GroupFacts | None = None) -> Facts:
     """What one message about several alerts tells: of each the last thing there was to say, the worst first.
 
     `told` holds the kind and the facts of every message it stands for, the oldest first."""
@@ -133,7 +146,10 @@ def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: lis
     lines = sorted(latest.values(), key=lambda line: (line["kind"] == "resolved", line["severity"] != "roll_back"))
     over = sum(line["kind"] == "resolved" for line in lines)
     counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "over")) if count]
-    facts = _general(channel, f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}: {', '.join(counts)}.")
+    said = group["title"] + "." if group else f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}:"
+    facts = _general(channel, f"{said} {', '.join(counts)}{' in this message' if group else ''}.")
+    if group:
+        facts["group"], facts["links"]["alerts"] = group, group["link"]
     facts["alerts"], facts["covers"] = lines, covers
     facts["simulated"] = all(line["simulated"] for line in lines)
     return facts

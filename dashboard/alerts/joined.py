@@ -20,4 +20,4 @@ def alerts_repoint(sender: type[Deployment], gone: Deployment, kept: Deployment,
             text = f"Late data shows that this deployment and that of A-{other.number} are one; A-{other.number} goes on."
             event_add(alert=alert, kind=EventKind.RESOLVED, text=text)
         alert.deployment = kept
-        alert.save()
+        alert.save(update_fields=["deployment", "state", "outcome", "resolved_at"])

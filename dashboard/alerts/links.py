@@ -15,6 +15,16 @@ def alerts_url(*, project: str) -> str:
     return _page(project, "alerts/")
 
 
+def group_url(*, project: str, group: int) -> str:
+    """The alerts of a group."""
+    return _page(project, f"alerts/?group={group}")
+
+
+def version_alerts_url(*, project: str, version: int) -> str:
+    """The alerts of a version, in whatever environments."""
+    return _page(project, f"alerts/?version={version}")
+
+
 def compare_url(*, project: str, model_id: int, baseline_id: int | None, candidate_id: int) -> str:
     """The evidence: two versions side by side."""
     chosen = {"a": baseline_id, "b": candidate_id} if baseline_id is not None else {"b": candidate_id}

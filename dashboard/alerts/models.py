@@ -44,12 +44,25 @@ class EventKind(models.TextChoices):
     DISMISSED = "dismissed", "False alarm"
     DELIVERED = "delivered", "Delivered"
     FAILED = "failed", "Not delivered"
+    GROUPED = "grouped", "Together with others"
     REPEATED = "repeated", "Said again"
     ESCALATED = "escalated", "Escalated"
     ROLLBACK_SEEN = "rollback_seen", "Rolled back"
     LEVEL_BACK = "level_back", "The old level is back"
     LEVEL_NOT_BACK = "level_not_back", "Rolling back did not help"
     LEVEL_UNKNOWN = "level_unknown", "Recovery not known"
+
+
+class AlertGroup(models.Model):
+    """Alerts of several versions that came together and share what they run on; each keeps its own life."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    title = models.TextField(help_text="What they share, in words, with how many they are.")
+    shared = models.JSONField(default=list, help_text="What they share: kind, name, and how many alerts do.")
+    opened_at = models.DateTimeField(help_text="When the first of them opened.")
+
+    class Meta:
+        db_table = "alert_group"
 
 
 class Alert(models.Model):
@@ -72,6 +85,8 @@ class Alert(models.Model):
     resolved_at = models.DateTimeField(null=True)
     outcome = models.CharField(max_length=32, default="", choices=AlertOutcome.choices, help_text="Empty while it is not known.")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    group = models.ForeignKey(AlertGroup, null=True, on_delete=models.SET_NULL, related_name="alerts")
+    ran_on = models.JSONField(null=True, help_text="What it ran on when it opened; None until that was looked at.")
 
     class Meta:
         db_table = "alert"
@@ -79,7 +94,10 @@ class Alert(models.Model):
             models.UniqueConstraint(fields=["deployment", "cause"], condition=~models.Q(state="resolved"), name="one_open_alert_per_cause"),
             models.UniqueConstraint(fields=["project", "number"], name="alert_number_in_project"),
         ]
-        indexes = [models.Index(fields=["project", "state", "-opened_at"], name="alert_by_state")]
+        indexes = [
+            models.Index(fields=["project", "state", "-opened_at"], name="alert_by_state"),
+            models.Index(fields=["opened_at"], name="alert_by_opening"),
+        ]
 
 
 class AlertEvent(models.Model):

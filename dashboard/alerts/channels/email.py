@@ -83,7 +83,9 @@ def _lines(message: Message) -> list[str]:
     facts = message.facts
     lines = [_line(facts["news"] or facts["sentence"]), ""]
     if message.kind == DeliveryKind.DIGEST:
-        lines += [_line(digest_line(line)) for line in facts["alerts"]]
+        lines += [
+            part for line in facts["alerts"] for part in (_line(digest_line(line)), *([f"  {_line(line['link'])}"] if line["link"] else []))
+        ]
     elif message.kind == DeliveryKind.RESOLVED:
         lines.append(_line(f"It said: {facts['sentence']}"))
     else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dashboard.alerts.channels.base import Message
 from dashboard.alerts.channels.wording import LISTED, digest_line, message_notes, message_title
-from dashboard.alerts.facts import Facts
+from dashboard.alerts.facts import DigestLine, Facts
 from dashboard.alerts.models import DeliveryKind
 
 Block = dict[str, Any]
@@ -28,7 +28,7 @@ def message_blocks(message: Message) -> tuple[str, list[Block]]:
     said = cut(facts["news"] or facts["sentence"], SENTENCE)
     blocks: list[Block] = [{"type": "header", "text": plain(title)}, {"type": "section", "text": plain(said)}]
     if message.kind == DeliveryKind.DIGEST:
-        blocks += [{"type": "section", "text": plain(cut(digest_line(line), NOTE))} for line in facts["alerts"][:LISTED]]
+        blocks += [_digest_block(line) for line in facts["alerts"][:LISTED]]
     elif message.kind == DeliveryKind.RESOLVED:
         blocks.append({"type": "section", "text": plain(cut(f"It said: {facts['sentence']}", SENTENCE))})
     else:
@@ -70,6 +70,21 @@ def _evidence(facts: Facts) -> list[Block]:
     return blocks
 
 
+def _digest_block(line: DigestLine) -> Block:
+    """One of several alerts, with its page beside it."""
+    block: Block = {"type": "section", "text": plain(cut(digest_line(line), NOTE))}
+    url = line["link"] or ""
+    return {**block, "accessory": _button("alert", line["id"], url)} if _opens(url) else block
+
+
+def _button(name: str, label: str, url: str) -> dict[str, Any]:
+    return {"type": "button", "action_id": name, "text": plain(label), "url": url}
+
+
+def _opens(url: str) -> bool:
+    return len(url) <= BUTTON_URL and url.startswith(("https://", "http://"))
+
+
 def _buttons(facts: Facts) -> list[Block]:
     links = facts["links"]
     wanted = (
@@ -79,8 +94,4 @@ def _buttons(facts: Facts) -> list[Block]:
         ("alerts", "See the alerts", links["alerts"] if facts.get("alerts") else None),
         ("project", "Open compilewatch", None if links["alert"] or facts.get("alerts") else links["project"]),
     )
-    return [
-        {"type": "button", "action_id": name, "text": plain(label), "url": url}
-        for name, label, url in wanted
-        if url and len(url) <= BUTTON_URL and url.startswith(("https://", "http://"))
-    ]
+    return [_button(name, label, url) for name, label, url in wanted if url and _opens(url)]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.alerts.channels.base import Message
-from dashboard.alerts.facts import DigestLine
+from dashboard.alerts.facts import DigestLine, Facts, GroupFacts
 from dashboard.alerts.models import AlertOutcome, DeliveryKind
 
 LISTED = 8
@@ -19,7 +19,8 @@ def message_title(message: Message) -> str:
     """The verdict, the alert and both versions."""
     facts, alert = message.facts, message.facts["alert"]
     if message.kind == DeliveryKind.DIGEST:
-        return f"{'Simulated: ' if facts['simulated'] else ''}{len(facts['alerts'])} alerts, {facts['project']['name']}"
+        said = _group_title(facts) or f"{len(facts['alerts'])} alerts"
+        return f"{'Simulated: ' if facts['simulated'] else ''}{said}, {facts['project']['name']}"
     if alert is None:
         return f"Test of compilewatch, {facts['project']['name']}"
     model, version, baseline = _name(facts["model"]), _name(facts["version"]), _name(facts["baseline"])
@@ -47,6 +48,8 @@ def message_notes(message: Message) -> list[str]:
             notes.append(f"stands for {count} earlier message{'s' if count > 1 else ''} that could not be delivered")
     elif facts["since"]:
         notes.append(f"since {_moment(facts['since'])}")
+    if group := facts.get("group"):
+        notes.append(f"{_lower(group)} ({_listed(group['alerts'])})")
     if facts["simulated"]:
         notes.append("simulated data, no real machine is affected")
     if facts["roll_back_guide"] and message.kind != DeliveryKind.RESOLVED:
@@ -59,6 +62,25 @@ def digest_line(line: DigestLine) -> str:
     verdict = "over" if line["kind"] == DeliveryKind.RESOLVED else _VERDICTS.get(line["severity"], line["severity"])
     simulated = "simulated, " if line["simulated"] else ""
     return f"{line['id']} {verdict}, {simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}: {line['text']}"
+
+
+def _group_title(facts: Facts) -> str:
+    """The worst that goes on, and what they belong to: `ROLL BACK, environment: 3 alerts share machine gpu-7`."""
+    group, lines = facts.get("group"), facts["alerts"]
+    if not group:
+        return ""
+    going = {line["severity"] for line in lines if line["kind"] != DeliveryKind.RESOLVED}
+    worst = next((said for kind, said in _VERDICTS.items() if kind in going), f"{len(lines)} over")
+    kinds = {line["kind"] for line in lines}
+    return f"{_AGAIN.get(next(iter(kinds)), '') if len(kinds) == 1 else ''}{worst}, {_lower(group)}"
+
+
+def _lower(group: GroupFacts) -> str:
+    return group["title"].replace("Environment:", "environment:", 1) if group["kind"] == "environment" else group["title"]
+
+
+def _listed(ids: list[str]) -> str:
+    return ", ".join(ids[:LISTED]) + (f" and {len(ids) - LISTED} more" if len(ids) > LISTED else "")
 
 
 def _name(named: Any) -> str:

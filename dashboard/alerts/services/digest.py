@@ -10,7 +10,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models import QuerySet
 
-from dashboard.alerts.facts import digest_facts
+from dashboard.alerts.facts import GroupFacts, digest_facts
 from dashboard.alerts.models import Alert, Channel, Delivery, DeliveryKind, DeliveryState
 from dashboard.alerts.policy import held_until
 from dashboard.alerts.services.owe import channels_hold, policy_of, subject_of
@@ -47,9 +47,14 @@ def held_release() -> int:
 
 def storm_merge(*, channel: Channel) -> int:
     """Merges what waits for a channel once it is many; the caller holds the channel's row. Returns how many messages they became."""
+    rows = list(waiting_rows(channel=channel))
+    return digests_write(channel=channel, rows=rows, at=clock.now()) if len(rows) > STORM else 0
+
+
+def waiting_rows(*, channel: Channel) -> QuerySet[Delivery]:
+    """What waits for a channel, is about an alert and not under way, the oldest first."""
     waiting = Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING, leased_until=None, alert__isnull=False)
-    rows = list(waiting.exclude(kind__in=NOT_MERGED).order_by("pk"))
-    return _digests(channel, rows, clock.now()) if len(rows) > STORM else 0
+    return waiting.exclude(kind__in=NOT_MERGED).order_by("pk")
 
 
 def covered_alerts(*, delivery: Delivery) -> list[Alert]:
@@ -82,12 +87,13 @@ def _due_still(project_id: int, rows: list[Delivery]) -> list[Delivery]:
 
 def _release(channel: Channel, rows: list[Delivery]) -> int:
     if len(rows) > 1:
-        return _digests(channel, rows, clock.now())
+        return digests_write(channel=channel, rows=rows, at=clock.now())
     Delivery.objects.filter(pk=rows[0].pk).update(state=DeliveryState.WAITING, next_attempt_at=clock.now())
     return 1
 
 
-def _digests(channel: Channel, rows: Sequence[Delivery], at: datetime) -> int:
+def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, group: GroupFacts | None = None) -> int:
+    """One message for so many of these as one may hold; returns how many messages that is. The caller holds the channel's row."""
     count = 0
     for start in range(0, len(rows), MOST):
         part = rows[start : start + MOST]
@@ -99,7 +105,7 @@ def _digests(channel: Channel, rows: Sequence[Delivery], at: datetime) -> int:
             channel=channel,
             kind=DeliveryKind.DIGEST,
             message_id=f"msg_{digest[:32]}",
-            facts=digest_facts(channel=channel, told=told, covers=covers),
+            facts=digest_facts(channel=channel, told=told, covers=covers, group=group),
             next_attempt_at=at,
             created_at=at,
         )

@@ -17,6 +17,7 @@ from dashboard.alerts.channels import CHANNELS, DeliveryError, Message
 from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryKind, DeliveryState, EventKind
 from dashboard.alerts.services.channels import channel_give_up
 from dashboard.alerts.services.digest import covered_alerts, storm_merge
+from dashboard.alerts.services.gather import groups_merge
 from dashboard.alerts.services.retry_after import retry_after_seconds
 from dashboard.common import clock
 from dashboard.common.crash import crash_point
@@ -88,6 +89,7 @@ def delivery_claim() -> Claim | None:
             # Whoever holds the channel's row is choosing its next delivery just now: it is not ours.
             channel = Channel.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=channel_id).first()
             if channel:
+                groups_merge(channel=channel)
                 storm_merge(channel=channel)
             delivery = _due().filter(channel=channel).order_by("pk").first() if channel else None
             if channel and delivery:

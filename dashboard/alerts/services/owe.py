@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -14,10 +14,13 @@ from dashboard.alerts.facts import alert_facts
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryKind, DeliveryState, MaintenanceWindow, Rule
 from dashboard.alerts.policy import Policy, RuleRow, Subject, WindowRow, channels_asked, held_until
 from dashboard.common import clock
+from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 
 logger = logging.getLogger(__name__)
+GATHER = timedelta(seconds=3)
+"""What is said of an alert waits so long for those that belong to it, and then all of them are one message."""
 UNTOLD = (DeliveryState.WAITING, DeliveryState.HELD)
 
 
@@ -61,9 +64,17 @@ def message_owe(
         held_until=later,
         message_id=message_id(alert_id=alert.pk, channel_id=channel.pk, event_id=event.pk),
         facts=alert_facts(alert=alert, verdict=verdict, news=news, covers=covers),
-        next_attempt_at=later or event.at,
+        next_attempt_at=later or event.at + (GATHER if _may_have_company(alert, kind) else timedelta(0)),
         created_at=event.at,
     )
+
+
+def _may_have_company(alert: Alert, kind: DeliveryKind) -> bool:
+    """Alerts are put together by what they run on: of one whose machines are not known nothing is waited for."""
+    if alert.group_id is not None or kind != DeliveryKind.OPENED:
+        return alert.group_id is not None
+    deployment = alert.deployment
+    return Instance.objects.filter(version_id=deployment.version_id, environment=deployment.environment).exists()
 
 
 def message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:

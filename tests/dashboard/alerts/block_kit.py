@@ -38,6 +38,8 @@ def block_check(block: dict[str, Any]) -> None:
             assert 1 <= len(block["fields"]) <= 10
             for field in block["fields"]:
                 text_check(field, 2000)
+        if "accessory" in block:
+            button_check(block["accessory"])
     elif kind == "context":
         assert 1 <= len(block["elements"]) <= 10
         for element in block["elements"]:
@@ -46,13 +48,17 @@ def block_check(block: dict[str, Any]) -> None:
         assert 1 <= len(block["elements"]) <= 25
         assert len({button["action_id"] for button in block["elements"]}) == len(block["elements"])
         for button in block["elements"]:
-            assert set(button) == {"type", "action_id", "text", "url"}
-            assert button["type"] == "button"
-            text_check(button["text"], 75)
-            assert button["url"].startswith(("http://", "https://"))
-            assert len(button["url"]) <= 3000
+            button_check(button)
     else:
         raise AssertionError(f"an unknown block: {kind}")
+
+
+def button_check(button: dict[str, Any]) -> None:
+    assert set(button) == {"type", "action_id", "text", "url"}
+    assert button["type"] == "button"
+    text_check(button["text"], 75)
+    assert button["url"].startswith(("http://", "https://"))
+    assert len(button["url"]) <= 3000
 
 
 def text_check(text: dict[str, Any], limit: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
-from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.services import Judgement, verdict_write
@@ -67,9 +67,17 @@ class Fleet:
             project=self.project, model=self.model, version=version, environment=environment, started_minute=minute, last_minute=minute
         )
 
+    def run(self, deployment: Deployment, host: str, gpu: str = "NVIDIA H100", **identity: str) -> Instance:
+        """One more live instance of the deployment."""
+        now, minute = clock.now(), clock.minute_of(clock.unix())
+        of = {"project": self.project, "model": self.model, "version": deployment.version, "environment": deployment.environment}
+        number = Instance.objects.count()
+        moments = {"started_at": now, "last_seen_at": now, "first_minute": minute, "last_minute": minute}
+        return Instance.objects.create(instance_id=f"{number:026}", host=host, gpu=gpu, torch="2.11", identity=identity, **moments, **of)
+
     def say(self, deployment: Deployment, kind: str, sentence: str = "", baseline: Deployment | None = None, **other: Any) -> Verdict:
         said = sentence or f"{deployment.version.name} is {kind}."
-        rows = {"evidence": other.get("rows", [evidence_row()])}
+        rows = {"evidence": other.get("rows", [evidence_row()]), "environment": other.get("differs", [])}
         minute = clock.minute_of(clock.unix())
         judgement = Judgement(kind, said, other.get("cause", ""), rows, minute - 10)
         with write_transaction():

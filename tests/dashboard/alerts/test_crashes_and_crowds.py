@@ -14,8 +14,8 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from dashboard.accounts.models import User
-from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryAttempt
-from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery, DeliveryAttempt
+from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create, channel_test, deliveries_send, groups_form
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -77,6 +77,44 @@ def test_a_worker_that_dies_loses_nothing(
     assert list(AlertEvent.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "delivered"]
     unended = DeliveryAttempt.objects.filter(ended_at=None).count()
     assert unended == (1 if point in ("leased", "sent", "marking") else 0)
+
+
+@pytest.fixture
+def together(fleet: Fleet, old: Deployment, regressed: Deployment) -> None:
+    """Two versions that are judged ROLL BACK on one machine."""
+    for deployment in (old, regressed):
+        fleet.run(deployment, "gpu-7")
+    fleet.say(old, "roll_back")
+
+
+@pytest.mark.parametrize(
+    "points", [["opening"], ["grouping"], ["grouping", "merging"], ["never", "merging", "merging"], ["never", "leased"]]
+)
+def test_a_worker_that_dies_while_alerts_are_put_together_loses_nothing(
+    points: list[str], together: None, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    for point in points:
+        assert worker(point, slack).wait(timeout=120) == (0 if point == "never" else 9)
+        time.go(4)
+    for _ in range(4):
+        alerts_sweep()
+        groups_form()
+        deliveries_send()
+        time.go(31)
+    [message] = slack.messages
+    assert message["data"]["group"]["title"] == "Environment: 2 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
+    assert sorted(line["id"] for line in message["data"]["alerts"]) == ["A-1", "A-2"]
+    kinds = AlertEvent.objects.order_by("alert__number", "pk").values_list("kind", flat=True)
+    assert list(kinds) == ["opened", "grouped", "delivered"] * 2
+
+
+def test_workers_that_meet_put_alerts_together_once(together: None, hook: Channel, slack: StandIn, time: Time) -> None:
+    for _ in range(2):
+        workers = [worker("never", slack) for _ in range(3)]
+        assert [process.wait(timeout=120) for process in workers] == [0, 0, 0]
+        time.go(4)
+    assert (AlertGroup.objects.count(), AlertEvent.objects.filter(kind="grouped").count()) == (1, 2)
+    assert [message["type"] for message in slack.messages] == ["alerts.digest"]
 
 
 def test_a_lease_keeps_others_away_until_it_ends(regressed: Deployment, hook: Channel, slack: StandIn, time: Time) -> None:

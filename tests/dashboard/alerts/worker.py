@@ -2,7 +2,7 @@
 
     python -m tests.dashboard.alerts.worker POINT SECONDS
 
-POINT is `opening`, `leased`, `sent`, `marking`, `marked` or `never`; SECONDS is what its clock says."""
+POINT is `opening`, `grouping`, `merging`, `leased`, `sent`, `marking`, `marked` or `never`; SECONDS is what its clock says."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ def die(*_: Any, **__: Any) -> NoReturn:
 
 def main(point: str, seconds: float) -> None:
     django.setup()
-    from dashboard.alerts.services import outbox, sweep, transition
+    from dashboard.alerts.services import gather, group, outbox, sweep, transition
     from dashboard.common import clock
 
     clock.unix = lambda: seconds
     mark = outbox.delivery_mark
     if point == "opening":
         vars(transition)["messages_owe"] = die
+    elif point == "grouping":
+        vars(group)["event_add"] = die
+    elif point == "merging":
+        write = vars(gather)["digests_write"]
+        vars(gather)["digests_write"] = lambda **given: (write(**given), die())
     elif point == "leased":
         outbox.delivery_try = die
     elif point == "sent":
@@ -35,6 +40,7 @@ def main(point: str, seconds: float) -> None:
     elif point == "marked":
         outbox.delivery_mark = lambda claim, result: (mark(claim, result), die())[0]
     sweep.alerts_sweep()
+    group.groups_form()
     outbox.deliveries_send()
 
 

@@ -1,0 +1,84 @@
+"""Makes one message of those that wait for a channel and are about alerts that belong together; the caller holds the channel's row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dashboard.alerts import links
+from dashboard.alerts.facts import GroupFacts
+from dashboard.alerts.models import Alert, AlertState, Channel, Delivery
+from dashboard.alerts.services.digest import MOST, digests_write, waiting_rows
+from dashboard.common import clock
+from dashboard.fleet.models import ModelVersion
+
+PLACES = 5
+"""Environments that a title names."""
+Key = tuple[str, int]
+"""("environment", AlertGroup.id), or ("version", ModelVersion.id)."""
+
+
+def groups_merge(*, channel: Channel) -> int:
+    """Merges what is due with what belongs to it; what stays by itself says what it belongs to. Returns how many messages were merged."""
+    rows = list(waiting_rows(channel=channel).select_related("alert__group", "alert__deployment"))
+    now, count = clock.now(), 0
+    if not any(row.next_attempt_at <= now for row in rows):
+        return 0
+    found: dict[Key, list[Delivery]] = {}
+    versions = _in_several_environments(rows)
+    for row in rows:
+        if row.alert is None:
+            continue
+        if row.alert.group_id is not None:
+            found.setdefault(("environment", row.alert.group_id), []).append(row)
+        elif row.alert.deployment.version_id in versions:
+            found.setdefault(("version", row.alert.deployment.version_id), []).append(row)
+    for (kind, one), together in found.items():
+        if not any(row.next_attempt_at <= now for row in together):
+            continue
+        group = _environment(channel, together, one) if kind == "environment" else _version(channel, one, versions[one])
+        if len({row.alert_id for row in together}) > 1:
+            digests_write(channel=channel, rows=together, at=now, group=group)
+            count += len(together)
+        else:
+            _told_with(together, group)
+    return count
+
+
+def _in_several_environments(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
+    """Versions of these messages whose alerts are in more than one environment, with the alerts that are open or told of here."""
+    wanted = {row.alert.deployment.version_id for row in rows if row.alert and row.alert.group_id is None}
+    alerts = Alert.objects.filter(deployment__version_id__in=wanted).select_related("deployment").order_by("number")
+    told = {row.alert_id for row in rows}
+    found: dict[int, list[Alert]] = {}
+    for alert in alerts if wanted else ():
+        if alert.pk in told or alert.state != AlertState.RESOLVED:
+            found.setdefault(alert.deployment.version_id, []).append(alert)
+    return {version: known for version, known in found.items() if len({alert.deployment.environment for alert in known}) > 1}
+
+
+def _environment(channel: Channel, rows: Sequence[Delivery], group: int) -> GroupFacts:
+    members = Alert.objects.filter(group_id=group).order_by("number").values_list("number", flat=True)
+    title = next((row.alert.group.title for row in rows if row.alert and row.alert.group), "")
+    return GroupFacts(
+        kind="environment", title=title, alerts=_ids(members), link=links.group_url(project=channel.project.slug, group=group)
+    )
+
+
+def _version(channel: Channel, version: int, alerts: Sequence[Alert]) -> GroupFacts:
+    named = ModelVersion.objects.select_related("model").get(pk=version)
+    places = sorted({alert.deployment.environment for alert in alerts})
+    listed = ", ".join([*places[:PLACES], *(["\u2026"] if len(places) > PLACES else [])])
+    title = f"{named.model.name} {named.name} alarms in {len(places)} environments: {listed}"
+    link = links.version_alerts_url(project=channel.project.slug, version=version)
+    return GroupFacts(kind="version", title=title, alerts=_ids([alert.number for alert in alerts]), link=link)
+
+
+def _ids(numbers: Collection[int]) -> list[str]:
+    return [f"A-{number}" for number in sorted(numbers)[:MOST]]
+
+
+def _told_with(rows: Sequence[Delivery], group: GroupFacts) -> None:
+    for row in rows:
+        if row.facts.get("group") != group:
+            row.facts["group"] = group
+            row.save(update_fields=["facts"])

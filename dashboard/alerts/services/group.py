@@ -1,0 +1,117 @@
+"""Puts alerts together that came with a change of what they run on: run it as often as you like, by as many workers as you like."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from django.db.models import QuerySet
+
+from dashboard.alerts.models import Alert, AlertGroup, EventKind
+from dashboard.alerts.services.transition import event_add, project_hold
+from dashboard.alerts.together import WINDOW, Alarm, Trait, clusters, shared_by, shared_words, title_of
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.selectors.machines import machines_of, models_running
+
+logger = logging.getLogger(__name__)
+
+LOOKED_BACK = timedelta(hours=1)
+"""An alert that nobody looked at for so long stays by itself: what it ran on cannot be read off any more."""
+CHANGES = ("gpu", "driver", "cuda", "torch", "triton", "python")
+"""What counts as a change of the environment, out of everything that may differ between two versions."""
+NAMED = 5
+
+
+def groups_form() -> int:
+    """Looks at every alert that is new; returns how many joined a group. A project that fails holds up no other."""
+    count, errors = 0, []
+    for project_id in sorted(set(_unseen().values_list("project_id", flat=True))):
+        try:
+            with write_transaction():
+                project_hold(project_id)
+                count += _project_group(project_id)
+        except Exception as error:
+            logger.exception("the alerts of project %s could not be put together", project_id)
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("projects whose alerts could not be put together", errors)
+    return count
+
+
+def _unseen() -> QuerySet[Alert]:
+    return Alert.objects.filter(ran_on__isnull=True, opened_at__gte=clock.now() - LOOKED_BACK)
+
+
+def _project_group(project_id: int) -> int:
+    unseen = list(_unseen().filter(project_id=project_id).select_related("deployment", "verdict").order_by("pk"))
+    if not unseen:
+        return 0
+    _look(unseen)
+    since = min(alert.opened_at for alert in unseen) - WINDOW
+    recent = Alert.objects.filter(project_id=project_id, opened_at__gte=since).exclude(ran_on__isnull=True)
+    alarms = {alert.pk: alert for alert in recent.select_related("deployment").order_by("pk")}
+    running = models_running(project_id=project_id, since_minute=clock.minute_of(clock.unix()))
+    found = clusters(map(_alarm, alarms.values()), running)
+    return sum(_join(project_id, [alarms[one.id] for one in members], running) for members in found)
+
+
+def _look(alerts: Sequence[Alert]) -> None:
+    """Keeps what each runs on, so that a later look finds the same."""
+    seen = machines_of(
+        places={(alert.deployment.version_id, alert.deployment.environment) for alert in alerts},
+        since_minute=clock.minute_of(clock.unix()),
+    )
+    for alert in alerts:
+        traits = seen.get((alert.deployment.version_id, alert.deployment.environment), set()) | set(_changes(alert))
+        alert.ran_on = sorted(map(list, traits))
+    Alert.objects.bulk_update(alerts, ["ran_on"], batch_size=200)
+
+
+def _changes(alert: Alert) -> Iterable[Trait]:
+    """What most instances of the version have otherwise than those of its baseline, as the judge found it."""
+    evidence = alert.verdict.evidence if alert.verdict else None
+    found = evidence.get("environment") if isinstance(evidence, dict) else None
+    for row in found if isinstance(found, list) else ():
+        try:
+            key, before, after = str(row["key"]), str(row["baseline"][0][0]), str(row["candidate"][0][0])
+        except (TypeError, KeyError, IndexError):
+            continue
+        if key in CHANGES and before and after and before != after:
+            yield "changed", f"{key} {before} to {after}"
+
+
+def _alarm(alert: Alert) -> Alarm:
+    traits = frozenset((str(kind), str(name)) for kind, name in alert.ran_on or ())
+    return Alarm(alert.pk, alert.deployment.version_id, alert.deployment.model_id, alert.opened_at, traits)
+
+
+def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, int]) -> int:
+    """The oldest group that one of them is in takes all; where there is none, a new one does."""
+    known = sorted({alert.group_id for alert in together if alert.group_id is not None})
+    joining = [alert for alert in together if alert.group_id is None]
+    if not joining and len(known) < 2:
+        return 0
+    group = AlertGroup.objects.get(pk=known[0]) if known else AlertGroup(project_id=project_id, opened_at=together[0].opened_at)
+    if not known:
+        group.save()
+    Alert.objects.filter(pk__in=[alert.pk for alert in joining]).update(group=group)
+    Alert.objects.filter(group_id__in=known[1:]).update(group=group)
+    AlertGroup.objects.filter(pk__in=known[1:]).delete()
+    members = list(Alert.objects.filter(group=group).select_related("deployment").order_by("opened_at", "number"))
+    shared = shared_by([_alarm(alert) for alert in members], running)
+    group.title, group.opened_at = title_of(len(members), shared), members[0].opened_at
+    group.shared = [{"kind": one.kind, "name": one.name, "alerts": one.alarms} for one in shared]
+    group.save()
+    words = shared_words(len(members), shared)
+    lines = [_line(alert, members, words) for alert in joining]
+    for alert, line in zip(joining, lines, strict=True):
+        event_add(alert=alert, kind=EventKind.GROUPED, text=line)
+    return len(joining)
+
+
+def _line(alert: Alert, members: Sequence[Alert], words: str) -> str:
+    others = [f"A-{one.number}" for one in members if one.pk != alert.pk]
+    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    return f"{', '.join(others[:NAMED])}{more} alarmed within {WINDOW.seconds // 60} min of each other; they share {words}."
