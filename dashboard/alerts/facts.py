@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 from urllib.parse import quote
 
 from dashboard.alerts import links
@@ -92,7 +92,7 @@ class Facts(TypedDict):
     covers: list[str]
     alerts: list[DigestLine]
     links: Links
-    group: NotRequired[GroupFacts | None]
+    group: GroupFacts | None
 
 
 def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None) -> Facts:
@@ -118,6 +118,7 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
         news=news,
         covers=covers or [],
         alerts=[],
+        group=None,
         links=Links(
             alert=links.alert_url(project=project.slug, number=alert.number),
             evidence=links.compare_url(
@@ -201,6 +202,7 @@ def _general(channel: Channel, sentence: str) -> Facts:
         news="",
         covers=[],
         alerts=[],
+        group=None,
         links=where,
     )
 

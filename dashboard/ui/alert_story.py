@@ -37,6 +37,7 @@ _MARKS = {
     EventKind.LEVEL_BACK: ("healthy", "ok"),
     EventKind.LEVEL_NOT_BACK: ("watch", "wt"),
     EventKind.LEVEL_UNKNOWN: ("not_enough_data", ""),
+    EventKind.GROUPED: ("same", ""),
     EventKind.REPEATED: ("mail", ""),
     EventKind.ESCALATED: ("mail", ""),
 }
@@ -51,6 +52,7 @@ _HEADS = {
     EventKind.LEVEL_BACK: "The old level is back.",
     EventKind.LEVEL_NOT_BACK: "The old level is not back.",
     EventKind.LEVEL_UNKNOWN: "Recovery not known.",
+    EventKind.GROUPED: "Not alone.",
     EventKind.REPEATED: "Said again.",
     EventKind.ESCALATED: "Escalated.",
 }

@@ -114,4 +114,4 @@ def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, in
 def _line(alert: Alert, members: Sequence[Alert], words: str) -> str:
     others = [f"A-{one.number}" for one in members if one.pk != alert.pk]
     more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-    return f"{', '.join(others[:NAMED])}{more} alarmed within {WINDOW.seconds // 60} min of each other; they share {words}."
+    return f"{', '.join(others[:NAMED])}{more} alarmed within {WINDOW.seconds // 60} min of one another; they share {words}."

@@ -17,6 +17,7 @@ from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.ui.selectors.alert_groups import Narrowed, Together, elsewhere_set, together_with
 
 LISTED = 200
 
@@ -32,15 +33,19 @@ class AlertPage:
     verdict: Verdict | None
     channels: int
     posted: list[DeploymentMark]
+    together: Together | None
 
 
 USUAL_ORDER = ("ended", "-opened_at", "-pk")
 """Open ones first, then the newest."""
 
 
-def alert_rows(*, project: Project, open_only: bool, order: Sequence[str] = USUAL_ORDER) -> Sequence[Alert]:
-    """The first alerts of an order."""
-    rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner")
+def alert_rows(
+    *, project: Project, open_only: bool, order: Sequence[str] = USUAL_ORDER, narrowed: Narrowed | None = None
+) -> Sequence[Alert]:
+    """The first alerts of an order, with what they belong to."""
+    rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner", "group")
+    rows = narrowed.rows(rows) if narrowed else rows
     if open_only:
         rows = rows.exclude(state=AlertState.RESOLVED)
     ended = ExpressionWrapper(Q(state=AlertState.RESOLVED), output_field=BooleanField())
@@ -48,7 +53,9 @@ def alert_rows(*, project: Project, open_only: bool, order: Sequence[str] = USUA
     named = {"ended": ended, "urgency": urgency, "model_name": Lower("deployment__model__name")}
     # What has not ended has no end: it comes last in both directions.
     by_field = [F(one.removeprefix("-")).desc(nulls_last=True) if one.startswith("-") else F(one).asc(nulls_last=True) for one in order]
-    return list(rows.annotate(**named).order_by(*by_field)[:LISTED])
+    found = list(rows.annotate(**named).order_by(*by_field)[:LISTED])
+    elsewhere_set(project=project, alerts=found)
+    return found
 
 
 def alert_counts(*, project: Project) -> dict[str, int]:
@@ -66,7 +73,7 @@ def alert_or_404(*, project: Project, number: int) -> Alert:
 
 
 def alert_page(*, project: Project, number: int) -> AlertPage:
-    """One alert with its story, in seven queries."""
+    """One alert with its story, in eight queries."""
     alert = alert_or_404(project=project, number=number)
     deployment = alert.deployment
     events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
@@ -85,8 +92,11 @@ def alert_page(*, project: Project, number: int) -> AlertPage:
             first=clock.at_minute(deployment.started_minute - 60),
             last=(alert.resolved_at or clock.now()) + timedelta(hours=1),
         ),
+        together=together_with(alert=alert),
     )
 
 
 def _alerts(project: Project) -> QuerySet[Alert]:
-    return for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner", "verdict__baseline__version")
+    return for_project(Alert, project).select_related(
+        "deployment__version", "deployment__model", "owner", "group", "verdict__baseline__version"
+    )

@@ -20,6 +20,7 @@ from dashboard.ui import alert_story
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
 from dashboard.ui.ranges import with_query
+from dashboard.ui.selectors.alert_groups import Narrowed
 from dashboard.ui.selectors.alerts import USUAL_ORDER, alert_counts, alert_or_404, alert_page, alert_rows
 from dashboard.ui.tables import Column, Order
 
@@ -47,10 +48,12 @@ SNOOZES = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "
 def alerts(request: ProjectRequest) -> HttpResponse:
     """Every alert of the project, the open ones first."""
     open_only = request.GET.get("state") == "open"
+    narrowed = Narrowed.read(request.GET)
     order = Order.read(request.GET, COLUMNS, "state")
     context = {
         "project": request.project,
-        "alerts": alert_rows(project=request.project, open_only=open_only, order=order.by(SORTED)),
+        "alerts": alert_rows(project=request.project, open_only=open_only, order=order.by(SORTED), narrowed=narrowed),
+        "narrowed": narrowed,
         "counts": alert_counts(project=request.project),
         "open_only": open_only,
         "heads": order.heads(request.GET, COLUMNS),

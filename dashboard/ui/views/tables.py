@@ -16,11 +16,25 @@ from dashboard.ui.exports import csv_response
 from dashboard.ui.fleet_rows import FleetRow
 from dashboard.ui.fragments import uncached
 from dashboard.ui.pages.grades import became_rows, grade_rows
+from dashboard.ui.selectors.alert_groups import Narrowed
 from dashboard.ui.selectors.alerts import alert_rows
 from dashboard.ui.views.fleet import fleet_content
 
 FLEET = ("model", "verdict", "sentence", "environments", "versions", "p50", "p99", "compiled", "cache_hit", "cold_start", "memory_peak")
-ALERTS = ("number", "title", "state", "severity", "model", "version", "environment", "opened_at", "resolved_at", "outcome", "owner")
+ALERTS = (
+    "number",
+    "title",
+    "state",
+    "severity",
+    "model",
+    "version",
+    "environment",
+    "opened_at",
+    "resolved_at",
+    "outcome",
+    "owner",
+    "group",
+)
 
 
 @require_safe
@@ -70,7 +84,7 @@ def grades_csv(request: ProjectRequest) -> HttpResponse:
 
 
 def _alerts(request: ProjectRequest) -> Sequence[Alert]:
-    return alert_rows(project=request.project, open_only=request.GET.get("state") == "open")
+    return alert_rows(project=request.project, open_only=request.GET.get("state") == "open", narrowed=Narrowed.read(request.GET))
 
 
 def _fleet(row: FleetRow) -> dict[str, Any]:
@@ -85,7 +99,8 @@ def _alert(row: Alert) -> dict[str, Any]:
     deployment = row.deployment
     owner = row.owner.get_username() if row.owner else None
     said = (row.number, row.title, row.state, row.severity, deployment.model.name, deployment.version.name, deployment.environment)
-    return dict(zip(ALERTS, (*said, row.opened_at, row.resolved_at, row.outcome, owner), strict=True))
+    group = row.group.title if row.group else None
+    return dict(zip(ALERTS, (*said, row.opened_at, row.resolved_at, row.outcome, owner, group), strict=True))
 
 
 def _csv(request: ProjectRequest, name: str, head: Sequence[str], rows: Sequence[dict[str, Any]]) -> HttpResponse:

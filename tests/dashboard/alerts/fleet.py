@@ -67,13 +67,13 @@ class Fleet:
             project=self.project, model=self.model, version=version, environment=environment, started_minute=minute, last_minute=minute
         )
 
-    def run(self, deployment: Deployment, host: str, gpu: str = "NVIDIA H100", **identity: str) -> Instance:
+    def run(self, deployment: Deployment, host: str, gpu: str = "NVIDIA H100", torch: str = "2.11", **identity: str) -> Instance:
         """One more live instance of the deployment."""
         now, minute = clock.now(), clock.minute_of(clock.unix())
         of = {"project": self.project, "model": self.model, "version": deployment.version, "environment": deployment.environment}
         number = Instance.objects.count()
         moments = {"started_at": now, "last_seen_at": now, "first_minute": minute, "last_minute": minute}
-        return Instance.objects.create(instance_id=f"{number:026}", host=host, gpu=gpu, torch="2.11", identity=identity, **moments, **of)
+        return Instance.objects.create(instance_id=f"{number:026}", host=host, gpu=gpu, torch=torch, identity=identity, **moments, **of)
 
     def say(self, deployment: Deployment, kind: str, sentence: str = "", baseline: Deployment | None = None, **other: Any) -> Verdict:
         said = sentence or f"{deployment.version.name} is {kind}."

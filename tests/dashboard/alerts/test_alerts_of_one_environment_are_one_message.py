@@ -99,7 +99,7 @@ def test_a_roll_back_is_sent_within_seconds_however_many_may_follow(regress: Reg
     assert slack.messages[0]["data"]["alert"]["id"] == "A-1"
     assert slack.messages[1]["data"]["group"]["alerts"] == ["A-1", "A-2"]
     grouped = AlertEvent.objects.filter(kind="grouped").order_by("alert__number").values_list("text", flat=True)
-    shared = "alarmed within 10 min of each other; they share machine gpu-7, GPU NVIDIA H100, torch 2.11."
+    shared = "alarmed within 10 min of one another; they share machine gpu-7, GPU NVIDIA H100, torch 2.11."
     assert list(grouped) == [f"A-2 {shared}", f"A-1 {shared}"]
 
 

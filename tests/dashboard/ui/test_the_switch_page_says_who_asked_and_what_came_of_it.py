@@ -71,15 +71,17 @@ def test_the_fleet_and_the_model_say_since_when_by_whom(as_role: Callable[[Role]
     times = {"asked_at": now, "phase_since": now, "wanted_until": now + timedelta(minutes=30)}
     switch = Switch.objects.create(verb="eager", ident="a1", asked_by_name="grace", **fields, **times)
     client, pages = as_role(Role.VIEWER), ("/p/ranking/", f"/p/ranking/models/{deployment.model_id}/?env=production")
-    for share, said in (
-        (0.0, "is asked to run eager</b>"),
-        (0.25, "is switched to eager on a part of its instances</b>"),
-        (1.0, "is switched to eager</b>"),
+    for phase, share, said in (
+        ("asking", 0.0, "is asked to run eager</b>"),
+        ("going", 0.25, "is told to run eager on a part of its instances</b>"),
+        ("watching", 0.25, "is switched to eager on a part of its instances</b>"),
+        ("watching", 1.0, "is switched to eager</b>"),
     ):
-        Switch.objects.filter(pk=switch.pk).update(held_share=share)
+        Switch.objects.filter(pk=switch.pk).update(held_share=share, phase=phase)
         for page in pages:
             html = client.get(page).content.decode()
-            assert said in html and "by <bdi>grace</bdi>" in html and "&lt;i&gt;too slow&lt;/i&gt;" in html
+            assert said in html and "by <bdi>grace</bdi>" in html and "“<bdi>&lt;i&gt;too slow&lt;/i&gt;</bdi>”. " in html
+            assert ("More follow in stages" in html) == (share == 0.25)
     assert "grace" not in client.get("/p/ranking/?env=staging").content.decode()
     Switch.objects.filter(pk=switch.pk).update(ended_at=now)
     assert not any("grace" in client.get(page).content.decode() for page in pages)

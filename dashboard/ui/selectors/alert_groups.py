@@ -1,0 +1,82 @@
+"""What an alert belongs to, as pages show it: alerts that share what they run on, and a version that alarms in several environments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+
+LARGEST = 1 << 62
+SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """The alerts of one group or of one version, as the address asks for; None where it does not."""
+
+    group: int | None = None
+    version: int | None = None
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> Narrowed:
+        """What is no number narrows nothing."""
+        return cls(_number(query.get("group", "")), _number(query.get("version", "")))
+
+    def __bool__(self) -> bool:
+        return self.group is not None or self.version is not None
+
+    def rows(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
+        """Of these alerts, the ones that were asked for."""
+        alerts = alerts if self.group is None else alerts.filter(group_id=self.group)
+        return alerts if self.version is None else alerts.filter(deployment__version_id=self.version)
+
+
+@dataclass(frozen=True)
+class Together:
+    """The others that an alert belongs to: what they share, or that they are the same version elsewhere."""
+
+    title: str
+    others: Sequence[Alert]
+    environment: bool
+
+    @property
+    def shown(self) -> Sequence[Alert]:
+        """The first of them."""
+        return self.others[:SHOWN]
+
+
+def together_with(*, alert: Alert) -> Together | None:
+    """One query; None of an alert that stands alone."""
+    same_version = Q(deployment__version_id=alert.deployment.version_id) & ~Q(deployment__environment=alert.deployment.environment)
+    wanted = same_version & ~Q(state=AlertState.RESOLVED)
+    if alert.group_id is not None:
+        wanted |= Q(group_id=alert.group_id)
+    rows = for_project(Alert, alert.project).filter(wanted).exclude(pk=alert.pk)
+    others = list(rows.select_related("deployment__model", "deployment__version").order_by("-number")[: SHOWN * 10])
+    if alert.group is not None:
+        return Together(alert.group.title, others, environment=True)
+    return Together(f"{alert.deployment.version.name} alarms in other environments, too", others, environment=False) if others else None
+
+
+def elsewhere_set(*, project: Project, alerts: Iterable[Alert]) -> None:
+    """Gives each of these alerts `elsewhere`, what is open on its version in other environments; one query."""
+    rows = list(alerts)
+    versions = {alert.deployment.version_id for alert in rows if alert.state != AlertState.RESOLVED}
+    open_now = for_project(Alert, project).filter(deployment__version_id__in=versions).exclude(state=AlertState.RESOLVED)
+    places: dict[int, list[tuple[str, int]]] = {}
+    for version, environment, number in open_now.values_list("deployment__version_id", "deployment__environment", "number").order_by(
+        "number"
+    ):
+        places.setdefault(version, []).append((environment, number))
+    for alert in rows:
+        known = places.get(alert.deployment.version_id, []) if alert.state != AlertState.RESOLVED else []
+        vars(alert)["elsewhere"] = [(place, number) for place, number in known if place != alert.deployment.environment]
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= LARGEST else None

@@ -1,0 +1,93 @@
+"""The Alerts list and the Alert page say what an alert belongs to, and lead to the others."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.alerts.models import Alert, AlertGroup
+from dashboard.alerts.services import alerts_sweep, groups_form
+from dashboard.projects.models import Project
+from tests.dashboard.alerts.fleet import fleet_make
+
+HOSTILE = "<b>gpu</b>"
+
+
+@pytest.fixture
+def together(project: Project) -> list[Alert]:
+    """Three models on one machine, the first of them in staging as well."""
+    for name in "abc":
+        fleet = fleet_make(project, f"model-{name}")
+        deployment = fleet.deploy("2")
+        fleet.run(deployment, HOSTILE)
+        fleet.say(deployment, "roll_back")
+        if name == "a":
+            elsewhere = fleet.deploy("2", "staging")
+            fleet.run(elsewhere, "another", gpu="T4", torch="2.9")
+            fleet.say(elsewhere, "watch")
+    alerts_sweep()
+    groups_form()
+    return list(Alert.objects.order_by("number"))
+
+
+def html(client: Client, address: str) -> str:
+    answer = client.get(f"/p/ranking/alerts/{address}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_list_names_the_group_and_leads_to_its_alerts(signed_in: Client, together: list[Alert]) -> None:
+    group = AlertGroup.objects.get()
+    page = html(signed_in, "")
+    assert page.count(f'href="?group={group.pk}"') == 3
+    assert "Environment: 3 alerts share machine &lt;b&gt;gpu&lt;/b&gt;" in page and HOSTILE not in page
+    assert page.count("Also in") == 1  # the others say their group
+    only = html(signed_in, f"?group={group.pk}")
+    assert (only.count('<th scope="row"><a'), "3 shown" in only, "Show all" in only) == (3, True, True)
+    version = together[0].deployment.version_id
+    assert html(signed_in, f"?version={version}").count('<th scope="row"><a') == 2
+    rows = json.loads(signed_in.get(f"/p/ranking/alerts.json?group={group.pk}").content)["alerts"]
+    assert {row["group"] for row in rows} == {group.title} and len(rows) == 3
+
+
+@pytest.mark.parametrize("odd", ["group=x", "group=-1", "group=" + "9" * 30, "version=%C2%B2"])
+def test_an_odd_address_narrows_nothing(signed_in: Client, together: list[Alert], odd: str) -> None:
+    assert html(signed_in, f"?{odd}").count('<th scope="row"><a') == 4
+
+
+def test_a_group_of_another_project_is_not_there(signed_in: Client, together: list[Alert], other_project: Project) -> None:
+    foreign = AlertGroup.objects.create(project=other_project, title="secret", opened_at=together[0].opened_at)
+    page = html(signed_in, f"?group={foreign.pk}")
+    assert "No alert here" in page and "secret" not in page
+
+
+def test_the_page_of_an_alert_lists_the_others_with_their_states(signed_in: Client, together: list[Alert]) -> None:
+    Alert.objects.filter(pk=together[-1].pk).update(state="resolved", outcome="recovered")
+    in_group, alone = [one for one in together if one.group_id], next(one for one in together if not one.group_id)
+    page = html(signed_in, f"{in_group[0].number}/")
+    assert "look at what they share before rolling back" in page and HOSTILE not in page
+    assert [f'alerts/{one.number}/">A-{one.number}' in page for one in together] == [one is not in_group[0] for one in together]
+    assert "recovered by itself" in page and "Not alone." in page
+    assert "alarms in other environments, too" in html(signed_in, f"{alone.number}/")
+
+
+def test_more_alerts_ask_no_more_questions(signed_in: Client, together: list[Alert], project: Project) -> None:
+    counts = []
+    for again in range(2):
+        with CaptureQueriesContext(connection) as asked:
+            html(signed_in, "")
+            html(signed_in, f"{together[0].number}/")
+        counts.append(len(asked))
+        for number in range(9):
+            fleet = fleet_make(project, f"more-{again}-{number}")
+            deployment = fleet.deploy("2")
+            fleet.run(deployment, HOSTILE)
+            fleet.say(deployment, "roll_back")
+        alerts_sweep()
+        groups_form()
+    assert counts[0] == counts[1]
+    assert AlertGroup.objects.get().alerts.count() == 3 + 18
