@@ -3,7 +3,7 @@
 What a channel for Mattermost would be, say, which takes JSON with a text (`mattermost.py`):
 
     class Mattermost:
-        kind, label, pace = "mattermost", "Mattermost", 0.1
+        kind, label, pace, seconds = "mattermost", "Mattermost", 0.1, 10.0
 
         def address_check(self, address: str) -> None:
             target_of(address, settings.OUTBOUND_ALLOW)

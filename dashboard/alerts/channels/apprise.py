@@ -25,6 +25,7 @@ class Apprise:
     kind = "apprise"
     label = "Apprise"
     pace = 1.0
+    seconds = 30.0
 
     def address_check(self, address: str) -> None:
         """One of the schemas that the operator allows, without options: some of them would turn checks off or lead elsewhere."""

@@ -40,11 +40,13 @@ class Payload:
 
 
 class Channel(Protocol):
-    """One kind of channel. `pace` is the least number of seconds between two messages to the same address."""
+    """One kind of channel. `pace` is the least number of seconds between two messages to the same address, `seconds` the most that
+    sending one may take: what takes longer is given up until its next try, whatever it waits for."""
 
     kind: str
     label: str
     pace: float
+    seconds: float
 
     def address_check(self, address: str) -> None:
         """Raises ValueError with a sentence when this cannot be the address of such a channel."""

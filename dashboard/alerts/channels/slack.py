@@ -9,7 +9,7 @@ from django.conf import settings
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
 from dashboard.alerts.channels.slack_blocks import message_blocks
 from dashboard.alerts.models import Channel
-from dashboard.common.outbound import Answer, outbound_post
+from dashboard.common.outbound import Answer, Limits, outbound_post
 from dashboard.common.outbound_target import target_of
 
 # What Slack answers when the address will never take a message again, and when only this message is at fault.
@@ -35,6 +35,7 @@ class Slack:
     kind = "slack"
     label = "Slack"
     pace = 1.0
+    seconds = Limits.total
 
     def address_check(self, address: str) -> None:
         """An incoming webhook's URL, or one that the operator of the server allows."""

@@ -18,7 +18,7 @@ from django.conf import settings
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
 from dashboard.alerts.models import Channel, DeliveryKind
 from dashboard.common import clock
-from dashboard.common.outbound import Answer, outbound_post
+from dashboard.common.outbound import Answer, Limits, outbound_post
 from dashboard.common.outbound_target import target_of
 
 PREFIX = "whsec_"
@@ -48,6 +48,7 @@ class Webhook:
     kind = "webhook"
     label = "Webhook"
     pace = 0.0
+    seconds = Limits.total
     content_type = "application/json"
 
     def address_check(self, address: str) -> None:

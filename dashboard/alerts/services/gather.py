@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 from dashboard.alerts import links
 from dashboard.alerts.facts import GroupFacts
@@ -73,7 +73,7 @@ def _version(channel: Channel, version: int, alerts: Sequence[Alert]) -> GroupFa
     return GroupFacts(kind="version", title=title, alerts=_ids([alert.number for alert in alerts]), link=link)
 
 
-def _ids(numbers: Collection[int]) -> list[str]:
+def _ids(numbers: Iterable[int]) -> list[str]:
     return [f"A-{number}" for number in sorted(numbers)[:MOST]]
 
 

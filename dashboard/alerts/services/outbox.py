@@ -20,6 +20,7 @@ from dashboard.alerts.services.digest import covered_alerts, storm_merge
 from dashboard.alerts.services.gather import groups_merge
 from dashboard.alerts.services.retry_after import retry_after_seconds
 from dashboard.common import clock
+from dashboard.common.bounded_call import bounded_call
 from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
 from dashboard.common.outbound import Answer, OutboundError
@@ -29,8 +30,10 @@ logger = logging.getLogger(__name__)
 LEASE = timedelta(seconds=60)
 LANES = 16
 """Channels that one worker sends to at the same time."""
-OVERTIME = 60.0
-"""Seconds for which it goes on with the others while a slow channel would hold this worker anyway."""
+OVERTIME = 30.0
+"""Seconds that the slowest kind of channel may take: so much longer than its time a worker is held, and no more."""
+GRACE = 2.0
+"""Seconds after its own limit that a channel is given up from outside."""
 LOOKED_EVERY = 0.5
 """Seconds after which it is looked whether other channels have something, while those under way take their time."""
 SCHEDULE = (0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
@@ -61,16 +64,16 @@ class Result:
     wait: float = 0.0
 
 
-def deliveries_send(*, seconds: float = 20.0) -> int:
+def deliveries_send(*, seconds: float = 10.0) -> int:
     """Tries everything that is due for about so long, each channel on its own; returns how many were delivered.
 
-    A thread holds one message to one channel and knows no database, so a slow channel keeps nobody waiting but itself."""
+    A thread holds one message to one channel and knows no database, so a slow channel keeps nobody waiting but itself. While the last ones
+    take their time the others go on, as far as they are sure to be done by then."""
     count, stop = 0, time.monotonic() + seconds
     under_way: dict[Future[Result], Claim] = {}
     with ThreadPoolExecutor(LANES, thread_name_prefix="compilewatch-deliver") as lanes:
         while True:
-            last = stop + (OVERTIME if under_way else 0.0)
-            while len(under_way) < LANES and time.monotonic() < last and (claim := delivery_claim()):
+            while len(under_way) < LANES and (claim := _claim_in_time(stop, waits=bool(under_way))):
                 crash_point("delivery_leased")
                 under_way[lanes.submit(delivery_try, claim)] = claim
             if not under_way:
@@ -82,9 +85,20 @@ def deliveries_send(*, seconds: float = 20.0) -> int:
                 count += future.result().delivered
 
 
-def delivery_claim() -> Claim | None:
-    """The next delivery that is due and nobody else's; per channel only the oldest one may go, and no test that waits holds up an alert."""
-    for channel_id in _due().order_by("next_attempt_at", "pk").values_list("channel_id", flat=True):
+def _claim_in_time(stop: float, *, waits: bool) -> Claim | None:
+    """Anything until the time is over; after that only what is sure to be done before a channel that is waited for has to be."""
+    now = time.monotonic()
+    if now < stop:
+        return delivery_claim()
+    return delivery_claim(within=stop + OVERTIME - now) if waits else None
+
+
+def delivery_claim(*, within: float = OVERTIME) -> Claim | None:
+    """The next delivery that is due and nobody else's, of a kind that takes at most so many seconds.
+
+    Per channel only the oldest one may go, and no test that waits holds up an alert."""
+    quick = [kind for kind, one in CHANNELS.items() if one.seconds <= within]
+    for channel_id in _due().filter(channel__kind__in=quick).order_by("next_attempt_at", "pk").values_list("channel_id", flat=True):
         with write_transaction():
             # Whoever holds the channel's row is choosing its next delivery just now: it is not ours.
             channel = Channel.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=channel_id).first()
@@ -106,7 +120,7 @@ def delivery_try(claim: Claim) -> Result:
     try:
         kind = CHANNELS[channel.kind]
         payload = kind.build(Message(delivery.message_id, delivery.kind, delivery.created_at, delivery.facts))
-        answer = kind.send(payload, channel)
+        answer = bounded_call(lambda: kind.send(payload, channel), seconds=kind.seconds + GRACE)
     except DeliveryError as error:
         wait = retry_after_seconds(error.answer.retry_after, now=clock.unix()) if error.answer else 0.0
         disables = error.disables or (_status(error.answer) == 404 and delivery.attempts >= GONE_AFTER)
@@ -114,6 +128,8 @@ def delivery_try(claim: Claim) -> Result:
         return Result(False, _kept(channel, str(error), error.answer), _status(error.answer), permanent, disables, wait)
     except OutboundError as error:
         return Result(False, _kept(channel, str(error), None))
+    except TimeoutError:
+        return Result(False, f"It was not done within {kind.seconds:g} s.")
     except Exception as error:
         logger.exception("delivery %s could not be built or sent", delivery.message_id)
         return Result(False, f"compilewatch failed ({type(error).__name__}); its log says more.")
