@@ -29,7 +29,7 @@ class Email:
     kind = "email"
     label = "E-mail"
     pace = 1.0
-    seconds = settings.EMAIL_SECONDS
+    seconds = float(settings.EMAIL_SECONDS)
 
     def address_check(self, address: str) -> None:
         """A mail address, on a server that may send mail."""
