@@ -18,7 +18,7 @@ def headline(*, model: str, version: str, sentence: str, evidence: Any) -> str:
     levels = [_level(row) for row in rows if row["change"] is not None and row["unit"] != "share"]
     counts = [_count(row) for row in rows if row["change"] is None or row["unit"] == "share"]
     said = ", ".join([*levels[:1], *counts[:1]])
-    return f"{model} {version}: {said or sentence}"
+    return f"{model} {version}: {said or sentence.removeprefix(f'Roll back {version}: ')}"
 
 
 def _level(row: EvidenceLine) -> str:

@@ -12,6 +12,7 @@ from dashboard.regressions.judge.environment import environment_diff
 from dashboard.regressions.judge.facts import Fact, FactKind
 from dashboard.regressions.judge.minutes import Arm
 from dashboard.regressions.judge.outcome import Known
+from dashboard.regressions.parity_facts import parity_facts
 from dashboard.regressions.rank_facts import rank_facts
 
 
@@ -32,7 +33,7 @@ def known_of(*, comparison: Comparison, deployment: Deployment, baseline: Deploy
 def facts_of(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[Fact]:
     """What is certain of one version's instances."""
     instances = certain_instances(deployment=deployment, now_minute=now_minute)
-    rows = certain_rows(deployment=deployment, now_minute=now_minute, instances=instances)
+    rows = certain_rows(instances=instances)
     rows += burning_rows(deployment=deployment, now_minute=now_minute)
     alone = [Fact(cast(FactKind, row.kind), arm, row.instance, row.since, row.about, row.why) for row in rows]
-    return alone + rank_facts(instances=instances, arm=arm)
+    return alone + parity_facts(deployment=deployment, arm=arm, now_minute=now_minute) + rank_facts(instances=instances, arm=arm)

@@ -67,6 +67,11 @@ def test_an_error_without_end_has_a_number(error: float) -> None:
     assert told.error == MAX_ERROR and told.times == MAX_ERROR
 
 
+@pytest.mark.parametrize(("error", "says"), [(1.5, "1.5 times"), (122345.0, "122,000 times"), (1e9, "over a million times")])
+def test_a_multiple_is_said_as_people_say_it(error: float, says: str) -> None:
+    assert f", {says} the tolerance of 1 (against eager)" in parity_words(Parity("g", "failed", where="output", error=error, tolerance=1.0))
+
+
 @pytest.mark.parametrize(("error", "tolerance", "times"), [(0.0, 0.0, 0.0), (1.0, 0.0, MAX_ERROR), (3.0, 2.0, 1.5)])
 def test_the_error_is_a_multiple_of_what_is_allowed(error: float, tolerance: float, times: float) -> None:
     assert Parity("g", "passed", error=error, tolerance=tolerance).times == times

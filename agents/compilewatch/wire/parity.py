@@ -85,8 +85,14 @@ def parity_words(told: Parity) -> str:
     if told.why or told.error is None or told.tolerance is None or told.times is None:
         return told.why or ("another result than eager" if told.state == "failed" else told.state)
     held = f"eager's own error is {told.eager_error:.2g}" if told.eager_error is not None and told.reference != "eager" else "against eager"
-    beyond = f"{told.times:.3g} times " if told.state == "failed" else "within "
+    beyond = f"{_times(told.times)} times " if told.state == "failed" else "within "
     return f"{told.where} is off by {told.error:.2g}, {beyond}the tolerance of {told.tolerance:.2g} ({held})"
+
+
+def _times(times: float) -> str:
+    if times >= 1e6:
+        return "over a million"
+    return f"{float(f'{times:.3g}'):,.0f}" if times >= 10 else f"{times:.2g}"
 
 
 def _sendable(value: Any) -> Any:

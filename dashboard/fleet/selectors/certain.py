@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
-from dashboard.fleet.models import Deployment, FindingInstance, Instance
+from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.selectors.instance_states import UNUSUAL_AFTER, hung_after
 
 LIVE_MINUTES = 30
@@ -37,34 +37,15 @@ def certain_instances(*, deployment: Deployment, now_minute: int) -> list[Instan
     return list(rows.defer("identity", "capabilities"))
 
 
-def certain_rows(*, deployment: Deployment, now_minute: int, instances: Iterable[Instance]) -> list[CertainRow]:
-    """What is certain of those instances: latched frames, stuck compilations, and failed parity, which is one query."""
-    found: list[CertainRow] = _parity(deployment, now_minute)
+def certain_rows(*, instances: Iterable[Instance]) -> list[CertainRow]:
+    """What is certain of those instances: latched frames and stuck compilations."""
+    found: list[CertainRow] = []
     for row in instances:
         found += [_latched(row, item) for item in row.latched_eager if isinstance(item, dict)]
         if row.compiling_for > hung_after(row):
             since = row.last_minute - int(row.compiling_for // 60)
             found.append(CertainRow("stuck_compiling", row.instance_id, since, row.compiling_frame, "far longer than it ever took"))
     return found
-
-
-def _parity(deployment: Deployment, now_minute: int) -> list[CertainRow]:
-    """A wrong result is one of the build: it holds as long as the process runs that found it."""
-    rows = FindingInstance.objects.filter(
-        finding__model_id=deployment.model_id,
-        finding__kind="parity",
-        instance__version_id=deployment.version_id,
-        instance__environment=deployment.environment,
-        instance__last_minute__gte=now_minute - LIVE_MINUTES,
-    )
-    values = rows.values_list("instance__instance_id", "first_seen_at", "finding__text")
-    return [CertainRow("parity", instance, clock.minute_of(at.timestamp()), *_told(text)) for instance, at, text in values]
-
-
-def _told(text: str) -> tuple[str, str]:
-    """Which check failed, and how."""
-    name, _, why = text.partition(": ")
-    return name[:VALUE_SHOWN], why[:VALUE_SHOWN]
 
 
 def _latched(row: Instance, item: Mapping[str, Any]) -> CertainRow:

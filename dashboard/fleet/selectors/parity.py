@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from compilewatch.wire.parity import Parity, parity_of
 
-from dashboard.fleet.models import ParityResult
+from dashboard.fleet.models import Deployment, ParityResult
 
 MOST = 2000
 
@@ -35,6 +35,32 @@ def version_parities(*, project_id: int, environment: str, version_ids: Collecti
     return [
         ParityRow(instance, version, minute, at, failed_at, stored(told, name))
         for instance, version, minute, at, failed_at, told, name in read[:MOST]
+    ]
+
+
+class Shown(NamedTuple):
+    """The same for the judge; `place` is host and rank, and the instance's own name where there is no host."""
+
+    instance: str
+    place: str
+    at: datetime
+    failed_at: datetime | None
+    told: Parity
+
+
+def deployment_parities(*, deployment: Deployment, live_from: int | None) -> list[Shown]:
+    """What instances of a version told in its environment, the newest first; those alone that report since that minute; one query."""
+    rows = ParityResult.objects.filter(
+        project_id=deployment.project_id, instance__version_id=deployment.version_id, instance__environment=deployment.environment
+    )
+    if live_from is not None:
+        rows = rows.filter(instance__last_minute__gte=live_from)
+    read = rows.order_by("-at", "-pk").values_list(
+        "instance__instance_id", "instance__host", "instance__rank", "at", "failed_at", "told", "name"
+    )
+    return [
+        Shown(instance, f"{host} / {rank}" if host else instance, at, failed_at, stored(told, name))
+        for instance, host, rank, at, failed_at, told, name in read[:MOST]
     ]
 
 

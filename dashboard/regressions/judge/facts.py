@@ -9,12 +9,16 @@ from typing import Literal
 from .minutes import Arm
 
 FactKind = Literal["latched_eager", "stuck_compiling", "out_of_memory", "budget_burning", "parity", "ranks_diverged"]
-Severity = Literal["watch", "known"]
+Severity = Literal["roll_back", "watch", "known"]
+Key = tuple[FactKind, str]
 
-NO_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged")
-"""What keeps a version from making calls, and so is said of one that makes none."""
+SEVERITIES: tuple[Severity, ...] = ("roll_back", "watch", "known")
+
+NO_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
+"""What keeps a version from making calls, or is known before the first, and so is said of one that makes none."""
 NO_BASELINE: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity", "out_of_memory")
 """What needs nothing to be compared with: a process is held against itself, or ranks against each other."""
+PLACES_NAMED = 3
 FRESH_MINUTES = 60
 """A fact that is over counts for so long after it was last seen."""
 
@@ -23,7 +27,8 @@ FRESH_MINUTES = 60
 class Fact:
     """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for instance.
 
-    `until` is when it was last seen, None while it lasts; `why` is the agent's own text."""
+    `until` is when it was last seen, None while it lasts; `why` is the agent's own text. `passed` is the opposite of a fact: a
+    golden batch that came out as it should."""
 
     kind: FactKind
     arm: Arm
@@ -33,11 +38,15 @@ class Fact:
     why: str = ""
     until: int | None = None
     count: int = 1
+    place: str = ""
+    """How people call the instance; empty where it does not matter."""
+    passed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Certain:
-    """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more."""
+    """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more, but for a
+    wrong result where the baseline's is right."""
 
     kind: FactKind
     severity: Severity
@@ -47,32 +56,46 @@ class Certain:
     instances: tuple[str, ...]
     count: int
     on_baseline: int
+    places: tuple[str, ...] = ()
+    passed: int = 0
+    """Further instances of the candidate where the same golden batch came out as it should."""
+    passed_on_baseline: int = 0
 
 
 def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, ...]:
     """The candidate's facts, news first; what was over before the last hour is left out."""
-    groups: dict[tuple[FactKind, str], list[Fact]] = {}
-    baseline: dict[tuple[FactKind, str], set[str]] = {}
+    groups: dict[Key, list[Fact]] = {}
+    baseline: dict[Key, set[str]] = {}
+    passed: dict[tuple[Arm, Key], set[str]] = {}
     for fact in facts:
         key = (fact.kind, fact.about)
-        if fact.arm == "baseline":
+        if fact.passed:
+            passed.setdefault((fact.arm, key), set()).add(fact.instance)
+        elif fact.arm == "baseline":
             baseline.setdefault(key, set()).add(fact.instance)
         elif fact.until is None or now_minute - fact.until <= FRESH_MINUTES:
             groups.setdefault(key, []).append(fact)
     found = [
-        Certain(
-            kind=kind,
-            severity="known" if baseline.get((kind, about)) else "watch",
-            about=about,
-            why=max(fact.why for fact in group),
-            since=min(fact.since for fact in group),
-            instances=tuple(sorted({fact.instance for fact in group})),
-            count=sum(fact.count for fact in group),
-            on_baseline=len(baseline.get((kind, about), ())),
-        )
-        for (kind, about), group in groups.items()
+        _certain(key, group, len(baseline.get(key, ())), len(passed.get(("candidate", key), ())), len(passed.get(("baseline", key), ())))
+        for key, group in groups.items()
     ]
-    return tuple(sorted(found, key=lambda one: (one.severity == "known", one.since, one.kind, one.about)))
+    return tuple(sorted(found, key=lambda one: (SEVERITIES.index(one.severity), one.since, one.kind, one.about)))
+
+
+def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_on_baseline: int) -> Certain:
+    return Certain(
+        kind=key[0],
+        severity="known" if on_baseline else "roll_back" if passed_on_baseline else "watch",
+        about=key[1],
+        why=max(fact.why for fact in group),
+        since=min(fact.since for fact in group),
+        instances=tuple(sorted({fact.instance for fact in group})),
+        count=sum(fact.count for fact in group),
+        on_baseline=on_baseline,
+        places=tuple(sorted({fact.place for fact in group if fact.place}))[:PLACES_NAMED],
+        passed=passed,
+        passed_on_baseline=passed_on_baseline,
+    )
 
 
 def fact_words(fact: Mapping[str, object] | Certain) -> str:

@@ -113,9 +113,12 @@ def turned(comparison: Comparison, reason: Reason, facts: Sequence[Certain]) -> 
     policy, last = comparison.policy, comparison.lives["candidate"].last
     if reason in ("no_candidate", "silent"):
         facts = [fact for fact in facts if fact.kind in NO_CALLS]
-    explained = any(fact.severity == "watch" for fact in facts)
+    explained = any(fact.severity != "known" for fact in facts)
     if reason == "silent" and last is not None and policy.verdict in ("healthy", "watch") and not explained:
         return [(last + comparison.settings.silent_minutes, "not_enough_data")]
+    wrong = [fact.since for fact in facts if fact.severity == "roll_back"]
+    if wrong and policy.verdict != "roll_back":
+        return [(max(policy.since, min(wrong)), "roll_back")]
     # Whoever muted eager calls has heard of frames that latched, and of calls that run eager.
     muted = (
         {"latched_eager", "budget_burning"}

@@ -72,7 +72,7 @@ def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_min
     if outcome.verdict == "roll_back":
         off = outcome.last_candidate_minute if outcome.reason == "silent" else None
         done = f" It has made no call since {say_minute(off)}: this is what was said until then." if off is not None else ""
-        return f"Roll back {candidate}: {drivers_phrase(outcome, baseline, say_minute, cause)}.{done}{over}"
+        return f"Roll back {candidate}: {roll_back_phrase(outcome, candidate, baseline, say_minute, cause)}.{done}{over}"
     if outcome.verdict == "watch":
         return capitalised(watch_sentence(outcome, candidate, baseline, say_minute, cause)) + over
     if outcome.verdict == "healthy":
@@ -108,6 +108,25 @@ def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
     """What stands beside the answer without being in it, for one of these reasons."""
     silent = [row for row in outcome.evidence if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"]
     return "".join(f" {capitalised(LEVELS.get(row.metric, (row.metric,))[0])} {WHY_SILENT[row.reason]}." for row in silent)
+
+
+def roll_back_phrase(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
+    """What changed, and what is certainly wrong."""
+    wrong = next((fact for fact in outcome.facts if fact.severity == "roll_back"), None)
+    said = [certain_phrase(wrong, candidate, baseline, say_minute)] if wrong else []
+    if any(row.drives for row in outcome.evidence) or not wrong:
+        said.insert(0, drivers_phrase(outcome, baseline, say_minute, cause))
+    return "; ".join(said)
+
+
+def certain_phrase(fact: Certain, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
+    """A certain fact with where and since when, and what the baseline shows."""
+    said = f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}"
+    if fact.kind != "parity":
+        return f"{said} and none of {baseline}"
+    others = f", and passed on {fact.passed} other{'s' if fact.passed > 1 else ''}" if fact.passed else ""
+    before = f"it passed on {fact.passed_on_baseline} of {baseline}" if fact.passed_on_baseline else f"{baseline} did not compare it"
+    return f"{said}{others}; {before}"
 
 
 def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
@@ -194,7 +213,7 @@ def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: 
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:
-        return f"{fact_words(news)}, on {plural_instances(news)} of {candidate} since {say_minute(news.since)} and none of {baseline}."
+        return f"{certain_phrase(news, candidate, baseline, say_minute)}."
     if outcome.drift:
         worst = max(outcome.drift, key=lambda one: one.change)
         return f"{candidate} got slower by itself: {drift_words(worst)}, since {say_minute(worst.since)}; by itself no reason to roll back."
@@ -210,8 +229,10 @@ def first_version_sentence(fact: Certain, *, candidate: str, say_minute: Callabl
 
 
 def plural_instances(fact: Certain) -> str:
-    """On how many instances a certain fact was seen."""
-    return "an instance" if len(fact.instances) == 1 else f"{len(fact.instances)} instances"
+    """On how many instances a certain fact was seen, and which, where that matters."""
+    more = len(fact.instances) - len(fact.places)
+    named = f" ({', '.join(fact.places)}{f' and {more} more' if more > 0 else ''})" if fact.places else ""
+    return ("an instance" if len(fact.instances) == 1 else f"{len(fact.instances)} instances") + named
 
 
 def not_compared_phrase(item: NotCompared) -> str:

@@ -60,9 +60,14 @@ def capitalised(text: str) -> str:
 def _where(entry: Mapping[str, Any]) -> str:
     instances, before = entry.get("instances"), entry.get("on_baseline")
     on = f"on {words.plural(len(instances), 'instance')}" if isinstance(instances, list) and instances else ""
+    passed = entry.get("passed_on_baseline")
     also = f"also on {words.plural(before, 'instance')} of the baseline" if isinstance(before, int) and before else "not on the baseline"
+    if entry.get("kind") == "parity" and not before:
+        passes = isinstance(passed, int) and passed
+        also = f"passed on {words.plural(int(passes), 'instance')} of the baseline" if passes else "not compared on the baseline"
     return ", ".join(part for part in (on, also) if part)
 
 
 def _mark(entry: Mapping[str, Any]) -> str:
-    return "watch" if entry.get("severity") == "watch" else "not_enough_data"
+    severity = entry.get("severity")
+    return str(severity) if severity in ("roll_back", "watch") else "not_enough_data"
