@@ -91,6 +91,7 @@ class Client:
         self._beginning = threading.Lock()
         self.sources.after_fork()
         self.recorder.after_fork()
+        hotpath.home = hotpath.NOBODYS  # its thread may be one that is not here
 
 
 def _finalize_in_child(stop: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable
+from threading import get_ident
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +13,11 @@ from compilewatch.lines import NOWHERE, Call, Line
 from compilewatch.recorder import NESTED, RECORDER
 from compilewatch.sampling import Sampling
 
-CURRENT = RECORDER.current
+NOBODYS = Call()
+NOBODYS.thread = 0
+home = NOBODYS
+"""The record of the thread that called last, most likely the one that calls next: to ask whether it is takes the processor through a
+tenth of the code and memory of a thread's own storage, which the job has driven out of its caches."""
 tracing: Callable[[], bool] = bool
 """Whether torch is tracing the caller, which must then find nothing of ours to trace; torch's own answer once it is imported."""
 sizes: dict[type, Any] = {}
@@ -30,16 +35,14 @@ def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
     # Each look at memory counts where the job has driven ours out of the caches: what is the same for all wrappers is global, as a variable
     # of the closure is a cell of its own, and a call that is not to be timed asks for nothing else.
     def watched(*args: Any, **kwargs: Any) -> Any:
-        try:
-            call = CURRENT.call
-        except AttributeError:  # the first call of this thread
-            call = fresh_call()
+        call = home
+        if call.thread != get_ident():
+            call = own_call()
         outer = call.line
         sampling = alone if outer is None else inside
         tickets = sampling.tickets
         if tickets is not None:
-            line = next(tickets, None)
-            if line is not None:
+            for line in tickets:  # once at most, which is the quickest way to take one
                 try:
                     call.line = line
                     # Without keywords no dictionary is copied.
@@ -110,13 +113,15 @@ def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
     return watched
 
 
-def fresh_call() -> Call:
-    """The record of a thread that makes its first call; never raises."""
+def own_call() -> Call:
+    """The record of a thread that did not make the last call; never raises."""
+    global home
     try:
-        return RECORDER.call()
+        call = home = RECORDER.call()
     except Exception as error:  # noqa: BLE001 - this runs inside a call of the job, which goes on
         RECORDER.internal_error(error)
         return Call()
+    return call
 
 
 def prepared(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Line:

@@ -11,7 +11,7 @@ from typing import Any
 
 from compilewatch.compiling import Compiling
 from compilewatch.latched import LatchedRegions
-from compilewatch.lines import NOWHERE, OTHER, Call, Line, Probe, Spec, Specs
+from compilewatch.lines import NOWHERE, OTHER, Call, Line, Probe, Spec, Specs, first_call
 from compilewatch.sampling import Sampler
 from compilewatch.windows import EventLog, region_key, regions_merge
 from compilewatch.wire.report import Compile, Fact, Finding, Gauges, Region, Report
@@ -153,7 +153,7 @@ class Recorder:
         try:
             found: Call = self.current.call
         except AttributeError:
-            found = self.current.call = Call()
+            found = first_call(self.current)
         return found
 
     def disturbed(self, line: Line, stretch: int) -> list[float]:

@@ -1,0 +1,103 @@
+"""Which region a call stands in, and what torch looked up for it, is its own thread's, whichever thread called last."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import compilewatch
+import pytest
+from compilewatch import hotpath
+from compilewatch.client import CLIENT
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.report import Report
+
+Window = Callable[[], Report]
+LIMIT = 60.0
+
+
+def does(work: Callable[[], Any]) -> Any:
+    """The job's function."""
+    return work()
+
+
+def looked_up() -> None:
+    RECORDER.call().hits += 1
+
+
+def in_a_thread(work: Callable[[], Any]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(LIMIT)
+    assert not thread.is_alive()
+
+
+def counts(report: Report) -> dict[tuple[str, bool], int]:
+    return {(region.name, region.outermost): region.calls for region in report.regions}
+
+
+@pytest.mark.parametrize("tickets", [0, 1000], ids=["timed", "only counted"])
+def test_calls_that_alternate_between_threads_stand_in_their_own_regions(window: Window, tickets: int) -> None:
+    outer, inner = compilewatch.watch(does, name="outer"), compilewatch.watch(does, name="inner")
+    outer(lambda: inner(lambda: None))
+    inner(lambda: None)
+    window()
+    for line in RECORDER._all_lines:
+        line.sampling.line, line.sampling.every = line, 2
+        line.sampling.issue(tickets)
+
+    def alternating() -> None:
+        for _ in range(10):
+            in_a_thread(lambda: inner(lambda: None))
+            inner(lambda: None)
+
+    outer(alternating)
+    inner(lambda: None)
+    assert counts(window()) == {("outer", True): 1, ("inner", True): 11, ("inner", False): 10}
+
+
+def test_a_thread_with_the_number_of_one_that_has_ended_gets_a_record_of_its_own(window: Window) -> None:
+    call = compilewatch.watch(does, name="f")
+    RECORDER.count_lookups(True)
+    numbers = []
+    for _ in range(20):
+        in_a_thread(lambda: (numbers.append(threading.get_ident()), call(looked_up)))
+        assert hotpath.home.thread == 0
+    RECORDER.count_lookups(False)
+    [region] = window().regions
+    assert (region.calls, region.sampled, region.compiled) == (20, 20, 20)
+    assert len(set(numbers)) < len(numbers)
+
+
+def test_lookups_of_threads_that_alternate_count_where_they_were_made(window: Window) -> None:
+    compiled, eager = compilewatch.watch(does, name="compiled"), compilewatch.watch(does, name="eager")
+    RECORDER.count_lookups(True)
+    for _ in range(10):
+        eager(lambda: in_a_thread(lambda: compiled(looked_up)))
+    RECORDER.count_lookups(False)
+    found = {region.name: (region.calls, region.compiled) for region in window().regions}
+    assert found == {"compiled": (10, 10), "eager": (10, 0)}
+
+
+def test_in_a_forked_child_no_thread_finds_the_record_of_one_that_is_not_there(window: Window) -> None:
+    call = compilewatch.watch(does, name="f")
+    begun, over = threading.Event(), threading.Event()
+    elsewhere = threading.Thread(target=lambda: call(lambda: (begun.set(), over.wait(LIMIT))))
+    elsewhere.start()
+    assert begun.wait(LIMIT) and hotpath.home.thread == elsewhere.ident
+    child = os.fork()
+    if child == 0:
+        try:
+            CLIENT._after_fork()
+            fresh = hotpath.home is hotpath.NOBODYS
+            threading.Thread(target=lambda: call(lambda: None)).start()
+            call(lambda: None)
+            kept = hotpath.home.line is None
+            os._exit(0 if fresh and kept else 1)
+        finally:
+            os._exit(2)
+    over.set()
+    elsewhere.join(LIMIT)
+    assert os.waitpid(child, 0)[1] == 0
