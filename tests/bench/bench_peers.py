@@ -109,15 +109,15 @@ def forked(run: Run) -> str:
 
 
 def dead_at_exit(run: Run) -> str:
-    """Nobody listens when the program ends."""
+    """Nobody listens when the program ends. What comes after the functions that run at exit is Python's own end."""
     job = run.start(5.0)
     try:
         job.wait(5.0 + LIMIT)
     except subprocess.TimeoutExpired:
         job.kill()
         return f"still there after {LIMIT:.0f} s"
-    ended = run.stamp("ended")
-    return f"{time.monotonic() - ended:.2f} s" if ended else "died"
+    now, ended, flushed = time.monotonic(), run.stamp("ended"), run.stamp("flushed")
+    return f"{now - ended:.2f} s, to the end of what runs at exit {flushed - ended:.2f} s" if ended and flushed else "died"
 
 
 SCENARIOS: dict[str, Scenario] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import mmap
 import os
 import sys
@@ -51,6 +52,7 @@ CLIENTS = {"compilewatch": compilewatch_client, "sentry-sdk": sentry_client, "Op
 
 def main(client: str, endpoint: str, ledger: str, seconds: float, fork_at: float) -> None:
     """Calls for so long, then ends as programs do; at `fork_at` seconds, unless that is 0, it forks a child that makes 20 calls."""
+    atexit.register(stamp, f"{ledger}.flushed")  # registered first, so called last: after what the client does at the end
     call, flush = CLIENTS[client](endpoint)
     with open(ledger, "r+b") as file:  # noqa: PTH123 - by its descriptor
         counted = mmap.mmap(file.fileno(), 8)
