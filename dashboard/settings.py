@@ -96,6 +96,7 @@ MIDDLEWARE = [
     "dashboard.accounts.sessions.SessionAges",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "dashboard.accounts.sure.NothingKeptOfStrangers",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 

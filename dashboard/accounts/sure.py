@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
@@ -10,8 +11,26 @@ from allauth.core.exceptions import ImmediateHttpResponse, ReauthenticationRequi
 from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+
+
+class NothingKeptOfStrangers:
+    """A page that asks again who it is keeps what was sent until the answer, in the session. Who is not signed in goes to the way in, and
+    nothing is kept: a row with up to a MiB of what a stranger sent would be stored at each request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Called before allauth's own, which follows in the list."""
+        if isinstance(exception, ReauthenticationRequired) and not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("home"), settings.LOGIN_URL)
+        return None
+
 
 SURE_FOR = 900
 """Seconds for which a password, a code or a provider's word is enough."""

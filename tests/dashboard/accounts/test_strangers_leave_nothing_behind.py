@@ -1,0 +1,75 @@
+"""Who is not signed in leaves no session behind, whatever they send to whichever page; the one that the way to a provider needs is gone in
+an hour, and there are no more of them than tries to sign in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls.resolvers import RoutePattern
+
+from dashboard.accounts.models import User
+from dashboard.accounts.sessions import limits_forget, sessions_forget
+from dashboard.common import clock
+from dashboard.projects.models import Project
+from tests.dashboard.accounts.test_people_come_from_the_operators_provider import START, callback, provider
+
+__all__ = ["provider"]
+
+SENT = {"login": "ada", "password": "wrong", "code": "000000", "username": "new", "next": "/p/ranking/", "text": "x" * 10_000}
+PEOPLE = ("account/", "accounts/", "admin/", "invitations/", "projects/", "health/", "numbers/", "p/")
+FILLED = {"slug": "ranking", "provider_id": "sso", "token": "unknown", "action": "test", "instance_id": "0" * 26, "object_id": "1"}
+
+
+def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
+    """Every page for people, with something in the place of each part that varies."""
+    for one in patterns:
+        if isinstance(one, URLResolver):
+            yield from addresses(one.url_patterns, before + str(one.pattern))
+        elif (before + str(one.pattern)).startswith(PEOPLE) and isinstance(one.pattern, RoutePattern):
+            path = before + str(one.pattern)
+            for name, converter in one.pattern.converters.items():
+                kind = type(converter).__name__.removesuffix("Converter").lower()
+                for written in (f"<{kind}:{name}>", f"<{'str' if kind == 'string' else kind}:{name}>", f"<{name}>"):
+                    path = path.replace(written, "1" if kind == "int" else FILLED.get(name, "unknown"))
+            yield f"/{path}"
+
+
+def test_no_page_keeps_anything_of_a_stranger(project: Project, user: User) -> None:
+    pages = list(addresses(get_resolver().url_patterns))
+    kept = []
+    for page in pages:
+        for method in ("get", "post"):
+            limits_forget()
+            answer = getattr(Client(), method)(page, SENT)
+            assert answer.status_code < 500, (method, page)
+            if Session.objects.exists():
+                kept.append((method, page))
+                Session.objects.all().delete()
+    assert len(pages) > 100 and kept == []
+
+
+def test_a_stranger_at_the_page_of_a_second_factor_is_led_to_the_way_in(project: Project) -> None:
+    answer = Client().post("/accounts/2fa/totp/activate/", SENT)
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/accounts/login/?next=/")
+
+
+def test_the_way_to_a_provider_is_remembered_for_an_hour_and_bounded(
+    provider: str, project: Project, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits_forget()
+    statuses = [Client().post(START).status_code for _ in range(40)]
+    assert set(statuses) == {302, 429} and Session.objects.count() == statuses.count(302) <= 30
+    later = clock.unix() + 3700
+    monkeypatch.setattr(clock, "unix", lambda: later)
+    assert sessions_forget() == statuses.count(302)
+
+
+def test_who_came_back_from_the_provider_stays_as_others_do(client: Client, provider: str, project: Project) -> None:
+    limits_forget()
+    client.get(callback(client))
+    assert client.session.get_expire_at_browser_close() and client.session.get_expiry_age() > 3600

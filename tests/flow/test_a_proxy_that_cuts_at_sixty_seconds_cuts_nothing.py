@@ -1,0 +1,94 @@
+"""Behind a proxy that ends what takes a minute: nothing is asked that takes so long. The proxy of the test cuts after three seconds, so
+that a request which waited for news, or a connection that has to stay open between two reports, would be seen."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+import pytest
+from compilewatch import connection as of_agents
+
+from dashboard.common.web_connections import LOCK_PATIENCE, POOL, SILENCE, STATEMENT_PATIENCE
+from tests.environment import DATABASE
+from tests.flow.reverse_proxy import ReverseProxy
+from tests.flow.stack import REPOSITORY, Stack, wait_for
+
+pytestmark = pytest.mark.timeout(900)
+
+MINUTE = 60.0
+CUT = 3.0
+LIVE = ("", "alerts/", "health/", "models/1/instances/", "setup/arrival/")
+WHOLE = ("models/1/", "models/1.json", "models/1.csv", "models/1/compare", "fleet.csv", "settings/audit/", "setup/")
+
+
+@pytest.fixture
+def proxy() -> Iterator[ReverseProxy]:
+    """What is idle or unanswered for three seconds is cut."""
+    running = ReverseProxy(cut=CUT)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    """A dashboard behind it."""
+    running = Stack(database=DATABASE, folder=tmp_path, outbound="127.0.0.1:9")
+    running.environment["COMPILEWATCH_ALLOW_HTTP"] = "1"  # the proxy of the test speaks no TLS
+    try:
+        running.start(channel="http://127.0.0.1:9/none")
+        yield running
+    except BaseException:
+        print(running.logs())
+        raise
+    finally:
+        running.close()
+
+
+def test_a_job_that_reports_less_often_than_the_cut_loses_nothing(stack: Stack, proxy: ReverseProxy) -> None:
+    proxy.target = stack.port
+    agent = {"COMPILEWATCH_ENDPOINT": proxy.address, "COMPILEWATCH_API_KEY": stack.key, "COMPILEWATCH_INTERVAL": str(CUT + 2)}
+    job = [sys.executable, "-m", "tests.flow.small_job", str(4 * CUT)]
+    said = subprocess.run(job, cwd=REPOSITORY, env=stack.environment | agent, check=True, timeout=300, capture_output=True, text=True)
+    wait_for("the reports of the job are folded", lambda: stack.folded() and stack.rows("SELECT 1 FROM version_minute"), seconds=120)
+    reports = [status for path, status, _ in proxy.passed if path == "/api/v1/reports"]
+    assert len(reports) >= 3 and said.stderr == ""
+    # Whatever a busy machine made the proxy cut was sent again: no window is missing among those that are held.
+    [(ranges,)] = stack.rows("SELECT ranges FROM ingest_sender")
+    held = json.loads(ranges) if isinstance(ranges, str) else ranges
+    assert [first for first, _ in held] == [1]
+
+
+def test_no_page_waits_for_news(stack: Stack, proxy: ReverseProxy) -> None:
+    """Pages that renew themselves ask anew instead; what they hear comes at once, changed or not."""
+    proxy.target = stack.port
+    agent = {"COMPILEWATCH_ENDPOINT": proxy.address, "COMPILEWATCH_API_KEY": stack.key}
+    job = [sys.executable, "-m", "tests.flow.small_job", "3"]
+    subprocess.run(job, cwd=REPOSITORY, env=stack.environment | agent, check=True, timeout=300)
+    wait_for("the reports of the job are folded", lambda: stack.rows("SELECT 1 FROM version_minute"), seconds=120)
+    browser = build_opener(HTTPCookieProcessor())
+    form = browser.open(f"{proxy.address}/accounts/login/").read().decode()
+    token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', form)[1]  # type: ignore[index]
+    fields = f"csrfmiddlewaretoken={token}&login=ada&password={stack.password}".encode()
+    browser.open(Request(f"{proxy.address}/accounts/login/", fields, {"Referer": proxy.address}))
+
+    def every_page_in_time() -> bool:
+        """Once a busy machine is done with whatever made the first answers slow."""
+        del proxy.passed[:]
+        for page in (*LIVE, *WHOLE):
+            by_itself = {"HX-Request": "true"} if page in LIVE else {}
+            for _ in range(2):
+                browser.open(Request(f"{proxy.address}/p/flow/{page}", headers=by_itself)).read()
+        return {status for _, status, _ in proxy.passed} == {200}
+
+    assert wait_for("all pages answer before the cut", every_page_in_time, seconds=300)
+
+
+def test_everything_that_waits_gives_up_long_before_a_minute() -> None:
+    slowest = float(POOL["timeout"]) + LOCK_PATIENCE + STATEMENT_PATIENCE  # type: ignore[arg-type]
+    assert of_agents.TOTAL_SECONDS < MINUTE / 2 and slowest < MINUTE / 2 and SILENCE < MINUTE / 2
