@@ -142,8 +142,11 @@ def channel_test_facts(*, channel: Channel) -> Facts:
 def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: list[str], group: GroupFacts | None = None) -> Facts:
     """What one message about several alerts tells: of each the last thing there was to say, the worst first.
 
-    `told` holds the kind and the facts of every message it stands for, the oldest first."""
-    latest = {facts["alert"]["id"]: _digest_line(kind, facts, facts["alert"]) for kind, facts in told if facts["alert"]}
+    `told` holds the kind and the facts of every message it stands for, the oldest first; some may be about several alerts themselves."""
+    latest: dict[str, DigestLine] = {}
+    for kind, earlier in told:
+        alone = [_digest_line(kind, earlier, earlier["alert"])] if earlier["alert"] else []
+        latest.update((line["id"], line) for line in (*earlier["alerts"], *alone))
     lines = sorted(latest.values(), key=lambda line: (line["kind"] == "resolved", line["severity"] != "roll_back"))
     over = sum(line["kind"] == "resolved" for line in lines)
     counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "over")) if count]

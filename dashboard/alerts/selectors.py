@@ -14,8 +14,8 @@ from dashboard.regressions.models import VerdictKind
 
 def alerts_of(*, project: Project) -> QuerySet[Alert]:
     """Every alert of a project with what a row shows, newest first."""
-    related = ("project", "deployment__model", "deployment__version", "verdict__baseline__version", "owner")
-    return Alert.objects.filter(project=project).select_related(*related).order_by("-number")
+    related = ("project", "deployment__model", "deployment__version", "verdict__baseline__version", "owner", "group")
+    return Alert.objects.filter(project=project).select_related(*related).defer("ran_on").order_by("-number")
 
 
 def alerts_open(*, project: Project) -> QuerySet[Alert]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from dashboard.alerts import links
 from dashboard.alerts.facts import GroupFacts
-from dashboard.alerts.models import Alert, AlertState, Channel, Delivery
+from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind, DeliveryState
 from dashboard.alerts.services.digest import MOST, digests_write, waiting_rows
 from dashboard.common import clock
 from dashboard.fleet.models import ModelVersion
@@ -33,15 +33,25 @@ def groups_merge(*, channel: Channel) -> int:
         elif row.alert.deployment.version_id in versions:
             found.setdefault(("version", row.alert.deployment.version_id), []).append(row)
     for (kind, one), together in found.items():
-        if not any(row.next_attempt_at <= now for row in together):
-            continue
         group = _environment(channel, together, one) if kind == "environment" else _version(channel, one, versions[one])
-        if len({row.alert_id for row in together}) > 1:
-            digests_write(channel=channel, rows=together, at=now, group=group)
+        earlier = _undelivered(channel, group, room=MOST - len(together))
+        if not any(row.next_attempt_at <= now for row in (*earlier, *together)):
+            continue
+        if earlier or len({row.alert_id for row in together}) > 1:
+            digests_write(channel=channel, rows=[*earlier, *together], at=now, group=group)
             count += len(together)
         else:
             _told_with(together, group)
     return count
+
+
+def _undelivered(channel: Channel, group: GroupFacts, *, room: int) -> list[Delivery]:
+    """What was to be said of these alerts before and did not arrive: what has happened since is told with it, as one message."""
+    waiting = Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING, leased_until=None, kind=DeliveryKind.DIGEST)
+    for row in waiting.order_by("pk"):
+        if (row.facts.get("group") or {}).get("link") == group["link"] and len(row.facts["alerts"]) <= room:
+            return [row]
+    return []
 
 
 def _in_several_environments(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
@@ -68,7 +78,7 @@ def _version(channel: Channel, version: int, alerts: Sequence[Alert]) -> GroupFa
     named = ModelVersion.objects.select_related("model").get(pk=version)
     places = sorted({alert.deployment.environment for alert in alerts})
     listed = ", ".join([*places[:PLACES], *(["\u2026"] if len(places) > PLACES else [])])
-    title = f"{named.model.name} {named.name} alarms in {len(places)} environments: {listed}"
+    title = f"{named.model.name} {named.name} in {len(places)} environments: {listed}"
     link = links.version_alerts_url(project=channel.project.slug, version=version)
     return GroupFacts(kind="version", title=title, alerts=_ids([alert.number for alert in alerts]), link=link)
 

@@ -21,7 +21,8 @@ LOOKED_BACK = timedelta(hours=1)
 """An alert that nobody looked at for so long stays by itself: what it ran on cannot be read off any more."""
 CHANGES = ("gpu", "driver", "cuda", "torch", "triton", "python")
 """What counts as a change of the environment, out of everything that may differ between two versions."""
-NAMED = 5
+NAMED, KEPT = 5, 20
+"""Alerts that a line names, and shared things that a group keeps."""
 
 
 def groups_form() -> int:
@@ -102,7 +103,7 @@ def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, in
     members = list(Alert.objects.filter(group=group).select_related("deployment").order_by("opened_at", "number"))
     shared = shared_by([_alarm(alert) for alert in members], running)
     group.title, group.opened_at = title_of(len(members), shared), members[0].opened_at
-    group.shared = [{"kind": one.kind, "name": one.name, "alerts": one.alarms} for one in shared]
+    group.shared = [{"kind": one.kind, "name": one.name, "alerts": one.alarms} for one in shared[:KEPT]]
     group.save()
     words = shared_words(len(members), shared)
     lines = [_line(alert, members, words) for alert in joining]

@@ -111,5 +111,7 @@ def _alert(row: Alert) -> AlertShape:
         resolved_at=row.resolved_at,
         outcome=row.outcome,
         owner=row.owner.get_username() if row.owner else None,
+        group_id=row.group_id,
+        group=row.group.title if row.group else None,
         link=alert_url(project=row.project.slug, number=row.number),
     )

@@ -272,6 +272,8 @@ class AlertShape(Schema):
     resolved_at: datetime | None
     outcome: str
     owner: str | None
+    group_id: int | None = Field(description="The same for alerts that came together and share what they run on.")
+    group: str | None = Field(description="What those share, in words.")
     link: str
 
 

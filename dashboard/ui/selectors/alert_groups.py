@@ -57,7 +57,7 @@ def together_with(*, alert: Alert) -> Together | None:
     if alert.group_id is not None:
         wanted |= Q(group_id=alert.group_id)
     rows = for_project(Alert, alert.project).filter(wanted).exclude(pk=alert.pk)
-    others = list(rows.select_related("deployment__model", "deployment__version").order_by("-number")[: SHOWN * 10])
+    others = list(rows.select_related("deployment__model", "deployment__version").defer("ran_on").order_by("-number")[: SHOWN * 10])
     if alert.group is not None:
         return Together(alert.group.title, others, environment=True)
     return Together(f"{alert.deployment.version.name} alarms in other environments, too", others, environment=False) if others else None

@@ -44,7 +44,7 @@ def alert_rows(
     *, project: Project, open_only: bool, order: Sequence[str] = USUAL_ORDER, narrowed: Narrowed | None = None
 ) -> Sequence[Alert]:
     """The first alerts of an order, with what they belong to."""
-    rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner", "group")
+    rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner", "group").defer("ran_on")
     rows = narrowed.rows(rows) if narrowed else rows
     if open_only:
         rows = rows.exclude(state=AlertState.RESOLVED)
@@ -97,6 +97,5 @@ def alert_page(*, project: Project, number: int) -> AlertPage:
 
 
 def _alerts(project: Project) -> QuerySet[Alert]:
-    return for_project(Alert, project).select_related(
-        "deployment__version", "deployment__model", "owner", "group", "verdict__baseline__version"
-    )
+    related = ("deployment__version", "deployment__model", "owner", "group", "verdict__baseline__version")
+    return for_project(Alert, project).select_related(*related).defer("ran_on")

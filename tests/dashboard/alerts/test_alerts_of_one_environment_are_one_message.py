@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from dashboard.accounts.models import User
-from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery
-from dashboard.alerts.services import alert_dismiss, alerts_sweep, channel_create, deliveries_send, groups_form
+from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery, Rule
+from dashboard.alerts.services import alert_dismiss, alerts_sweep, channel_create, deliveries_send, groups_form, reminders_owe
 from dashboard.alerts.services.owe import GATHER
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -149,13 +149,44 @@ def test_one_that_ends_before_it_is_told_is_told_as_over(regress: Regress, hook:
     assert set(Alert.objects.values_list("group__title", flat=True)) == {AlertGroup.objects.get().title}
 
 
+def test_what_happens_before_the_message_arrives_is_told_in_it(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+    rows = [regress(name, "gpu-7") for name in "ab"]
+    slack.answers = [(500, "not yet", {})] * 2
+    follow(time)
+    Fleet(rows[0].project, rows[0].model).say(rows[0], "healthy")
+    regress("c", "gpu-7")
+    alerts_sweep()
+    groups_form()
+    time.go(600)
+    deliveries_send()
+    time.go(600)
+    deliveries_send()
+    last = slack.messages[-1]["data"]
+    assert [(line["id"], line["kind"]) for line in last["alerts"]] == [("A-2", "opened"), ("A-3", "opened"), ("A-1", "resolved")]
+    assert Delivery.objects.filter(state="delivered").count() == 1
+    assert set(last["covers"]) == set(Delivery.objects.filter(state="merged").values_list("message_id", flat=True))
+    assert AlertEvent.objects.filter(kind="delivered").count() == 3
+
+
+def test_reminders_of_a_group_are_one_message(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+    Rule.objects.create(project=hook.project, channel=hook, repeat_minutes=30)
+    for name in "abc":
+        regress(name, "gpu-7")
+    follow(time)
+    time.go(1801)
+    assert reminders_owe() == 3
+    follow(time)
+    assert kinds(slack) == ["alerts.digest", "alerts.digest"]
+    assert {line["kind"] for line in slack.messages[-1]["data"]["alerts"]} == {"repeated"}
+
+
 def test_one_version_in_several_environments_is_one_message(fleet: Fleet, channel: Channel, slack: StandIn, time: Time) -> None:
     for environment in ("staging", "prod"):
         deployment = fleet.deploy("2.1", environment)
         fleet.run(deployment, f"{environment}-1")
         fleet.say(deployment, "roll_back")
     follow(time)
-    assert slack.titles == ["ROLL BACK, ranker 2.1 alarms in 2 environments: prod, staging, Ranking"]
+    assert slack.titles == ["ROLL BACK, ranker 2.1 in 2 environments: prod, staging, Ranking"]
     message_check(slack.messages[0])
     assert not AlertGroup.objects.exists()
     time.go(3600)
@@ -163,7 +194,7 @@ def test_one_version_in_several_environments_is_one_message(fleet: Fleet, channe
     fleet.say(deployment, "roll_back")
     follow(time)
     notes = [part["text"] for part in slack.messages[-1]["blocks"][-2]["elements"]]
-    assert "ranker 2.1 alarms in 3 environments: canary, prod, staging (A-1, A-2, A-3)" in notes
+    assert "ranker 2.1 in 3 environments: canary, prod, staging (A-1, A-2, A-3)" in notes
 
 
 def test_two_groups_that_turn_out_to_be_one_become_one(regress: Regress, time: Time) -> None:
