@@ -19,7 +19,7 @@ Key = tuple[str, int]
 
 def groups_merge(*, channel: Channel) -> int:
     """Merges what is due with what belongs to it; what stays by itself says what it belongs to. Returns how many messages were merged."""
-    rows = list(waiting_rows(channel=channel).select_related("alert__group", "alert__deployment"))
+    rows = list(waiting_rows(channel=channel).select_related("alert__group", "alert__deployment").defer("alert__ran_on"))
     now, count = clock.now(), 0
     if not any(row.next_attempt_at <= now for row in rows):
         return 0
@@ -57,7 +57,7 @@ def _undelivered(channel: Channel, group: GroupFacts, *, room: int) -> list[Deli
 def _in_several_environments(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
     """Versions of these messages whose alerts are in more than one environment, with the alerts that are open or told of here."""
     wanted = {row.alert.deployment.version_id for row in rows if row.alert and row.alert.group_id is None}
-    alerts = Alert.objects.filter(deployment__version_id__in=wanted).select_related("deployment").order_by("number")
+    alerts = Alert.objects.filter(deployment__version_id__in=wanted).select_related("deployment").defer("ran_on").order_by("number")
     told = {row.alert_id for row in rows}
     found: dict[int, list[Alert]] = {}
     for alert in alerts if wanted else ():
