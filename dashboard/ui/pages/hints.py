@@ -158,6 +158,7 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
         "The GPU is nearly full or fragmented: lower the batch size, or set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
     ),
     ("oom", "", "Lower the batch size or the longest input; compare the peak with that of the version before."),
+    ("parity", "", 'Hold the version back. The first of backend="eager", "aot_eager" and "inductor" that fails is where it goes wrong.'),
     ("latched_eager", ": limit", "Fix the guard that keeps failing, then restart the process: until then it does not compile again."),
 )
 """Kind, a part of the text in lower case, and the sentence; the first that fits."""
