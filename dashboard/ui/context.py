@@ -28,7 +28,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _frame(request: HttpRequest) -> dict[str, Any]:
-    """A page outside a project, and a part that is fetched again, get no navigation."""
+    """A page outside a project gets no navigation."""
     user = getattr(request, "user", None)
     if not isinstance(user, User):
         return {"product_version": __version__, "oidc_name": settings.OIDC_NAME}
@@ -41,7 +41,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "may_see_components": user.is_staff or settings.DEBUG or settings.EMBEDDED,
     }
     mine: Membership | None = getattr(request, "membership", None)
-    if mine is None or getattr(request, "htmx", False):
+    if mine is None:
         return frame
     memberships: list[Membership] = request.memberships  # type: ignore[attr-defined]
     match = request.resolver_match

@@ -4,6 +4,7 @@ from django.test import Client
 
 from dashboard.alerts.models import Alert
 from dashboard.regressions.models import Verdict
+from tests.dashboard.ui.test_pages_belong_to_their_members import pages
 
 HTMX = {"HX-Request": "true"}
 
@@ -31,3 +32,8 @@ def test_a_page_and_its_part_are_never_mixed_up_by_a_cache(signed_in: Client, al
     answer = signed_in.get("/p/ranking/")
     assert "HX-Request" in answer["Vary"]
     assert answer["Cache-Control"] == "private, no-cache"
+
+
+def test_every_page_answers_who_asks_for_a_part_of_it(signed_in: Client, alert: Alert) -> None:
+    answers = {address: signed_in.get(address, headers=HTMX).status_code for address in pages(alert)}
+    assert {address: status for address, status in answers.items() if status not in (200, 302)} == {}
