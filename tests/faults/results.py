@@ -16,7 +16,8 @@ from tests.faults.rows import ROWS
 from tests.faults.size import FULL
 from tests.faults.table import Entry, lines
 
-FOUND = Path(os.environ.get("COMPILEWATCH_TEST_RESULTS", "test-results/faults.jsonl"))
+FOUND = Path(os.environ.get("COMPILEWATCH_TEST_RESULTS", ".var/faults.jsonl"))
+"""Not in `test-results`: what takes pictures in browser tests empties that folder whenever pytest starts."""
 Tell = Callable[..., None]
 _TOLD = pytest.StashKey[list[dict[str, Any]]]()
 
