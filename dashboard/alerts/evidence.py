@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
+from dashboard.regressions.judge.facts import fact_words
+
 SPACE = "\u00a0"
 MINUS = "\u2212"
 LABELS = {"REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"}
@@ -25,6 +27,11 @@ NAMES = {
     "recompiles": "Recompiles",
     "cache": "Cache misses",
     "cold_start": "Cold start",
+    "parity": "Wrong result",
+    "latched_eager": "Runs eager",
+    "stuck_compiling": "Stuck",
+    "budget_burning": "Budget",
+    "ranks_diverged": "Ranks",
 }
 
 
@@ -48,14 +55,15 @@ class EvidenceLine(TypedDict):
 
 
 def strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
-    """What the verdict rests on, the largest first; without such rows, the largest changes that were judged."""
+    """What the verdict rests on: wrong results, then the largest changes, then other facts that are certain; without any of them the
+    largest changes that were judged."""
     rows = list(_rows(evidence))
     driving = [row for row in rows if row.get("drives") is True]
     regressed = [row for row in rows if row.get("label") == "REGRESSED" and row not in driving]
-    rest = [] if driving or regressed else [row for row in rows if row.get("judged", True)]
-    ordered = [row for group in (driving, regressed, rest) for row in sorted(group, key=_weight, reverse=True)]
-    lines = (_line(row) for row in ordered)
-    return [line for line in lines if line["text"]][:limit]
+    wrong, facts = (_facts(evidence, severity) for severity in ("roll_back", "watch"))
+    rest = [] if driving or regressed or wrong or facts else [row for row in rows if row.get("judged", True)]
+    changes = [_line(row) for group in (driving, regressed, rest) for row in sorted(group, key=_weight, reverse=True)]
+    return [line for line in (*wrong, *changes, *facts) if line["text"]][:limit]
 
 
 def driving_metrics(evidence: Any) -> set[tuple[str, str]]:
@@ -80,6 +88,21 @@ def share_words(share: float) -> str:
 def _rows(evidence: Any) -> Iterable[dict[str, Any]]:
     found = evidence.get("metrics", evidence.get("evidence")) if isinstance(evidence, dict) else None
     return (row for row in found if isinstance(row, dict)) if isinstance(found, list) else ()
+
+
+def _facts(evidence: Any, severity: str) -> list[EvidenceLine]:
+    found = evidence.get("facts") if isinstance(evidence, dict) else None
+    return [_fact(one) for one in found if isinstance(one, dict) and one.get("severity") == severity] if isinstance(found, list) else []
+
+
+def _fact(fact: dict[str, Any]) -> EvidenceLine:
+    """What is certain has no interval: it is told in words."""
+    line = _line({"metric": _text(fact, "kind")})
+    instances = fact.get("instances")
+    count = len(instances) if isinstance(instances, list | tuple) else 0
+    line["affected_instances"] = count or None
+    line["text"] = fact_words(fact) + (f", on {count}{SPACE}instance{'' if count == 1 else 's'}" if count else "")
+    return line
 
 
 def _weight(row: dict[str, Any]) -> float:

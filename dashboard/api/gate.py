@@ -13,6 +13,7 @@ from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.regressions.choices import ACCEPT
+from dashboard.regressions.judge.facts import wrong_results
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 
 SILENT_AFTER = 10
@@ -81,7 +82,7 @@ def _gate(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) 
 
 def _word(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
     """What a person said about just this; not any more once it got worse than they saw."""
-    if alert.state != AlertState.RESOLVED or rank(verdict.kind) > rank(alert.worst):
+    if alert.state != AlertState.RESOLVED or _worse(verdict, alert.worst, alert.verdict):
         return None
     if alert.outcome == AlertOutcome.ACCEPTED:
         return _reason("accepted", f"An operator accepted it as the new normal (A-{alert.number}).")
@@ -96,10 +97,15 @@ def _accepted(deployment: Deployment, verdict: Verdict) -> dict[str, str] | None
     choice = rows.first()
     if choice is None:
         return None
-    seen = Verdict.objects.filter(deployment=deployment, created_at__lte=choice.chosen_at).order_by("-pk").values_list("kind", flat=True)
-    if rank(verdict.kind) > rank(seen.first() or ""):
+    seen = Verdict.objects.filter(deployment=deployment, created_at__lte=choice.chosen_at).order_by("-pk").first()
+    if _worse(verdict, seen.kind if seen else "", seen):
         return None
     return _reason("accepted", f"{choice.chosen_by_name} accepted it as the new normal.")
+
+
+def _worse(verdict: Verdict, kind: str, seen: Verdict | None) -> bool:
+    """Whether it is worse than what somebody answered, or says that a result is wrong that was not said to be then."""
+    return rank(verdict.kind) > rank(kind) or bool(wrong_results(verdict.evidence) - wrong_results(seen.evidence if seen else None))
 
 
 def _unknown(project_id: int, model: str, version: str, environment: str) -> Gate:

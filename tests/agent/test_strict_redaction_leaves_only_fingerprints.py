@@ -53,7 +53,8 @@ def told(folder: Path, **settings: str) -> tuple[str, list[dict[str, Any]]]:
 def test_a_real_job_sends_its_counts_and_none_of_its_texts(tmp_path: Path, dashboard: Dashboard) -> None:
     open_text, open_reports = told(tmp_path / "open")
     strict_text, strict_reports = told(tmp_path / "strict", REDACT="strict")
-    words = (*TEXTS, socket.gethostname())
+    host = f'"{socket.gethostname()}"'  # a short name of its own may stand in the letters of a packed sketch
+    words = (*TEXTS, host)
     assert [word for word in words if word not in open_text] == []
     assert [word for word in words if word in strict_text] == []
     assert counts(strict_reports) == counts(open_reports)
@@ -62,7 +63,7 @@ def test_a_real_job_sends_its_counts_and_none_of_its_texts(tmp_path: Path, dashb
     assert [word for word in words if word.encode() in b"".join(dashboard.bodies)] == []
     doctor = command("doctor", "--json", ENDPOINT=dashboard.endpoint, API_KEY=KEY, REDACT="strict")
     assert json.loads(doctor.stdout)["identity"]["host"] == fingerprint(socket.gethostname())
-    assert socket.gethostname().encode() not in b"".join(dashboard.bodies)
+    assert host.encode() not in b"".join(dashboard.bodies)
 
 
 def counts(reports: list[dict[str, Any]]) -> list[Any]:

@@ -22,6 +22,8 @@ from dashboard.common.outbound import Answer, Limits, outbound_post
 from dashboard.common.outbound_target import target_of
 
 PREFIX = "whsec_"
+UNFIT = (400, 413, 415, 422)
+"""Answers about the message itself: another try brings the same, and what comes after it may be what a person needs now."""
 NAMES = {DeliveryKind.TEST.value: "channel.test", DeliveryKind.DIGEST.value: "alerts.digest"}
 
 
@@ -76,5 +78,5 @@ class Webhook:
         if 300 <= answer.status < 400:
             raise DeliveryError(f"The receiver answered {answer.status}: redirects are not followed.", answer=answer)
         if not 200 <= answer.status < 300:
-            raise DeliveryError(f"The receiver answered {answer.status}.", answer=answer)
+            raise DeliveryError(f"The receiver answered {answer.status}.", permanent=answer.status in UNFIT, answer=answer)
         return answer

@@ -10,9 +10,14 @@ from dashboard.alerts.channels import CHANNELS
 from dashboard.alerts.channels.webhook import Webhook, secret_make
 from dashboard.alerts.facts import channel_test_facts
 from dashboard.alerts.models import Channel, Delivery, DeliveryKind, DeliveryState
+from dashboard.alerts.services.owe import missed_owe
+from dashboard.alerts.services.transition import project_hold
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.projects.models import Project
+
+BY_HAND = "Switched off by hand."
+"""Whoever did that wanted nothing for the time."""
 
 
 def channel_create(
@@ -41,13 +46,16 @@ def channel_create(
 
 
 def channel_enable(*, channel: Channel, user: User, client: str | None = None) -> None:
-    """On again; what was given up while it was off can be replayed."""
+    """On again; what was given up while it was off can be replayed. Where it switched itself off, it is owed what began meanwhile."""
     with write_transaction():
+        project_hold(channel.project_id)
         Channel.objects.filter(pk=channel.pk).update(enabled=True, disabled_reason="", not_before=None)
+        if channel.disabled_reason != BY_HAND:
+            missed_owe(channel=channel)
         _audit("channel.enable", channel, user, "", client, before={"reason": channel.disabled_reason})
 
 
-def channel_disable(*, channel: Channel, user: User, reason: str = "Switched off by hand.", client: str | None = None) -> None:
+def channel_disable(*, channel: Channel, user: User, reason: str = BY_HAND, client: str | None = None) -> None:
     """Off, and the messages that wait for it are given up, visibly."""
     with write_transaction():
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from dashboard.alerts.facts import alert_facts
-from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryKind, DeliveryState, MaintenanceWindow, Rule
+from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, DeliveryKind, DeliveryState, MaintenanceWindow, Rule
 from dashboard.alerts.policy import Policy, RuleRow, Subject, WindowRow, channels_asked, held_until
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
@@ -67,6 +67,17 @@ def message_owe(
         next_attempt_at=later or event.at + (GATHER if _may_have_company(alert, kind) else timedelta(0)),
         created_at=event.at,
     )
+
+
+def missed_owe(*, channel: Channel) -> None:
+    """What is still the matter and began while the channel could not be told: nothing of it was ever written down for it."""
+    policy = policy_of(channel.project_id)
+    known = Delivery.objects.filter(channel=channel, alert=OuterRef("pk"))
+    rows = Alert.objects.filter(~Exists(known), project_id=channel.project_id).exclude(state=AlertState.RESOLVED)
+    for alert in rows.select_related("deployment__model", "deployment__version", "verdict").order_by("number"):
+        event = alert.events.order_by("pk").first()
+        if event is not None and channel.pk in channels_asked(policy, subject_of(alert), {channel.pk: channel}):
+            message_owe(alert, event, channel, DeliveryKind.OPENED, alert.verdict, policy)
 
 
 def _may_have_company(alert: Alert, kind: DeliveryKind) -> bool:

@@ -58,10 +58,10 @@ def alert_open(*, verdict: Verdict) -> Alert:
     return alert
 
 
-def alert_worsen(*, alert: Alert, verdict: Verdict) -> None:
-    """The verdict got worse: whoever had put the alert aside sees it again, and messages are owed."""
+def alert_worsen(*, alert: Alert, verdict: Verdict, wrong: bool = False) -> None:
+    """The verdict got worse, or a result comes out wrong: whoever had put the alert aside sees it again, and messages are owed."""
     alert.severity, again = verdict.kind, False
-    if rank(verdict.kind) > rank(alert.worst):
+    if rank(verdict.kind) > rank(alert.worst) or wrong:
         again = alert.state != AlertState.OPEN
         alert.worst = verdict.kind
         alert.state, alert.snoozed_until = AlertState.OPEN, None

@@ -98,6 +98,13 @@ def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_
     )
 
 
+def wrong_results(evidence: object) -> frozenset[str]:
+    """What a stored verdict says comes out wrong where it was right before: nothing that a person said of slower calls is said of it."""
+    stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
+    told = [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
+    return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in told if fact.get("severity") == "roll_back")
+
+
 def fact_words(fact: Mapping[str, object] | Certain) -> str:
     """What is the matter, without on how many instances; takes a stored fact as well."""
     told = fact if isinstance(fact, Mapping) else {"kind": fact.kind, "about": fact.about, "why": fact.why, "count": fact.count}

@@ -77,7 +77,7 @@ class Fleet:
 
     def say(self, deployment: Deployment, kind: str, sentence: str = "", baseline: Deployment | None = None, **other: Any) -> Verdict:
         said = sentence or f"{deployment.version.name} is {kind}."
-        rows = {"evidence": other.get("rows", [evidence_row()]), "environment": other.get("differs", [])}
+        rows = {"evidence": other.get("rows", [evidence_row()]), "environment": other.get("differs", []), "facts": other.get("facts", [])}
         minute = clock.minute_of(clock.unix())
         judgement = Judgement(kind, said, other.get("cause", ""), rows, minute - 10)
         with write_transaction():
