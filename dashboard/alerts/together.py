@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from dashboard.common.visible import visible_name
 
@@ -36,7 +37,7 @@ class Alarm:
     at: datetime
     traits: frozenset[Trait]
 
-    @property
+    @cached_property
     def machines(self) -> frozenset[Trait]:
         """Those that it runs on."""
         return frozenset(trait for trait in self.traits if trait[0] == "machine")
@@ -65,12 +66,18 @@ def clusters(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> list[list
         return one
 
     having: dict[Trait, list[Alarm]] = {}
-    for alarm in ordered:
+    for number, alarm in enumerate(ordered):
+        apart = [one for one in ordered[:number] if alarm.at - one.at <= WINDOW]
         for trait in alarm.traits:
-            earlier = [one for one in having.setdefault(trait, []) if alarm.at - one.at <= WINDOW]
-            for other in _joined(alarm, trait, [one for one in earlier if find(one.id) != find(alarm.id)], earlier, running):
-                root[find(other.id)] = find(alarm.id)
-            having[trait].append(alarm)
+            if apart:
+                before = having.get(trait, ())
+                earlier = [] if trait[0] in CERTAIN else [one for one in before if alarm.at - one.at <= WINDOW]
+                joined = list(_joined(alarm, trait, [one for one in apart if trait in one.traits], earlier, running))
+                for other in joined:
+                    root[find(other.id)] = find(alarm.id)
+                if joined:
+                    apart = [one for one in apart if find(one.id) != find(alarm.id)]
+            having.setdefault(trait, []).append(alarm)
     found: dict[int, list[Alarm]] = {}
     for alarm in ordered:
         found.setdefault(find(alarm.id), []).append(alarm)

@@ -61,7 +61,8 @@ def digest_line(line: DigestLine) -> str:
     """One alert among several, on one line."""
     verdict = "over" if line["kind"] == DeliveryKind.RESOLVED else _VERDICTS.get(line["severity"], line["severity"])
     simulated = "simulated, " if line["simulated"] else ""
-    return f"{line['id']} {verdict}, {simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}: {line['text']}"
+    where = f"{simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}"
+    return f"{_AGAIN.get(line['kind'], '')}{line['id']} {verdict}, {where}: {line['text']}"
 
 
 def _group_title(facts: Facts) -> str:

@@ -86,10 +86,13 @@ def _due_still(project_id: int, rows: list[Delivery]) -> list[Delivery]:
 
 
 def _release(channel: Channel, rows: list[Delivery]) -> int:
-    if len(rows) > 1:
-        return digests_write(channel=channel, rows=rows, at=clock.now())
-    Delivery.objects.filter(pk=rows[0].pk).update(state=DeliveryState.WAITING, next_attempt_at=clock.now())
-    return 1
+    """Those of a group wait for the claim, which merges what belongs together and says what it shares; the rest is one message."""
+    groups = {row.pk: row.alert.group_id for row in rows if row.alert and row.alert.group_id is not None}
+    alone = [row for row in rows if row.pk not in groups]
+    released = [*groups, *(row.pk for row in alone if len(alone) == 1)]
+    Delivery.objects.filter(pk__in=released).update(state=DeliveryState.WAITING, next_attempt_at=clock.now())
+    merged = digests_write(channel=channel, rows=alone, at=clock.now()) if len(alone) > 1 else len(alone)
+    return len(set(groups.values())) + merged
 
 
 def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, group: GroupFacts | None = None) -> int:
@@ -97,7 +100,7 @@ def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, g
     count = 0
     for start in range(0, len(rows), MOST):
         part = rows[start : start + MOST]
-        covers = [identity for row in part for identity in (row.message_id, *row.facts.get("covers", []))]
+        covers = list(dict.fromkeys(identity for row in part for identity in (row.message_id, *row.facts.get("covers", []))))
         told = [(row.kind, row.facts) for row in part]
         digest = hashlib.sha256(f"{settings.BASE_URL} {channel.pk} {' '.join(covers)}".encode()).hexdigest()
         Delivery.objects.create(
@@ -107,6 +110,7 @@ def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, g
             message_id=f"msg_{digest[:32]}",
             facts=digest_facts(channel=channel, told=told, covers=covers, group=group),
             next_attempt_at=at,
+            attempts=max(row.attempts for row in part),
             created_at=at,
         )
         Delivery.objects.filter(pk__in=[row.pk for row in part]).update(state=DeliveryState.MERGED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from dashboard.alerts import links
 from dashboard.alerts.facts import GroupFacts
@@ -38,7 +39,10 @@ def groups_merge(*, channel: Channel) -> int:
         if not any(row.next_attempt_at <= now for row in (*earlier, *together)):
             continue
         if earlier or len({row.alert_id for row in together}) > 1:
-            digests_write(channel=channel, rows=[*earlier, *together], at=now, group=group)
+            rows_of = sorted([*earlier, *together], key=lambda row: row.pk)
+            if _waits_for_its_turn(rows_of, now):
+                continue
+            digests_write(channel=channel, rows=rows_of, at=now, group=group)
             count += len(together)
         else:
             _told_with(together, group)
@@ -92,3 +96,9 @@ def _told_with(rows: Sequence[Delivery], group: GroupFacts) -> None:
         if row.facts.get("group") != group:
             row.facts["group"] = group
             row.save(update_fields=["facts"])
+
+
+def _waits_for_its_turn(rows: Sequence[Delivery], now: datetime) -> bool:
+    """Whether something of it failed and is not due again: with what came meanwhile it would be tried without end."""
+    failed = [row.next_attempt_at for row in rows if row.attempts]
+    return bool(failed) and min(failed) > now

@@ -39,7 +39,10 @@ def messages_owe(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict
         return
     for pk in channels_asked(policy, subject_of(alert), channels):
         first = DeliveryKind.CHANGED if told[pk] else DeliveryKind.OPENED
-        message_owe(alert, event, channels[pk], first, verdict, policy)
+        covers: list[str] = []
+        if held_until(policy, subject_of(alert), pk, event.at) is None:
+            covers = _merge(alert, channels[pk], at=event.at, states=(DeliveryState.HELD,))
+        message_owe(alert, event, channels[pk], first, verdict, policy, covers=covers)
 
 
 def message_owe(
@@ -145,9 +148,9 @@ def _told(alert: Alert, channel: Channel) -> bool:
     return Delivery.objects.filter(alert=alert, channel=channel).exclude(state=DeliveryState.DEAD).exists()
 
 
-def _merge(alert: Alert, channel: Channel, *, at: datetime) -> list[str]:
+def _merge(alert: Alert, channel: Channel, *, at: datetime, states: tuple[DeliveryState, ...] = UNTOLD) -> list[str]:
     """Takes back what was not delivered and is not under way; the message about the end stands for it."""
-    untold = Delivery.objects.filter(Q(leased_until=None) | Q(leased_until__lte=at), alert=alert, channel=channel, state__in=UNTOLD)
+    untold = Delivery.objects.filter(Q(leased_until=None) | Q(leased_until__lte=at), alert=alert, channel=channel, state__in=states)
     covered = list(untold.order_by("pk").values_list("message_id", flat=True))
-    Delivery.objects.filter(message_id__in=covered, state__in=UNTOLD).update(state=DeliveryState.MERGED, leased_until=None)
+    Delivery.objects.filter(message_id__in=covered, state__in=states).update(state=DeliveryState.MERGED, leased_until=None)
     return covered

@@ -106,3 +106,16 @@ def test_without_the_operators_word_there_is_no_such_kind(project: Project, sett
     assert "apprise" in dict(kinds_offered())
     with pytest.raises(SettingError, match="COMPILEWATCH_APPRISE is 'json', expected schemas out of tgram"):
         env_read({"COMPILEWATCH_APPRISE": "tgram, json"})
+
+
+def test_what_a_job_or_a_name_holds_is_text_to_a_service_that_takes_markup(
+    fleet: Fleet, old: Deployment, new: Deployment, project: Project, service: Service, time: Time
+) -> None:
+    channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
+    link = "<a href='https://elsewhere.example'>Acknowledge</a>"
+    fleet.say(new, "roll_back", f"`<lambda>` reached its recompile limit (guard: 2 <= L['x'].size()[0] < 8) {link}", baseline=old)
+    alerts_sweep()
+    assert deliveries_send() == 1
+    told = service.seen[-1][1]
+    assert "&lt;lambda&gt;" in told and "2 &lt;= L" in told and "&lt;a href" in told
+    assert "<a href" not in told

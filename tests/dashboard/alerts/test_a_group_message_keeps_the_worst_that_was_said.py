@@ -1,0 +1,172 @@
+"""A message about a group says the worst of each alert, gives up like any other, and comes out of quiet hours as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dashboard.alerts.models import AlertGroup, Channel, Delivery, Rule
+from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_send, groups_form, held_release, reminders_owe
+from dashboard.alerts.services.outbox import SCHEDULE, delivery_claim
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment
+from dashboard.projects.models import Project
+from tests.dashboard.alerts.fleet import START, Fleet, Time, fleet_make
+from tests.dashboard.alerts.slack_stand_in import StandIn
+
+Regress = Callable[..., Deployment]
+
+
+@pytest.fixture
+def hook(project: Project, slack: StandIn, time: Time) -> Channel:
+    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+
+
+@pytest.fixture
+def regress(project: Project, time: Time) -> Regress:
+    def make(name: str, kind: str = "roll_back") -> Deployment:
+        fleet = fleet_make(project, name)
+        deployment = fleet.deploy("2")
+        fleet.run(deployment, "gpu-7")
+        fleet.say(deployment, kind)
+        return deployment
+
+    return make
+
+
+def line(time: Time) -> None:
+    """What the workers do at once, and after the seconds for which a message waits for company."""
+    alerts_sweep()
+    groups_form()
+    reminders_owe()
+    held_release()
+    deliveries_send()
+    time.go(3.1)
+    deliveries_send()
+
+
+def worsen(deployment: Deployment) -> None:
+    Fleet(deployment.project, deployment.model).say(deployment, "roll_back")
+
+
+def quiet(channel: Channel, hours: int) -> None:
+    start = clock.at(START)
+    until = (start + timedelta(hours=hours)).time().replace(second=0)
+    Rule.objects.create(project=channel.project, channel=channel, quiet_from=(start - timedelta(hours=1)).time(), quiet_until=until)
+
+
+def severities(message: dict[str, Any]) -> dict[str, str]:
+    return {one["id"]: one["severity"] for one in message["data"]["alerts"]}
+
+
+def test_a_retry_of_an_older_message_does_not_take_a_roll_back_back(
+    project: Project, regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    Rule.objects.create(project=project, channel=hook)
+    first = regress("a", "watch")
+    alerts_sweep()
+    groups_form()
+    time.go(3.1)
+    assert delivery_claim() is not None, "a worker takes it, and dies"
+    worsen(first)
+    regress("b", "watch")
+    alerts_sweep()
+    groups_form()
+    slack.answers = [(500, "no", {})]
+    for _ in range(20):
+        time.go(61)
+        deliveries_send()
+    assert severities(slack.messages[-1]) == {"A-1": "roll_back", "A-2": "watch"}
+
+
+def test_a_receiver_that_was_down_over_quiet_hours_hears_the_worst(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+    quiet(hook, 1)
+    first = regress("a", "watch")
+    line(time)
+    slack.always = (500, "no", {})
+    regress("b")
+    worsen(first)
+    for _ in range(24):
+        line(time)
+        time.go(300)
+    slack.always = (200, "ok", {})
+    told = len(slack.bodies)
+    for _ in range(40):
+        line(time)
+        time.go(300)
+    assert severities(slack.messages[told])["A-1"] == "roll_back"
+
+
+def test_a_group_that_is_repeated_to_a_receiver_that_fails_is_given_up_as_one_alert_is(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    Rule.objects.create(project=hook.project, channel=hook, repeat_minutes=30)
+    regress("a")
+    regress("b")
+    slack.always = (500, "no", {})
+    for _ in range(24 * 6):
+        line(time)
+        time.go(600)
+    assert len(slack.bodies) <= len(SCHEDULE) + 1
+
+
+def test_a_receiver_that_is_gone_is_switched_off_although_a_group_goes_on(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    Rule.objects.create(project=hook.project, channel=hook, repeat_minutes=5)
+    regress("a")
+    regress("b")
+    slack.always = (404, "gone", {})
+    for _ in range(3 * 12):
+        line(time)
+        time.go(300)
+    hook.refresh_from_db()
+    assert not hook.enabled
+
+
+def test_members_that_were_held_back_come_as_one_group(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+    quiet(hook, 8)
+    regress("a", "watch")
+    regress("b", "watch")
+    line(time)
+    assert slack.bodies == []
+    time.go(8 * 3600)
+    line(time)
+    (message,) = slack.messages
+    assert (AlertGroup.objects.count(), message["data"]["group"] is not None) == (1, True)
+
+
+def test_what_was_held_back_does_not_come_after_what_was_told_at_once(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+    quiet(hook, 8)
+    first = regress("a", "watch")
+    line(time)
+    time.go(3600)
+    worsen(first)
+    line(time)
+    time.go(8 * 3600)
+    line(time)
+    (message,) = slack.messages
+    assert message["data"]["alert"]["severity"] == "roll_back"
+    assert len(message["data"]["covers"]) == 1
+    assert sorted(Delivery.objects.values_list("state", flat=True)) == ["delivered", "merged"]
+
+
+def test_a_message_of_a_group_says_that_nobody_answered(
+    project: Project, regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    Rule.objects.create(project=project, channel=hook, escalate_minutes=5, escalate_to=boss)
+    Rule.objects.create(project=project, channel=boss, models_named=["c"])
+    regress("a")
+    regress("b")
+    line(time)
+    time.go(5 * 60)
+    regress("c")
+    line(time)
+    time.go(10)
+    deliveries_send()
+    told = str([message["blocks"] for message in slack.messages if "blocks" in message])
+    assert "Nobody answered" in told
