@@ -95,7 +95,7 @@ def _release(channel: Channel, rows: list[Delivery]) -> int:
     return len(set(groups.values())) + merged
 
 
-def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, group: GroupFacts | None = None) -> int:
+def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, group: GroupFacts | None = None, attempts: int = 0) -> int:
     """One message for so many of these as one may hold; returns how many messages that is. The caller holds the channel's row."""
     count = 0
     for start in range(0, len(rows), MOST):
@@ -110,7 +110,7 @@ def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, g
             message_id=f"msg_{digest[:32]}",
             facts=digest_facts(channel=channel, told=told, covers=covers, group=group),
             next_attempt_at=at,
-            attempts=max(row.attempts for row in part),
+            attempts=attempts,
             created_at=at,
         )
         Delivery.objects.filter(pk__in=[row.pk for row in part]).update(state=DeliveryState.MERGED)

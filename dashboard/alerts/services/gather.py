@@ -42,7 +42,9 @@ def groups_merge(*, channel: Channel) -> int:
             rows_of = sorted([*earlier, *together], key=lambda row: row.pk)
             if _waits_for_its_turn(rows_of, now):
                 continue
-            digests_write(channel=channel, rows=rows_of, at=now, group=group)
+            # What is repeated joins it again and again: begun anew each time it would never be given up.
+            tried = max(row.attempts for row in rows_of)
+            digests_write(channel=channel, rows=rows_of, at=now, group=group, attempts=tried)
             count += len(together)
         else:
             _told_with(together, group)

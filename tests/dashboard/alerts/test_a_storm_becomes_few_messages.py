@@ -83,7 +83,7 @@ def test_a_few_alerts_stay_messages_of_their_own(fleet: Fleet, hook: Channel, sl
 def test_a_message_about_many_that_is_given_up_says_so_in_each_of_them_and_can_be_replayed(
     fleet: Fleet, hook: Channel, slack: StandIn, time: Time, django_user_model: type
 ) -> None:
-    slack.always = (400, "no", {})
+    slack.always = (500, "no", {})
     storm(fleet, 30)
     Delivery.objects.filter(state="waiting").update(attempts=9)
     for _ in range(12):

@@ -131,14 +131,19 @@ def test_environments_are_kept_apart(signed_in: Client, project: Project) -> Non
 
 def test_inner_regions_do_not_count_twice_and_regions_can_be_switched(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=30))
-    before = chart(data_of(signed_in, made), "errors", 2)
+    before = told(chart(data_of(signed_in, made), "errors", 2))
     bucket = Series.objects.filter(bucket="2^8")
     bucket.update(region="embed")
     text = text_of(signed_in, made.url())
     assert "?region=embed" in text and "?region=score_batch" in text
     bucket.update(region="inner", outermost=False)
     assert "?region=" not in text_of(signed_in, made.url())
-    assert chart(data_of(signed_in, made), "errors", 2) == before
+    assert told(chart(data_of(signed_in, made), "errors", 2)) == before
+
+
+def told(values: list[float | None]) -> list[float]:
+    """Without the gaps: the range ends now, and a minute may pass meanwhile."""
+    return [value for value in values if value is not None]
 
 
 def test_a_version_of_the_address_is_the_one_that_is_looked_at(signed_in: Client, project: Project) -> None:
