@@ -75,4 +75,4 @@ def _sent(address: str, content: dict[str, str]) -> bool:
 
     front = apprise.Apprise()
     front.add(_service(address))
-    return bool(front.notify(**content, body_format=apprise.NotifyFormat.TEXT))
+    return bool(front.notify(title=content["title"], body=content["body"], body_format=apprise.NotifyFormat.TEXT))

@@ -39,10 +39,9 @@ def messages_owe(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict
         return
     for pk in channels_asked(policy, subject_of(alert), channels):
         first = DeliveryKind.CHANGED if told[pk] else DeliveryKind.OPENED
-        covers: list[str] = []
-        if held_until(policy, subject_of(alert), pk, event.at) is None:
-            covers = _merge(alert, channels[pk], at=event.at, states=(DeliveryState.HELD,))
-        message_owe(alert, event, channels[pk], first, verdict, policy, covers=covers)
+        at_once = held_until(policy, subject_of(alert), pk, event.at) is None
+        older = _merge(alert, channels[pk], at=event.at, states=(DeliveryState.HELD,)) if at_once else []
+        message_owe(alert, event, channels[pk], first, verdict, policy, covers=older)
 
 
 def message_owe(
