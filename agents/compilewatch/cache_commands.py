@@ -8,7 +8,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +84,14 @@ def load(path: str, anyway: bool = False) -> int:
         print(f"torch {torch.__version__} could not read what is in {path}; nothing was loaded")
         return NOT_LOADED
     folder = folder_here()
-    with suppress(OSError):  # the caches are filled; only where later hits came from is not told
+    told = "hits on them are told as hits of the mega-cache"
+    try:
         keys_write(folder, (str(key) for keys in info.artifacts.values() for key in keys))
+    except OSError as error:
+        told = f"hits on them are not told apart, as that cannot be noted there: {error.strerror or error}"
     counts = Counter({str(kind): len(keys) for kind, keys in info.artifacts.items()})
     print(f"loaded {_counted(counts)} in {time.perf_counter() - began:.1f} s into {folder}")
-    print("processes that use this folder (TORCHINDUCTOR_CACHE_DIR) find them; hits on them are told as hits of the mega-cache")
+    print(f"processes that use this folder (TORCHINDUCTOR_CACHE_DIR) find them; {told}")
     return 0
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from compilewatch.errors import AgentError
+from compilewatch.folder import file_replace
 from compilewatch.wire.causes import VERSIONS
 
 MAGIC = b"compilewatch cache 1 "
@@ -51,15 +49,9 @@ class Made:
 def file_write(path: Path, made: Made, caches: bytes) -> None:
     """Writes the file in one step, readable by its user alone, as code is run from it. Raises a CacheFileError."""
     line = MAGIC + json.dumps(asdict(made)).encode() + b"\n"
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(line)
-            file.write(caches)
-        unfinished.replace(path)
+        file_replace(path, line + caches)
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
         raise CacheFileError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
