@@ -106,7 +106,9 @@ class Commands:
             return
         if present is not None:
             self._end("another command takes its place")
+        self._recorder.commanded = True
         SWITCH.held = Held(command.verb, begin, end)
+        self._recorder.sampler.stop()
         self._receipt("accepted", command)
 
     def _restore(self, command: Command) -> None:
@@ -118,6 +120,7 @@ class Commands:
 
     def _end(self, why: str) -> None:
         begun, self._begun, SWITCH.held = self._begun, None, None
+        self._recorder.commanded = False
         self._recorder.eager_everywhere(*eager_by_request())
         if begun is not None:
             self._receipt("ended", begun, why=why)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections import deque
@@ -11,6 +10,7 @@ from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
+from compilewatch.hashes import sha256_hex
 from compilewatch.hooks import fully_imported
 from compilewatch.sources.torch_names import CACHE_FOLDER, UNSET
 from compilewatch.wire.causes import ENVIRONMENT, FOLDER, KERNELS_FOLDER
@@ -35,7 +35,7 @@ _MODULES = {
 
 def short_hash(name: str, value: object) -> str:
     """A hash of a value under its name, so that equal values of two names do not look alike."""
-    return hashlib.sha256(f"{name}\0{value!r}".encode("utf-8", "replace")).hexdigest()[:HASH_LENGTH]
+    return sha256_hex(f"{name}\0{value!r}".encode("utf-8", "replace"))[:HASH_LENGTH]
 
 
 def variables_hashed(environ: Mapping[str, str]) -> dict[str, str]:

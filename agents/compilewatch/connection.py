@@ -3,21 +3,24 @@ other side does."""
 
 from __future__ import annotations
 
-import base64
-import http.client
+import binascii
 import io
 import socket
-import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
+from compilewatch.http_answer import MAX_ANSWER, AnswerError, head_read
+
+if TYPE_CHECKING:
+    import ssl
+
+    from compilewatch.tls import Tls
+
 CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 3.0, 5.0, 8.0
-MAX_ANSWER = 64 << 10
-"""Bytes of an answer, its headers included."""
 _STEP = 64 << 10
 
 
@@ -74,18 +77,17 @@ class Bounded:
         count = self._sock.recv_into(buffer)
         self._room -= count
         if self._room < 0:
-            raise http.client.HTTPException(f"an answer of more than {MAX_ANSWER >> 10} KiB")
+            raise AnswerError(f"an answer of more than {MAX_ANSWER >> 10} KiB")
         return count
 
-    def secured(self, context: ssl.SSLContext, host: str) -> Bounded:
+    def secured(self, tls: Tls, host: str) -> Bounded:
         """The same for TLS, before the handshake."""
-        return Bounded(context.wrap_socket(self._sock, server_hostname=host, do_handshake_on_connect=False), self._deadline)
+        return Bounded(tls.wrapped(self._sock, host), self._deadline)
 
     def handshake(self) -> None:
         """The other side proves who it is."""
-        assert isinstance(self._sock, ssl.SSLSocket)
         self._sock.settimeout(self.remaining(READ_SECONDS))  # of the whole handshake
-        self._sock.do_handshake()
+        cast("ssl.SSLSocket", self._sock).do_handshake()
 
     def interrupt(self) -> None:
         """Called by another thread: whatever waits on this connection fails at once."""
@@ -94,8 +96,8 @@ class Bounded:
             # Not the method of an SSLSocket, which would go on in plain text.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """What http.client.HTTPResponse asks a socket for."""
+    def reader(self) -> io.BufferedReader:
+        """What an answer is read from."""
         return io.BufferedReader(_Reading(self))
 
     def close(self) -> None:
@@ -104,7 +106,7 @@ class Bounded:
 
 
 class _Reading(io.RawIOBase):
-    """What an answer is read from."""
+    """The socket as a file."""
 
     def __init__(self, bounded: Bounded) -> None:
         self._bounded = bounded
@@ -119,15 +121,15 @@ class _Reading(io.RawIOBase):
 
 
 @contextmanager
-def connected(target: Address, proxy: Address | None, context: ssl.SSLContext | None, opened: list[Bounded]) -> Iterator[Bounded]:
+def connected(target: Address, proxy: Address | None, tls: Tls | None, opened: list[Bounded]) -> Iterator[Bounded]:
     """A connection to the target, through the proxy if there is one, closed at the end of the block; what is open meanwhile is in `opened`.
-    Raises OSError or HTTPException."""
+    Raises OSError."""
     try:
         connection = _dial(proxy or target, time.monotonic() + TOTAL_SECONDS, opened)
-        if context is not None:
+        if tls is not None:
             if proxy is not None:
                 _tunnel(connection, target, proxy)
-            connection = connection.secured(context, target.host)
+            connection = connection.secured(tls, target.host)
             opened.append(connection)
             connection.handshake()
         yield connection
@@ -161,14 +163,13 @@ def _tunnel(bounded: Bounded, target: Address, proxy: Address) -> None:
     place = f"[{target.host}]" if ":" in target.host else target.host.encode("idna").decode()
     lines = [f"CONNECT {place}:{target.port} HTTP/1.1", f"Host: {place}:{target.port}", *authorization(proxy)]
     bounded.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
-    response = http.client.HTTPResponse(bounded, method="CONNECT")  # type: ignore[arg-type]
-    response.begin()
-    if response.status != 200:
-        raise OSError(f"the proxy answered HTTP {response.status}")
+    status = head_read(bounded.reader()).status
+    if status != 200:
+        raise OSError(f"the proxy answered HTTP {status}")
 
 
 def authorization(proxy: Address | None) -> list[str]:
     """The header that names the user to the proxy, if it has one."""
     if proxy is None or not proxy.credentials:
         return []
-    return [f"Proxy-Authorization: Basic {base64.b64encode(proxy.credentials.encode()).decode()}"]
+    return [f"Proxy-Authorization: Basic {binascii.b2a_base64(proxy.credentials.encode(), newline=False).decode()}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import importlib
 import json
 import platform
@@ -114,7 +113,7 @@ def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
         return f"ok: reports are recorded to {config.file}", ""
     try:
         answer = HttpTransport(config.endpoint, config.api_key, config.proxy).send(body)
-    except (OSError, http.client.HTTPException) as error:
+    except OSError as error:
         return f"cannot be reached: {type(error).__name__}: {error}", _unreachable(error)
     if answer.ack is not None:
         return "ok: reachable, and it takes the key", ""

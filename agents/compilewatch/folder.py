@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -82,7 +81,7 @@ def file_read(path: Path, limit: int) -> bytes:
 
 def file_replace(path: Path, data: bytes) -> None:
     """Writes the file in one step: whoever reads it meets the old bytes or the new ones. Raises OSError."""
-    made = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}{_UNFINISHED}")
+    made = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}{_UNFINISHED}")
     try:
         with os.fdopen(file_open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             file.write(data)

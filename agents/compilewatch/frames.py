@@ -6,10 +6,42 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-from compilewatch import compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, switch, watching, wrapping
+from compilewatch import (
+    compiling,
+    counted,
+    hotpath,
+    latched,
+    lines,
+    pieces,
+    recorder,
+    running,
+    sampling,
+    stand_in,
+    suspended,
+    switch,
+    threads,
+    watching,
+    wrapping,
+)
 from compilewatch.sources.torch_names import SKIP_CODE
 
-OURS = (compiling, hotpath, latched, lines, pieces, recorder, running, stand_in, suspended, switch, watching, wrapping)
+OURS = (
+    compiling,
+    counted,
+    hotpath,
+    latched,
+    lines,
+    pieces,
+    recorder,
+    running,
+    sampling,
+    stand_in,
+    suspended,
+    switch,
+    threads,
+    watching,
+    wrapping,
+)
 """The modules whose functions run inside a call of the job."""
 
 

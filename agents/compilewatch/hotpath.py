@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable
+from itertools import repeat
 from threading import get_ident
 from time import perf_counter
 from typing import Any
 
-from compilewatch.lines import NOWHERE, Call, Line
-from compilewatch.recorder import NESTED, RECORDER
-from compilewatch.sampling import Sampling
+from compilewatch import switch
+from compilewatch.counted import COUNTING
+from compilewatch.lines import NESTED, NOWHERE, Line
+from compilewatch.recorder import RECORDER
+from compilewatch.sampling import NONE_LEFT, Sampling
+from compilewatch.threads import Call
 
 NOBODYS = Call()
 NOBODYS.thread = 0
@@ -30,87 +34,104 @@ MOST_ELEMENTS = (1 << 63) - 1
 
 def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
     """A plain callable without options."""
-    alone, inside = RECORDER.specs.all[base >> 8].samplings
+    spec = RECORDER.specs.all[base >> 8]
+    if spec.wrap is None:
+        spec.wrap = wrapper_of(base, *spec.samplings)
+    return spec.wrap(fn)
 
-    # Each look at memory counts where the job has driven ours out of the caches: what is the same for all wrappers is global, as a variable
-    # of the closure is a cell of its own, and a call that is not to be timed asks for nothing else.
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        call = home
-        if call.thread != get_ident():
-            call = own_call()
-        outer = call.line
-        sampling = alone if outer is None else inside
-        tickets = sampling.tickets
-        if tickets is not None:
-            for line in tickets:  # once at most, which is the quickest way to take one
+
+def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What wraps the plain callables of one region, which take their tickets from one stack: a call that gets one is counted, not timed.
+
+    What runs between two steps of the job has left the processor's caches, and each instruction of the interpreter costs 20 ns there: a
+    call with a ticket does nothing but take it, and is found by its frame while it runs."""
+    tickets = NONE_LEFT
+
+    def hand_out(given: repeat[Sampling]) -> None:
+        nonlocal tickets
+        tickets = given
+
+    def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
+        straight = switch.straight(fn)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            for ticket in tickets:  # once at most, which is the quickest way to take one
                 try:
-                    call.line = line
-                    # Without keywords no dictionary is copied.
-                    result = fn(*args, **kwargs) if kwargs else fn(*args)
-                    call.line = outer
+                    return straight(*args, **kwargs)
                 except BaseException:
-                    call.line = outer
-                    sampling.undone.append(1)
-                    failed(prepared(base if outer is None else base + NESTED, args, kwargs), None, None)
+                    failed_untimed(ticket, base, args, kwargs)
                     raise
-                if tickets is not sampling.tickets:
-                    disturbed(sampling, base if outer is None else base + NESTED, args, kwargs)
-                return result
-        recorder = RECORDER
-        lines = recorder.lines
-        if lines is None:
-            return fn(*args, **kwargs)
-        key = base if outer is None else base + NESTED
-        if tickets is not None:
-            sampling.draw()
-        try:
-            if args:
-                for arg in args:
-                    size = sizes[type(arg)]
-                    if size is not None:
-                        key += bits(size(arg))
-                        break
-                else:
-                    if kwargs:
-                        key += bucket_of((), kwargs)
-            elif kwargs:
-                key += bucket_of((), kwargs)
-            line = lines[key]
-        except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
-            line = prepared(base if outer is None else base + NESTED, args, kwargs)
-        probe = line.probe
-        pair = None if probe is None else probe.begin()
-        stretch, hits, misses = recorder.stretch, call.hits, call.misses
-        start = perf_counter()
-        try:
-            call.line = line
-            result = fn(*args, **kwargs) if kwargs else fn(*args)
-            call.line = outer
-        except BaseException:
-            call.line = outer
-            failed(line, probe, pair)
-            raise
-        try:
-            end = perf_counter()
-            if stretch is not recorder.stretch:
-                recorder.disturbed(line, stretch).append(end - start)
-            elif not recorder.token:
-                line.plain.append(end - start)
-            elif hits == call.hits:
-                line.idle.append(end - start)
-            elif misses == call.misses:
-                line.compiled.append(end - start)
+            recorder = RECORDER
+            lines = recorder.lines
+            if lines is None:
+                return fn(*args, **kwargs)
+            call = home
+            if call.thread != get_ident():
+                call = own_call()
+            outer = call.line
+            if outer is None:
+                key, sampling = base, alone
             else:
-                line.partial.append(end - start)
-            if pair is not None and probe is not None:
-                finish_pair(probe, pair, stretch)
-            if end > recorder.look_at:
-                recorder.look(line, end)
-        except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
-            recorder.internal_error(error)
-        return result
+                key, sampling = base + NESTED, inside
+                if not outer.holds:
+                    outer.holds_another()
+            if sampling.every == 1 and tickets is not NONE_LEFT:
+                hand_out(NONE_LEFT)  # calls of the other kind are only counted, and would take this one for one of theirs
+            try:
+                if args:
+                    for arg in args:
+                        size = sizes[type(arg)]
+                        if size is not None:
+                            key += bits(size(arg))
+                            break
+                    else:
+                        if kwargs:
+                            key += bucket_of((), kwargs)
+                elif kwargs:
+                    key += bucket_of((), kwargs)
+                line = lines[key]
+            except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
+                line = prepared(base if outer is None else base + NESTED, args, kwargs)
+            probe = line.probe
+            pair = None if probe is None else probe.begin()
+            stretch, hits, misses = recorder.stretch, call.hits, call.misses
+            start = perf_counter()
+            try:
+                call.line = line
+                # Without keywords no dictionary is copied.
+                result = fn(*args, **kwargs) if kwargs else fn(*args)
+                call.line = outer
+            except BaseException:
+                call.line = outer
+                failed(line, probe, pair)
+                raise
+            try:
+                end = perf_counter()
+                if stretch is not recorder.stretch:
+                    recorder.disturbed(line, stretch).append(end - start)
+                elif not recorder.token:
+                    line.plain.append(end - start)
+                elif hits == call.hits:
+                    line.idle.append(end - start)
+                elif misses == call.misses:
+                    line.compiled.append(end - start)
+                else:
+                    line.partial.append(end - start)
+                if pair is not None and probe is not None:
+                    finish_pair(probe, pair, stretch)
+                if end > recorder.look_at:
+                    recorder.look(line, end)
+                if sampling.every > 1:
+                    sampling.draw()  # not before: a call inside this one must find no ticket, and see that it is inside
+            except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+                recorder.internal_error(error)
+            return result
 
-    return watched
+        COUNTING.add(watched.__code__)
+        return watched
+
+    alone.hand_out = inside.hand_out = hand_out
+    return wrap
 
 
 def own_call() -> Call:
@@ -136,15 +157,11 @@ def prepared(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Line:
         return NOWHERE
 
 
-def disturbed(sampling: Sampling, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A call that was not to be timed succeeded, and others are drawn by now: one that compiled, or waited for it, is told with its time
-    all the same."""
-    try:
-        if RECORDER.epoch != sampling.epoch:
-            sampling.undone.append(1)
-            prepared(key, args, kwargs).warmup.append(RECORDER.sampler.since_disturbed())
-    except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
-        RECORDER.internal_error(error)
+def failed_untimed(sampling: Sampling, base: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A call that was not to be timed raised."""
+    if not RECORDER.sampler.met.failed(sampling):
+        sampling.undone.append(1)
+    failed(prepared(base + NESTED if sampling.nested else base, args, kwargs), None, None)
 
 
 def failed(line: Line, probe: Any, pair: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 import socket
 import sys
 import time
@@ -27,7 +26,7 @@ UNVERSIONED = "unversioned"
 
 def instance_id() -> str:
     """26 characters that sort by time: 10 of milliseconds, 16 of chance."""
-    return id_of(int(time.time() * 1000), secrets.randbits(80))
+    return id_of(int(time.time() * 1000), int.from_bytes(os.urandom(10), "big"))
 
 
 def id_of(milliseconds: int, chance: int) -> str:

@@ -16,7 +16,6 @@ from compilewatch.identity import identity_build, identity_refresh
 from compilewatch.leftovers import Leftovers
 from compilewatch.outbox import Outbox
 from compilewatch.recorder import Recorder
-from compilewatch.redaction import STRICT, identity_redact, report_redacted
 from compilewatch.sender import Sender
 from compilewatch.sources.installed import InstalledSources
 from compilewatch.sources.miss_causes import MissCauses
@@ -43,7 +42,7 @@ class Instance:
         self.outbox = Outbox()
         self.sender = Sender(transport, self.outbox, tail=Tail(), say=say_aside, obey=self._obey)
         self.identity: Identity = identity_build(config)
-        self._strict = config.redact == STRICT
+        self._redaction = importlib.import_module("compilewatch.redaction") if config.redact else None
         self.spool = Spool(config, self.identity)
         self.leftovers = Leftovers(config, transport)
         self._recorder = recorder
@@ -96,7 +95,7 @@ class Instance:
             internal_errors=self._recorder.internal_errors,
             rejected_windows=self.outbox.rejected_windows,
         )
-        closed = self.outbox.add(report_redacted(report) if self._strict else report)
+        closed = self.outbox.add(report if self._redaction is None else self._redaction.report_redacted(report))
         self.spool.keep(closed, self.outbox.waiting)
 
     def _window_ends(self) -> tuple[float, float]:
@@ -136,5 +135,5 @@ class Instance:
             if self._commands is not None:
                 self.identity.capabilities["switch"] = self._commands.capability()
             identity_refresh(self.identity)
-        if self._strict:
-            identity_redact(self.identity)
+        if self._redaction is not None:
+            self._redaction.identity_redact(self.identity)

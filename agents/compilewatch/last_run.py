@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from compilewatch.config import Config
 from compilewatch.folder import FolderError, base_folder, file_read, file_replace, folder_open, folder_trim
+from compilewatch.hashes import sha256_hex
 
 SUFFIX = ".run"
 MAX_FILE_BYTES, MAX_READ_BYTES = 1 << 20, 8 << 20
@@ -91,7 +91,7 @@ class LastRun:
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder
-        self._path = folder / (hashlib.sha256(model.encode("utf-8", "replace")).hexdigest()[:24] + SUFFIX)
+        self._path = folder / (sha256_hex(model.encode("utf-8", "replace"))[:24] + SUFFIX)
 
     @classmethod
     def of(cls, config: Config) -> LastRun:

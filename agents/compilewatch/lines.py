@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import get_ident
 from typing import Any, Protocol
 
 from compilewatch.runtimes import EAGER, TORCH_COMPILE, usual_runtime
@@ -14,6 +13,10 @@ from compilewatch.wire.sketch import Sketch
 from compilewatch.wire.text import clip
 
 MAX_BUCKETS = 16
+LOOK_SECONDS, PAUSE_SECONDS = 0.005, 0.0002
+LONG = 1 << 15
+"""Calls that one line may hold unbinned; beyond, callers bin the excess, should the agent's thread not come by."""
+NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
 CHUNK = 1024
 """Calls binned at a time: so long, about 0.2 ms, nobody else in the process runs Python code."""
 OTHER = "other"
@@ -50,8 +53,10 @@ class Spec:
     """Its calls say what runs it: a callable that never meets compiled code is eager. A block is no callable of its own."""
     ran: str = ""
     """The runtime that its calls were found to run in."""
-    samplings: tuple[Sampling, Sampling] = field(default_factory=lambda: (Sampling(), Sampling()))
+    samplings: tuple[Sampling, Sampling] = field(default_factory=lambda: (Sampling(), Sampling(nested=True)))
     """Of its calls that are outermost, and of those that are not."""
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+    """What wraps its plain callables, once there is one."""
 
     def admit(self, bucket: str) -> str:
         """The bucket itself while there is room for it, else `other`."""
@@ -95,52 +100,13 @@ class Specs:
             self._numbers[key] = self.all.index(spec)
         return self._numbers.get(key, 0)
 
-
-class Piece(Protocol):
-    """The piece of a coroutine or generator that a thread is running; what it calls is not nested in it, as others run in between."""
-
-    line: Line
-    around: Line | None
-    task: object
-
-
-class Call:
-    """What a thread is doing now: the innermost open line, and the guard lookups since the thread began."""
-
-    __slots__ = ("hits", "line", "misses", "piece", "thread")
-
-    def __init__(self) -> None:
-        self.thread = get_ident()
-        """Whose it is; 0 once that thread has ended, as the next one may get its number."""
-        self.line: Line | None = None
-        self.piece: Piece | None = None
-        self.hits = 0
-        self.misses = 0
-
-    def innermost(self) -> Line | None:
-        """The line of what runs now, a piece of a coroutine or generator included."""
-        piece = self.piece
-        return piece.line if piece is not None and piece.around is self.line else self.line
-
-
-class _End:
-    """Lies beside a thread's record, and goes when the thread does."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    def __del__(self) -> None:
-        self._call.thread = 0
-
-
-def first_call(current: Any) -> Call:
-    """The record of a thread that has none yet, kept in what each thread has of its own."""
-    call = Call()
-    current.end = _End(call)  # before anybody can find the record
-    current.call = call
-    return call
+    def told_by(self, key: Any) -> tuple[int, bool, str]:
+        """A spec's number, whether inside another region, and the bucket: the key is a whole number with a power-of-two bucket in its low
+        bits, or a tuple (base, nested, bucket)."""
+        if isinstance(key, tuple):
+            return key[0] >> 8, bool(key[1]), str(key[2])
+        code = key & (NESTED - 1)
+        return key >> 8, bool(key & NESTED), f"2^{code - 1}" if code else ""
 
 
 class Line:
@@ -152,6 +118,7 @@ class Line:
         "eager",
         "errors",
         "gpu",
+        "holds",
         "idle",
         "items",
         "partial",
@@ -186,10 +153,18 @@ class Line:
         # Lines of regions without end end in one, whose calls are of no one region: those are all timed.
         self.sampling = Sampling() if region.name == OTHER else spec.samplings[not region.outermost]
         self.timed, self.seconds = 0, 0.0
+        self.holds = False
+        """Whether another watched call was made in one of its calls."""
         self.served = False
         self.warmed = False
         self.settled = False
         """Whether a call ran without compiling after one that compiled."""
+
+    def holds_another(self) -> None:
+        """A watched call is made inside one of its calls: from now on each of them must say that it is under way."""
+        if not self.holds:
+            self.holds = True
+            self.sampling.stop()
 
     def waiting(self) -> int:
         """How many calls wait to be binned."""

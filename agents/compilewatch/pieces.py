@@ -6,9 +6,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from compilewatch.lines import Call, Line
+from compilewatch.lines import Line
 from compilewatch.recorder import RECORDER
 from compilewatch.running import Running
+from compilewatch.threads import Call
 
 
 class Pieces(Running):

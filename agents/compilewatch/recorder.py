@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from compilewatch import counted
 from compilewatch.compiling import Compiling
 from compilewatch.latched import LatchedRegions
-from compilewatch.lines import NOWHERE, OTHER, Call, Line, Probe, Spec, Specs, first_call
+from compilewatch.lines import LONG, LOOK_SECONDS, NOWHERE, OTHER, PAUSE_SECONDS, Line, Probe, Spec, Specs
 from compilewatch.sampling import Sampler
+from compilewatch.threads import Call, first_call
 from compilewatch.windows import EventLog, region_key, regions_merge
 from compilewatch.wire.report import Compile, Fact, Finding, Gauges, Region, Report
 
 MAX_LINES, MAX_KEYS = 256, 10_000
 MAX_INTERNAL_ERRORS = 20
-LOOK_SECONDS, PAUSE_SECONDS = 0.005, 0.0002
-LONG = 1 << 15
-"""Calls that one line may hold unbinned; beyond, callers bin the excess, should the agent's thread not come by."""
-NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
 Lines = dict[Any, Line]
 
 
@@ -36,6 +35,8 @@ class Recorder:
         """Not 0 while guard lookups are being counted; another value for each stretch of counting."""
         self.stretch = 0
         """Changes with either of them: what is the same at the end of a call needs no closer look."""
+        self.commanded = False
+        """Whether a command is in force or due: each call must ask whether it is concerned."""
         self.look_at = 0.0
         """When, by `time.perf_counter`, a caller looks next at how long its line has grown."""
         self.current = threading.local()
@@ -69,15 +70,12 @@ class Recorder:
         self._latched = LatchedRegions()
         self._reset()
         self.suspended_blocks = False
-        self.internal_errors = 0
-        self.ready_at = None
-        self.lines = {}
+        self.internal_errors, self.ready_at, self.lines = 0, None, {}
 
     def stop(self) -> None:
         """Stops recording; wrappers call straight through from now on."""
-        self.lines = None
-        self.token = 0
-        self._probe_for = None
+        self.lines, self.token, self._probe_for = None, 0, None
+        self.sampler.stop()
 
     def after_fork(self) -> None:
         """In a forked child: new buffers, new lock. What the parent recorded stays the parent's; what is latched is told here too."""
@@ -92,6 +90,7 @@ class Recorder:
     def drain(self) -> int:
         """Bins what the lines hold and answers how many calls that were. For the agent's thread: it lets others run in between."""
         count = 0
+        self.sampler.met.tell()
         for line in list(self._all_lines):
             for step in line.steps():
                 if step:
@@ -103,8 +102,7 @@ class Recorder:
     def pace(self) -> None:
         """Decides which regions are so short that only some of their calls are timed. For the agent's thread, after `drain`."""
         with self._draining:
-            epoch = self.epoch
-            self.sampler.pace(list(self._all_lines), bool(self.compiling.frames()), epoch)
+            self.sampler.pace(list(self._all_lines), bool(self.compiling.frames()) or self.commanded)
 
     def look(self, line: Line, now: float) -> None:
         """Every few milliseconds one caller comes here: where its line grew too long, it bins what is too much; never waits."""
@@ -118,6 +116,7 @@ class Recorder:
     def close(self, seq: int, start: float, end: float) -> Report:
         """The window that ends now as a report; a new one is open from here on. Losses are the sender's to fill in."""
         with self._draining:
+            self.sampler.met.tell()
             lines = [line.emptied() for line in list(self._all_lines)]
             self.sampler.settle(lines)
             closed = [line.close() for line in lines]
@@ -151,10 +150,13 @@ class Recorder:
     def call(self) -> Call:
         """The calling thread's record; `hits` and `misses` are for the guard hook to raise."""
         try:
-            found: Call = self.current.call
+            return self.current.call  # type: ignore[no-any-return]
         except AttributeError:
-            found = first_call(self.current)
-        return found
+            return first_call(self.current)
+
+    def innermost(self) -> Line | None:
+        """The line of the watched call that this thread is in; takes a while."""
+        return counted.innermost(self.call().innermost(), sys._getframe(1)) if self.sampler.ever else self.call().innermost()
 
     def disturbed(self, line: Line, stretch: int) -> list[float]:
         """Where a call goes whose stretch ended under way: it compiled or waited for it, or counting was switched meanwhile."""
@@ -174,20 +176,16 @@ class Recorder:
             return NOWHERE
 
     def _line_for(self, key: Any) -> Line:
-        """The key is a whole number with a power-of-two bucket in its low bits, or a tuple (base, nested, bucket)."""
-        if isinstance(key, tuple):
-            number, nested, bucket = key[0] >> 8, bool(key[1]), str(key[2])
-        else:
-            code = key & (NESTED - 1)
-            number, nested, bucket = key >> 8, bool(key & NESTED), f"2^{code - 1}" if code else ""
+        number, nested, bucket = self.specs.told_by(key)
         spec = self.specs.all[number]
         name = spec.name
         if len(self._all_lines) >= MAX_LINES:
             name = bucket = OTHER
         region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime, not nested)
         line = self._line_with(region, spec)
-        outer = self.call().innermost()
+        outer = self.innermost()
         if outer is not None:
+            outer.holds_another()
             self._latched.note(line.region.name, outer.region.name)
         if spec.options and number not in self._told:
             self._told.add(number)
@@ -216,11 +214,13 @@ class Recorder:
         """The compilation that began last in this thread is over, whatever came of it."""
         self.warms_up()
         self.compiling.end()
+        self.sampler.met.end(bool(self.compiling.frames()))
 
     def compile_finished(self, compile: Compile) -> None:
         """The record of a compilation that is over; works without a start. Sets `in_request` when a caller waited for it."""
         self.warms_up(compile.seconds.get("total", 0.0))
-        line = self.call().innermost()
+        self.sampler.met.end(bool(self.compiling.frames()))
+        line = self.innermost()
         compile.in_request = compile.in_request or self.in_request()
         self.compiling.note(compile)
         if line is not None and self._latched.compiled_in(line.region.name):
@@ -235,7 +235,7 @@ class Recorder:
 
     def in_request(self) -> bool:
         """Whether somebody waits for what this thread compiles: a watched call that is warm, or without any everything after `ready()`."""
-        line = self.call().innermost()
+        line = self.innermost()
         if line is None:
             return self.ready_at is not None and not self._all_lines
         return self.ready_at is not None or line.served
@@ -263,7 +263,7 @@ class Recorder:
 
     def latch(self, frame: str, cause: str, **data: Any) -> None:
         """The frame runs eager from now on: calls of the regions open in this thread that hit no guard count as `cause`."""
-        line = self.call().innermost()
+        line = self.innermost()
         fact = Fact("latched_eager", self.moment(), {"frame": frame, "cause": cause, **data})
         news = self._latched.latch(fact, None if line is None else line.region.name)
         self._repoint()

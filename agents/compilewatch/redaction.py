@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from typing import Any
 
+from compilewatch.hashes import sha256_hex
 from compilewatch.wire import report as wire
 from compilewatch.wire.causes import SENTENCES
 from compilewatch.wire.codec import decode, encode
@@ -15,7 +15,6 @@ from compilewatch.wire.parity import LASTS, REFERENCES, STATES, Parity
 from compilewatch.wire.report import Identity, Report
 from compilewatch.wire.sketch import Sketch
 
-STRICT = "strict"
 KEPT_OF_IDENTITY = {
     *("id", "started", "model", "version", "environment", "kind", "rank", "local_rank", "world_size", "pid", "gpu", "gpu_count"),
     *("gpu_capability", "driver", "torch", "triton", "cuda", "python", "agent", "simulated", "components"),
@@ -51,7 +50,7 @@ _PLAIN = re.compile(r"2\^\d{1,3}|[\d!/_.]*|#[0-9a-f]{16}")
 
 def fingerprint(text: str) -> str:
     """Stands for the text in every process; what can be guessed can still be found by trying."""
-    return text if text in _WORDS or _PLAIN.fullmatch(text) else "#" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return text if text in _WORDS or _PLAIN.fullmatch(text) else "#" + sha256_hex(text.encode("utf-8", "replace"))[:16]
 
 
 def report_redacted(report: Report) -> Report:

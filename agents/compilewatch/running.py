@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from compilewatch.hotpath import bucket_of, failed, finish_pair
-from compilewatch.lines import OTHER, Line, Spec
-from compilewatch.recorder import NESTED, RECORDER
+from compilewatch.lines import NESTED, OTHER, Line, Spec
+from compilewatch.recorder import RECORDER
 
 MAX_ITEMS = 1e12
 MAX_BUCKET_TEXT = 64
@@ -27,7 +27,10 @@ class Running:
         lines = recorder.lines
         call = self._call = recorder.call()
         outer = self._outer = call.line
-        nested = 0 if outer is None else NESTED
+        nested = 0
+        if outer is not None:
+            nested = NESTED
+            outer.holds_another()
         key: Any = base + nested + bucket if isinstance(bucket, int) else (base, nested, bucket)
         self.line: Line = recorder.line(key) if lines is None or key not in lines else lines[key]
         self._probe = self.line.probe if stays else None

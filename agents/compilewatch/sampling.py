@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import random
-import threading
 import time
-from collections.abc import Iterable
-from itertools import repeat
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import chain, pairwise, repeat
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
+
+from compilewatch.counted import Met, counted_calls
 
 if TYPE_CHECKING:
     from compilewatch.lines import Line
 
 SHORT_SECONDS, NOT_SHORT_SECONDS = 0.0003, 0.00045
-"""A region whose calls take less on average is sampled, until they take more than the second. Timing a call costs up to 3 us where the
-job's own code has driven ours out of the processor's caches, which is a hundredth of the first."""
-TIMED_A_SECOND, MOST_EVERY = 250, 128
+"""A region whose calls take less on average is sampled, until they take more than the second. Timing a call costs up to 5 us where the
+job's own code has driven ours out of the processor's caches, which is a sixtieth of the first."""
+TIMED_A_SECOND, MOST_EVERY = 125, 128
 """So many calls are timed all the same, and one in so many at least: few calls cost little, and their quantiles need each."""
 PACE_SECONDS = 0.9
+ALIKE_SECONDS = 60.0
+"""A region is sampled that was for so long called in other regions alone, or in none alone: a call that is only counted does not ask."""
 chance = random.Random().random
 """From 0 to 1; the job's own sequence of random numbers stays as it is."""
 
 
-_USED_UP: repeat[Any] = repeat(None, 0)
 _MOST_BOOKS = 1024
+
+
+NONE_LEFT: repeat[Sampling] = repeat(cast("Sampling", None), 0)
+
+
+def _to_nobody(tickets: repeat[Sampling]) -> None:
+    """No callable takes any: each call of the region is timed."""
 
 
 class _Book:
@@ -32,7 +43,7 @@ class _Book:
 
     __slots__ = ("left", "replaced", "tickets")
 
-    def __init__(self, tickets: repeat[Line], left: int) -> None:
+    def __init__(self, tickets: repeat[Sampling], left: int) -> None:
         self.tickets, self.left, self.replaced = tickets, left, False
 
     def used(self) -> int:
@@ -44,28 +55,47 @@ class _Book:
 class Sampling:
     """The calls of one region that are outermost, or those that are not: how many of them are timed, and how many others there were."""
 
-    __slots__ = ("_books", "_owed", "calls", "epoch", "every", "line", "ratio", "seconds", "tickets", "timed", "undone")
+    __slots__ = (
+        "_books",
+        "_owed",
+        "_short",
+        "called",
+        "calls",
+        "every",
+        "hand_out",
+        "line",
+        "nested",
+        "ratio",
+        "seconds",
+        "ticket",
+        "tickets",
+        "timed",
+        "undone",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, nested: bool = False) -> None:
+        self.nested = nested
+        self.hand_out: Callable[[repeat[Sampling]], None] = _to_nobody
+        """Gives tickets to the callables of the region."""
         self.reset()
 
     def reset(self) -> None:
         """Every call is timed; nothing was counted. Assignments alone, as it runs in a forked child."""
         self.every = 1
         """One call in so many is timed."""
-        self.tickets: repeat[Line] | None = None
-        """A call that gets one is only counted, and stands under its line while it runs; when there is none left, one is timed. Taking it
-        is one step of the interpreter. None while each call is timed."""
+        self.tickets = NONE_LEFT
+        """A call that gets one is only counted; when there is none left, one is timed. Taking it is one step of the interpreter."""
+        self.hand_out(self.tickets)
         self.undone: list[int] = []
-        """Grows by one for each call with a ticket that failed or compiled: it is told elsewhere."""
-        self.epoch = 0
-        """The recorder's, since tickets are issued: they end with it."""
+        """1 for each call with a ticket that failed or met a compilation, and is told elsewhere; -1 for one that is not told after all."""
+        self.called = -math.inf
+        """When calls of it were last found, by `time.perf_counter`."""
         self.ratio = 1.0
         """How many calls stood for each that was timed, of late."""
         self.line: Line | None = None
         """The line that was timed last."""
         self._books: list[_Book] = []
-        self._owed = 0
+        self._owed, self._short = 0, False
         self.calls, self.timed, self.seconds = 0, 0, 0.0
 
     def draw(self) -> None:
@@ -74,44 +104,55 @@ class Sampling:
         # Where nobody came to settle for long, each call is timed until somebody does.
         if self.every > 1 and self.line is not None and len(self._books) < _MOST_BOOKS:
             self.issue(int(chance() * (2 * self.every - 1)))
-        else:
-            self.tickets = None
 
     def issue(self, count: int) -> None:
         """So many calls are only counted before the next one is timed."""
-        assert self.line is not None
-        tickets = repeat(self.line, count)
+        tickets = repeat(self, count)
         self._books.append(_Book(tickets, count))
         self.tickets = tickets
+        self.hand_out(tickets)
+        if self.every == 1:
+            self.stop()  # it was told to between two steps of this one
 
     def stop(self) -> None:
         """Each call is timed from now on."""
-        self.every, self.tickets = 1, None
+        self.every, self.tickets = 1, NONE_LEFT
+        self.hand_out(NONE_LEFT)
 
-    def take(self) -> int:
-        """How many calls were counted and not timed since the last time; for one thread at a time."""
-        books, undone = self._books[:], len(self.undone)
-        del self.undone[:undone]
-        self._owed += sum([book.used() for book in books]) - undone
+    def count(self) -> None:
+        """Sees how many tickets were taken since the last time; for one thread at a time, as is what follows."""
+        books = self._books[:]
+        self._owed += sum([book.used() for book in books])
         # A thread may be about to take a ticket that was replaced just now: such ones are looked at once more.
         kept = [book for book in books if book.left and not book.replaced]
         for book in kept:
             book.replaced = book.tickets is not self.tickets
         self._books[: len(books)] = kept
-        # What is undone may have been counted in the window before.
-        taken = max(0, self._owed)
+
+    def take(self, held: int = 0) -> int:
+        """How many calls with a ticket are over and told nowhere else, since the last time; so many are still under way."""
+        undone = self.undone[:]
+        del self.undone[: len(undone)]
+        self._owed -= sum(undone)
+        taken = max(0, self._owed - held)
         self._owed -= taken
+        # Less than none were counted where a call began before a fork or another start: nobody will ever count it.
+        short, self._short = self._short, self._owed < 0
+        if short and self._short:
+            self._owed, self._short = 0, False
         return taken
 
-    def settle(self, lines: list[Line]) -> float:
-        """Gives the calls that were not timed to the lines of the region, in proportion to what was timed of each meanwhile: their
-        buckets are an estimate, their sum is exact. Answers the seconds of all steady calls, estimated likewise."""
+    def settle(self, lines: list[Line], held: int = 0) -> float:
+        """Gives the calls that were not timed, but for so many that are under way, to the lines of the region, in proportion to what was
+        timed of each meanwhile: their buckets are an estimate, their sum is exact. Answers the seconds of all steady calls, estimated
+        likewise."""
         counts = [line.timed_since() for line in lines]
-        timed, untimed = sum(count for count, _ in counts), self.take()
+        timed, untimed = sum(count for count, _ in counts), self.take(held)
         for line, (count, _) in zip(lines, counts, strict=True):
             self.line = line if count else self.line
         self.calls += timed + untimed
         self.timed += timed
+        self.called = time.perf_counter() if timed or untimed else self.called
         spent = sum(seconds for _, seconds in counts)
         self.seconds += spent
         if not timed and untimed:
@@ -125,7 +166,7 @@ class Sampling:
             line.count_untimed(share)
         return spent * (1 + untimed / timed) if timed else 0.0
 
-    def pace(self, elapsed: float, quiet: bool, epoch: int) -> bool:
+    def pace(self, elapsed: float, quiet: bool) -> bool:
         """Decides what part of the calls is timed from now on, by those of the last stretch; True if it is not all of them."""
         usual, calls = self.seconds / self.timed if self.timed else None, self.calls
         self.ratio = calls / self.timed if self.timed else self.ratio
@@ -135,9 +176,7 @@ class Sampling:
         if not quiet or usual is None or usual > limit or every < 2:
             self.stop()
             return False
-        self.every, self.epoch = every, epoch
-        if self.tickets is None:
-            self.tickets = _USED_UP
+        self.every = every
         return True
 
 
@@ -147,36 +186,46 @@ class Sampler:
     def __init__(self) -> None:
         self.busy = 0.0
         """Seconds that outermost calls took since the start, without those that compiled."""
+        self.ever = False
+        """Whether calls of any region were ever only counted."""
         self._at_work: list[Sampling] = []
-        self._disturbed = (0.0, 0, 0.0)
+        self.met = Met()
         self._quiet = False
         self._paced = time.perf_counter()
 
-    def disturb(self, seconds: float = 0.0) -> None:
-        """A compilation begins; or one is over in this thread of which nothing was heard before, and took so long."""
+    def stop(self) -> None:
+        """Each call of each region is timed from now on, until all was quiet for a while."""
         self._quiet = False
+        at_work, self._at_work = self._at_work, []
+        for sampling in at_work:
+            sampling.stop()
+
+    def disturb(self, seconds: float = 0.0) -> None:
+        """A compilation begins; or one is over in this thread of which nothing was heard before, and took so long. Calls under way
+        compile or wait for it; those that are not timed nobody asks when they end: they are told with what it took of them."""
         if self._at_work:
-            self._disturbed = time.perf_counter(), threading.get_ident(), seconds
-            at_work, self._at_work = self._at_work, []
-            for sampling in at_work:
-                sampling.stop()
+            self.stop()
+            self.met.begin(seconds)
+        self._quiet = False
 
-    def since_disturbed(self) -> float:
-        """The seconds of a call of this thread that is over, was not to be timed, and met a compilation: those since that began."""
-        at, thread, before = self._disturbed
-        return time.perf_counter() - at + (before if thread == threading.get_ident() else 0.0)
-
-    def settle(self, lines: Iterable[Line]) -> list[Sampling]:
-        """Has all that was counted in the lines' regions; answers their samplings."""
+    def settle(self, lines: Iterable[Line]) -> dict[Sampling, list[Line]]:
+        """Has all that was counted in the lines' regions; answers their samplings, and the lines of each."""
         found: dict[Sampling, list[Line]] = {}
         for line in lines:
             found.setdefault(line.sampling, []).append(line)
+        for sampling in found:
+            sampling.count()
+        calls = counted_calls() if self.ever else {}
+        self.met.look(calls)
+        held = Counter(chain.from_iterable(calls.values()))
         for sampling, mine in found.items():
-            spent = sampling.settle(mine)
+            spent = sampling.settle(mine, held[sampling])
             self.busy += spent if mine[0].region.outermost else 0.0
-        return list(found)
+        for inner, outer in chain.from_iterable(map(pairwise, calls.values())):
+            _nested(inner, outer)
+        return found
 
-    def pace(self, lines: Iterable[Line], compiling: bool, epoch: int) -> None:
+    def pace(self, lines: Iterable[Line], compiling: bool) -> None:
         """About once a second, on the agent's thread."""
         now = time.perf_counter()
         elapsed = now - self._paced
@@ -184,6 +233,21 @@ class Sampler:
             return
         samplings = self.settle(lines)
         quiet, self._quiet, self._paced = self._quiet and not compiling, not compiling, now
-        self._at_work = [sampling for sampling in samplings if sampling.pace(elapsed, quiet, epoch)]
+        self._at_work = [sampling for sampling, mine in samplings.items() if sampling.pace(elapsed, quiet and _alike(sampling, mine, now))]
+        self.ever = self.ever or bool(self._at_work)
         if not self._quiet:
-            self.disturb()  # a compilation began meanwhile, and saw the list as it was before
+            self.stop()  # a compilation began meanwhile, and saw the list as it was before
+
+
+def _nested(inner: Sampling, outer: Sampling) -> None:
+    """A counted call was found inside another one, which neither of them noticed."""
+    if outer.line is not None:
+        outer.line.holds_another()
+    if not inner.nested:
+        inner.stop()
+
+
+def _alike(sampling: Sampling, lines: list[Line], now: float) -> bool:
+    """Whether the calls need not say that they are under way: no watched call is made in them, and they are all made in others or none."""
+    others = [other for other in lines[0].spec.samplings if other is not sampling]
+    return not any(line.holds for line in lines) and all(other.called < now - ALIKE_SECONDS for other in others)

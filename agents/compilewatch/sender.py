@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import time
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from typing import Any
 
+from compilewatch.http_answer import unix_of
 from compilewatch.outbox import Entry, Outbox
 from compilewatch.tail import Tail
 from compilewatch.transport import Answer, Transport
@@ -80,7 +79,7 @@ class Sender:
     def _ask(self, identity: Identity, batch: list[Entry]) -> Answer:
         try:
             return self._transport.send(request_body(identity, batch, time.time()))
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, ValueError) as error:
             return Answer(0, problem=f"{type(error).__name__}: {error}"[:300])
 
     def _accept(self, answer: Answer) -> bool:
@@ -165,9 +164,5 @@ def _seconds(retry_after: str) -> float | None:
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
-    if not text:
-        return None
-    try:
-        return parsedate_to_datetime(text).timestamp() - time.time()
-    except (ValueError, TypeError, OverflowError):
-        return None
+    moment = unix_of(text)
+    return None if moment is None else moment - time.time()

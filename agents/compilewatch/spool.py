@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import itertools
 import os
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from compilewatch.config import Config
 from compilewatch.folder import base_folder, files_kept, folder_open
+from compilewatch.hashes import sha256_hex
 from compilewatch.locked_file import CAN_LOCK, LockedFile
 from compilewatch.outbox import Entry
 from compilewatch.spool_frames import IDENTITY, frame, head_frames, watermark_frame, window_frame
@@ -33,7 +33,7 @@ def spool_folder(config: Config) -> Path:
 
 def project_of(config: Config) -> str:
     """What the files of a project begin with: the same for the same endpoint and key, neither of which can be read from it."""
-    return hashlib.sha256(f"{config.endpoint}\0{config.api_key}".encode()).hexdigest()[:16]
+    return sha256_hex(f"{config.endpoint}\0{config.api_key}".encode())[:16]
 
 
 def why_off(config: Config) -> str:

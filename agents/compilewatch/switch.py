@@ -14,6 +14,7 @@ from compilewatch.errors import AgentError
 from compilewatch.recorder import RECORDER
 
 FREEZE, EAGER = "freeze", "eager"
+_STRAIGHT = "_compilewatch_straight"
 
 
 class Held:
@@ -70,6 +71,7 @@ def routed_function(compiled: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         return frozen(held, original, compiled)(*args, **kwargs)
 
+    setattr(route, _STRAIGHT, compiled)
     return route
 
 
@@ -89,7 +91,14 @@ def routed_module(compiled: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         return frozen(held, original, original)(*args, **kwargs)
 
+    setattr(route, _STRAIGHT, compiled)
     return route
+
+
+def straight(called: Callable[..., Any]) -> Callable[..., Any]:
+    """What a wrapper calls while no command is in force nor due: without the way round by the switch, if there is one."""
+    found: Callable[..., Any] = getattr(called, _STRAIGHT, called)
+    return found
 
 
 def innermost(compiled: Any) -> Any:

@@ -3,21 +3,24 @@ time and size."""
 
 from __future__ import annotations
 
-import http.client
+import importlib
 import json
-import ssl
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, urlsplit
 
 from compilewatch import __version__
 from compilewatch.config import Config
-from compilewatch.connection import MAX_ANSWER, Address, Bounded, authorization, connected
+from compilewatch.connection import Address, Bounded, authorization, connected
+from compilewatch.http_answer import HttpAnswer, body_read, head_read
 from compilewatch.suppression import suppressed
 from compilewatch.wire.ack import MARKER, Ack
 from compilewatch.wire.codec import DecodeError, decode, deflate
+
+if TYPE_CHECKING:
+    from compilewatch.tls import Tls
 
 PATH = "/api/v1/reports"
 TEMPORARY = (408, 425, 429)
@@ -39,7 +42,7 @@ class Transport(Protocol):
     """Where requests go; `interrupt` may be called by another thread than the one that sends."""
 
     def send(self, body: bytes) -> Answer:
-        """Hands over the JSON of a request; raises OSError or http.client.HTTPException if there was no answer."""
+        """Hands over the JSON of a request; raises OSError if there was no answer."""
         ...
 
     def interrupt(self) -> None:
@@ -66,12 +69,12 @@ class FileTransport:
 
 class HttpTransport:
     """Posts to a dashboard; each request has a connection of its own. The request is written by hand: libraries that trace HTTP replace the
-    methods of `http.client.HTTPConnection` in the job's process."""
+    methods of `http.client` in the job's process."""
 
     def __init__(self, endpoint: str, api_key: str, proxy: str = "") -> None:
         self._target = Address.of(endpoint)
         self._proxy = Address.of(proxy) if proxy else None
-        self._context: ssl.SSLContext | None = None
+        self._tls: Tls | None = importlib.import_module("compilewatch.tls").Tls() if self._target.secure else None
         self._opened: list[Bounded] = []
         path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + PATH
         direct = self._target.secure or self._proxy is None
@@ -92,26 +95,22 @@ class HttpTransport:
         """Posts the request, within 3 s for the connection, 5 s for a read and 8 s in all, after its name was looked up."""
         packed = deflate(body)
         try:
-            with suppressed(), connected(self._target, self._proxy, self._tls(), self._opened) as connection:
+            if self._tls is not None:
+                self._tls.prepare()
+            with suppressed(), connected(self._target, self._proxy, self._tls, self._opened) as connection:
                 connection.write(f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1") + packed)
-                response = http.client.HTTPResponse(connection, method="POST")  # type: ignore[arg-type]
-                response.begin()
-                return _understood(response, _read(response))
-        except ssl.SSLError:
-            self._context = None  # the certificates on disk may have changed
+                reader = connection.reader()
+                answer = head_read(reader)
+                return _understood(answer, body_read(reader, answer))
+        except OSError as error:
+            if self._tls is not None:
+                self._tls.failed(error)
             raise
 
     def interrupt(self) -> None:
         """Has the request that is under way fail at once; looking up a name cannot be ended."""
         for one in list(self._opened):
             one.interrupt()
-
-    def _tls(self) -> ssl.SSLContext | None:
-        """What the other side is verified with, made once: reading the certificates takes longer than the request."""
-        if self._target.secure and self._context is None:
-            self._context = ssl.create_default_context()
-            self._context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return self._context
 
 
 class Aside:
@@ -142,15 +141,8 @@ def transport_of(config: Config, turn: threading.Lock | None = None) -> Transpor
     return found if turn is None else Aside(found, turn)
 
 
-def _read(response: http.client.HTTPResponse) -> bytes:
-    body = response.read(MAX_ANSWER + 1)
-    if response.length and len(body) <= MAX_ANSWER:
-        raise http.client.IncompleteRead(body, response.length)
-    return body
-
-
-def _understood(response: http.client.HTTPResponse, body: bytes) -> Answer:
-    answer = Answer(response.status, retry_after=response.getheader("Retry-After") or "")
+def _understood(response: HttpAnswer, body: bytes) -> Answer:
+    answer = Answer(response.status, retry_after=response.headers.get("retry-after", ""))
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):

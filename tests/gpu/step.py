@@ -18,8 +18,9 @@ import torch
 from compilewatch.client import CLIENT
 from compilewatch.recorder import RECORDER
 from compilewatch.sources.compiled_calls import CompiledCalls
+from compilewatch.sources.counting_turns import FEW_LOOKUPS, SETTLING_SECONDS, Turns
 
-CALLS, MOST_ROUNDS, SECONDS = 200, 400, 30.0
+CALLS, MOST_ROUNDS, SECONDS = 100, 2000, 60.0
 BARE, AGAIN, FUNCTION = "bare", "bare again", "python function"
 SKIPPED, EACH, TIMED, LOOKED_UP, ALL = "watched", "each call timed", "and GPU time", "and guard lookups", "and both"
 Step = Callable[[torch.Tensor], torch.Tensor]
@@ -38,7 +39,8 @@ def microseconds(step: Step, x: torch.Tensor) -> float:
 
 def rounds_of(ways: dict[str, Callable[[], float]]) -> list[dict[str, float]]:
     """All ways in a new order in every round, for as long as there is time; the first rounds warm up."""
-    until, found = time.monotonic() + SECONDS, []
+    until = time.monotonic() + SECONDS
+    found: list[dict[str, float]] = []
     while len(found) < MOST_ROUNDS + 5 and time.monotonic() < until:
         found.append({name: way() for name, way in random.sample(list(ways.items()), len(ways))})
     return found[5:]
@@ -88,15 +90,15 @@ def function_around(step: Step) -> Step:
 def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
     """Microseconds of a call in each round: bare, watched, and with what is switched on for a part of the time."""
     hook, line = source(CompiledCalls), RECORDER._all_lines[0]
-    probe = line.probe
+    probe, every = line.probe, line.sampling.every
     hook.poll = lambda *_: None  # type: ignore[method-assign]
 
     def way(step: Step, hooked: bool = False, timed: bool = False, each: bool = False) -> Callable[[], float]:
         def once() -> float:
             line.probe = probe if timed else None
-            if each:
-                line.sampling.tickets = None
-            else:
+            line.sampling.stop()
+            if not each:
+                line.sampling.every = every
                 line.sampling.draw()
             hook._leave_slot()
             if hooked:
@@ -120,6 +122,14 @@ def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, fl
     )
 
 
+def counting_share(call_seconds: float) -> float:
+    """For what part of the time guard lookups are counted where such calls follow each other."""
+    turns = Turns(0.0)
+    turns.looked_up(FEW_LOOKUPS, FEW_LOOKUPS * call_seconds)
+    counting, period = turns.stretch(2 * SETTLING_SECONDS)
+    return counting / period
+
+
 def main() -> int:
     """Prints the line."""
     assert compilewatch.init(model="bench", version="1", endpoint="file:/dev/null", interval=10.0)
@@ -132,13 +142,14 @@ def main() -> int:
         # The agent's thread meets CUDA, and finds after some quiet seconds that the calls are short.
         while time.monotonic() < until and (RECORDER._all_lines[0].sampling.every == 1 or RECORDER._all_lines[0].probe is None):
             watched(x)
+        every = RECORDER._all_lines[0].sampling.every
         rounds = measure(compiled, watched, x)
     assert RECORDER.internal_errors == 0, RECORDER.last_error
     line = RECORDER._all_lines[0]
     base = median_between([one[BARE] for one in rounds])[0]
     differences = {name: [one[name] - one[BARE] for one in rounds] for name in rounds[0] if name != BARE}
-    # Guard lookups are counted one second in ten.
-    usual = added([0.9 * timed + 0.1 * both for timed, both in zip(differences[TIMED], differences[ALL], strict=True)], base)
+    share = counting_share(base / 1e6)
+    usual = added([(1 - share) * timed + share * both for timed, both in zip(differences[TIMED], differences[ALL], strict=True)], base)
     said = {
         "bare_us": round(base, 2),
         "rounds": len(rounds),
@@ -146,8 +157,9 @@ def main() -> int:
         "lowest_tenth_percent": {name: round(100 * (tenth(rounds, name) / tenth(rounds, BARE) - 1), 2) for name in differences},
         "watched_percent": added(differences[SKIPPED], base)["percent"],
         "usual": usual,
+        "lookups_counted_share": round(share, 4),
         "usual_percent": usual["percent"],
-        "timed_one_in": line.sampling.every,
+        "timed_one_in": every,
         "samples": line.region.gpu.count if line.region.gpu else 0,
         "torch": torch.__version__,
         "python": sys.version.split()[0],

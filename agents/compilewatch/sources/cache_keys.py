@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
+
+from compilewatch.hashes import sha256_hex
 
 DIGEST_LENGTH = 10
 MOST_UNREAD = 16
@@ -98,7 +99,7 @@ def _named(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _joined(digests: list[str]) -> str:
-    return hashlib.sha256("".join(digests).encode()).hexdigest()[:DIGEST_LENGTH]
+    return sha256_hex("".join(digests).encode())[:DIGEST_LENGTH]
 
 
 def _parted(lines: list[str]) -> tuple[Settings, list[str]]:

@@ -15,7 +15,7 @@ from compilewatch.recorder import Recorder
 from compilewatch.sampling import chance
 from compilewatch.sources import Answer, Source
 
-SHARE = 0.001
+SHARE = 0.0005
 """What sampling may add to a region's own time: of the hundredth that watching may cost, most goes into timing every call."""
 MAX_EVERY = 10_000
 MAX_PAIRS = 64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import sys
-import tempfile
 
 from compilewatch.wire.report import MAX_REASON, MAX_TEXT
 
@@ -37,7 +37,8 @@ def short_path(path: str) -> str:
         folder = root.replace(os.sep, "/").rstrip("/") + "/"
         if len(folder) > 1 and path.startswith(folder):
             return path[len(folder) :]
-    if path.startswith(tempfile.gettempdir().replace(os.sep, "/") + "/"):
+    temporary: str = importlib.import_module("tempfile").gettempdir()  # torch has loaded it, and a job without torch needs it not
+    if path.startswith(temporary.replace(os.sep, "/") + "/"):
         return "<tmp>/" + path.rpartition("/")[2]
     return path.rpartition("/")[2]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
 import math
 import types
@@ -199,11 +198,15 @@ def dumps_request(request: Request) -> bytes:
 
 def deflate(body: bytes) -> bytes:
     """The body as gzip, with no time stamp inside, so that equal bodies stay equal, and never past the ratio of the wire."""
-    packed = gzip.compress(body, compresslevel=6, mtime=0)
+    packed = _packed(body)
     if len(body) <= MAX_INFLATE_RATIO * len(packed):
         return packed
     # Sketches full of empty bins repeat themselves so much that an honest body looks like a bomb; codes alone shrink it 8 times at most.
-    stream = zlib.compressobj(wbits=31, strategy=zlib.Z_HUFFMAN_ONLY)
+    return _packed(body, zlib.Z_HUFFMAN_ONLY)
+
+
+def _packed(body: bytes, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
+    stream = zlib.compressobj(level=6, wbits=31, strategy=strategy)
     return stream.compress(body) + stream.flush()
 
 

@@ -1,0 +1,108 @@
+"""Watched calls that are only counted: nobody notes that they are under way, so what happens seldom finds them by their frames."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compilewatch.lines import Line
+    from compilewatch.sampling import Sampling
+
+COUNTING: set[CodeType] = set()
+"""The code of what takes tickets; a frame of it that holds one says which call it is."""
+
+
+def counted_in(frame: FrameType | None) -> list[Sampling]:
+    """Of whose calls those in this stack are that hold a ticket, from the innermost outward."""
+    found: list[Sampling] = []
+    while frame is not None:
+        if frame.f_code in COUNTING:
+            names = frame.f_locals
+            if "ticket" in names:
+                found.append(names["ticket"])
+        frame = frame.f_back
+    return found
+
+
+def counted_calls() -> dict[int, list[Sampling]]:
+    """The same of every thread that has any, by its number. What the calls were given is kept by nothing here: a frame that stayed in a
+    variable would refer to itself, and keep all arguments until the garbage collector comes."""
+    found: dict[int, list[Sampling]] = {}
+    frame, frames = None, sys._current_frames()
+    own = sys._getframe()
+    try:
+        for thread, frame in frames.items():
+            held = counted_in(frame)
+            if held:
+                # Where greenlets run, a thread goes by another number here than in its own calls.
+                found[threading.get_ident() if frame is own else thread] = held
+    finally:
+        frames.clear()
+        del frame, own
+    return found
+
+
+def innermost(noted: Line | None, frame: FrameType | None) -> Line | None:
+    """The line of the watched call in this stack; `noted` is that of the innermost which says that it is under way."""
+    held = counted_in(frame)
+    if not held or held[0].line is None:
+        return noted
+    if noted is None or held[0].nested:
+        return held[0].line
+    # A region that is called in no other stands around what is noted.
+    held[0].line.holds_another()
+    return noted
+
+
+class Met:
+    """Counted calls that met a compilation. They are told with what it took of them, by whoever comes by after it."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[int, tuple[Sampling, Line, float]] = {}
+        """By thread: of whose calls, its line, and since when."""
+        self._over: dict[int, tuple[Sampling, Line, float]] = {}
+        """The same after the compilation, and its seconds."""
+
+    def begin(self, seconds: float) -> None:
+        """A compilation begins; or one is over in this thread of which nothing was heard before, and took so long."""
+        now, mine = time.perf_counter(), threading.get_ident()
+        for thread, held in counted_calls().items():
+            sampling, line = held[0], held[0].line
+            if line is not None:
+                sampling.undone.append(1)
+                self._under_way[thread] = sampling, line, now - seconds if thread == mine else now
+
+    def look(self, calls: dict[int, list[Sampling]]) -> None:
+        """Those that ended before the compilation did not wait for it: they count like any other."""
+        for thread, met in list(self._under_way.items()):
+            if met[0] not in calls.get(thread, ()) and self._under_way.pop(thread, None) is not None:
+                met[0].undone.append(-1)
+
+    def end(self, others: bool) -> None:
+        """A compilation is over, whether or not others are under way."""
+        if others or not self._under_way:
+            return
+        self.look(counted_calls())
+        now, met = time.perf_counter(), self._under_way
+        self._under_way = {}
+        self._over.update({thread: (sampling, line, now - since) for thread, (sampling, line, since) in met.items()})
+
+    def failed(self, sampling: Sampling) -> bool:
+        """A call of it raised in this thread: whether that had met a compilation, of which nothing is told then."""
+        mine = threading.get_ident()
+        for calls in (self._under_way, self._over):
+            met = calls.get(mine)
+            if met is not None and met[0] is sampling and calls.pop(mine, None) is not None:
+                return True
+        return False
+
+    def tell(self) -> None:
+        """Counts those that met a compilation which is over."""
+        for thread in list(self._over):
+            told = self._over.pop(thread, None)
+            if told is not None:
+                told[1].warmup.append(told[2])

@@ -1,0 +1,40 @@
+"""A region that is called so often that only some of its calls are timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from compilewatch.recorder import RECORDER
+from compilewatch.sampling import Sampling
+from compilewatch.wire.report import Region, Report
+
+Window = Callable[[], Report]
+BURST = 10_000
+
+
+def answer(x: Any = None) -> Any:
+    """The job's function: does what it is handed."""
+    return x() if callable(x) else x
+
+
+def regions(report: Report, name: str) -> list[Region]:
+    return [region for region in report.regions if region.name == name]
+
+
+def second_passes() -> None:
+    RECORDER.drain()
+    RECORDER.sampler._paced = time.perf_counter() - 1.0
+    RECORDER.pace()
+
+
+def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
+    """After two seconds of calls without a pause."""
+    for _ in range(2):
+        for _ in range(BURST):
+            call(*args)
+        second_passes()
+    [sampling] = {line.sampling for line in RECORDER._all_lines if line.sampling.every > 1}
+    assert sampling.every > 10  # the machine may be busy; else 39
+    return sampling

@@ -1,0 +1,170 @@
+"""A call that is only counted is found where it holds another call, fails or is told to run otherwise."""
+
+from __future__ import annotations
+
+import time
+
+import compilewatch
+import pytest
+from compilewatch.commands import Commands
+from compilewatch.config import Config
+from compilewatch.hotpath import call_wrapper
+from compilewatch.lines import Spec
+from compilewatch.recorder import RECORDER
+from compilewatch.sampling import NONE_LEFT
+from compilewatch.switch import EAGER, SWITCH, routed_function
+from compilewatch.wire.command import Command
+from compilewatch.wire.report import Identity, Report
+
+from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
+
+
+def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -> None:
+    def compiled() -> str:
+        return "compiled"
+
+    compiled._torchdynamo_orig_callable = lambda: "eager"  # type: ignore[attr-defined]
+    SWITCH.possible = True
+    call = call_wrapper(routed_function(compiled), RECORDER.register(Spec("f")))
+    sampled(call).issue(100)
+    commands = Commands(
+        Config(endpoint="file:/dev/null", model="m", version="1"), RECORDER, lambda: Identity(id="i", started=0.0, model="m", version="1")
+    )
+    assert call() == "compiled"
+    commands._hold(Command("a", "p", EAGER, 1, "m", "1", "e", time.time(), time.time() + 60))
+    try:
+        assert call() == "eager"
+        for _ in range(2):
+            for _ in range(BURST):
+                call()
+            second_passes()
+        assert call() == "eager" and {line.sampling.every for line in RECORDER._all_lines} == {1}
+    finally:
+        commands.close()
+    assert call() == "compiled"
+    sampled(call)
+
+
+def test_a_region_that_holds_others_is_timed_whole(window: Window) -> None:
+    inner = compilewatch.watch(answer, name="inner")
+    outer = compilewatch.watch(answer, name="outer")
+    for _ in range(3):
+        for _ in range(BURST):
+            outer(inner)
+        second_passes()
+    [sampling] = {line.sampling for line in RECORDER._all_lines if line.sampling.every > 1}
+    assert sampling.line is not None and sampling.line.region.name == "inner" and sampling.nested
+    window()
+    for _ in range(BURST):
+        outer(inner)
+    with pytest.raises(ZeroDivisionError):
+        outer(lambda: 1 // 0)
+    counts = {(region.name, region.outermost): (region.calls, region.errors) for region in window().regions}
+    assert counts == {("outer", True): (BURST + 1, 1), ("inner", False): (BURST, 0)}
+
+
+def test_a_block_in_a_call_says_that_the_region_holds_others(window: Window) -> None:
+    def job() -> None:
+        with compilewatch.region("block"):
+            pass
+
+    call = compilewatch.watch(job, name="f")
+    for _ in range(3):
+        for _ in range(BURST):
+            call()
+        second_passes()
+    assert {line.region.name for line in RECORDER._all_lines if line.sampling.tickets is not NONE_LEFT} == set()
+
+
+def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = compilewatch.watch(answer, name="inner")
+    outer = compilewatch.watch(answer, name="outer")
+    for _ in range(3):
+        for _ in range(BURST):
+            outer(inner)
+            inner()
+        second_passes()
+    assert {line.sampling.every for line in RECORDER._all_lines} == {1}
+    window()
+    monkeypatch.setattr("compilewatch.sampling.ALIKE_SECONDS", -1.0)  # so long ago
+    for _ in range(BURST):
+        outer(inner)
+    second_passes()
+    found = {line.region.outermost: line.sampling.every for line in RECORDER._all_lines if line.region.name == "inner"}
+    assert found[True] == 1 < found[False]
+
+
+def test_the_first_call_inside_one_that_is_only_counted_ends_the_counting(window: Window) -> None:
+    inner = compilewatch.watch(answer, name="inner")
+    outer = compilewatch.watch(answer, name="outer")
+    sampled(outer).issue(BURST)
+    window()
+    for _ in range(BURST):
+        outer(inner)
+    counts = {(region.name, region.outermost): region.calls for region in window().regions}
+    assert counts == {("outer", True): BURST, ("inner", True): 1, ("inner", False): BURST - 1}
+
+
+def test_a_call_elsewhere_in_a_region_that_is_known_ends_the_counting_with_the_next_timed_one(window: Window) -> None:
+    inner = compilewatch.watch(answer, name="inner")
+    outer = compilewatch.watch(answer, name="outer")
+    inner()
+    sampled(outer).issue(100)
+    window()
+    for _ in range(BURST):
+        outer(inner)
+    counts = {(region.name, region.outermost): region.calls for region in window().regions}
+    assert counts == {("outer", True): BURST, ("inner", True): 100, ("inner", False): BURST - 100}
+
+
+def test_a_call_under_way_is_counted_when_it_is_over(window: Window) -> None:
+    def fails() -> None:
+        reports.append(window())
+        raise ValueError("NCCL timed out")
+
+    reports: list[Report] = []
+    call = compilewatch.watch(answer, name="f")
+    sampled(call).issue(100)
+    window()
+    with pytest.raises(ValueError, match="NCCL"):
+        call(fails)
+    reports.append(window())
+    assert [(region.calls, region.errors) for report in reports for region in report.regions] == [(1, 1)]
+
+
+def test_a_counted_call_that_is_found_in_another_ends_the_counting(window: Window) -> None:
+    inner, outer = compilewatch.watch(answer, name="inner"), compilewatch.watch(answer, name="outer")
+    for _ in range(2):
+        for _ in range(BURST):
+            inner()
+            outer()
+        second_passes()
+    for line in RECORDER._all_lines:
+        line.sampling.issue(BURST)
+    outer(lambda: inner(second_passes))
+    assert {line.region.name: (line.sampling.every, line.holds) for line in RECORDER._all_lines} == {
+        "inner": (1, False),
+        "outer": (1, True),
+    }
+
+
+def test_a_function_that_begins_to_call_itself_is_timed_from_the_next_timed_call_on(window: Window) -> None:
+    def job(depth: int = 0) -> None:
+        if depth:
+            call(depth - 1)
+
+    call = compilewatch.watch(job, name="f")
+    sampled(call).issue(100)
+    window()
+    for _ in range(BURST):
+        call(1)
+    counts = {region.outermost: region.calls for region in window().regions}
+    assert counts == {True: 100 + BURST - 50, False: BURST - 50}
+
+
+def test_an_agent_that_is_off_counts_nothing(window: Window) -> None:
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    sampling.issue(100)
+    RECORDER.stop()
+    assert call(lambda: 7) == 7 and sampling.tickets is NONE_LEFT

@@ -1,0 +1,172 @@
+"""A call that is only counted is told where it compiles or waits for a compilation, and what it was given is not kept by that."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+
+import compilewatch
+import pytest
+from compilewatch.lines import Line
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.report import Compile
+
+from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
+
+
+def test_a_call_that_compiles_is_never_missed(window: Window) -> None:
+    def compiles() -> None:
+        RECORDER.compile_started("f")
+        time.sleep(0.05)
+        RECORDER.compile_stopped()
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.issue(100)
+    call(compiles)
+    for _ in range(50):
+        call()
+    [region] = window().regions
+    assert region.warmup is not None and region.latency is not None
+    assert (region.calls, region.warmup.count) == (51, 1) and region.warmup.min >= 0.05
+    # From the compilation on each call is timed, until a whole second was quiet.
+    assert region.latency.count == 50
+
+
+def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window) -> None:
+    begun, compiled = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        begun.set()
+        compiled.wait(60)
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.issue(100)
+    waiting = threading.Thread(target=call, args=(waits,))
+    waiting.start()
+    begun.wait(60)
+    RECORDER.compile_started("g")
+    time.sleep(0.05)
+    RECORDER.compile_stopped()
+    compiled.set()
+    waiting.join()
+    [region] = window().regions
+    assert region.warmup is not None and (region.calls, region.warmup.count) == (1, 1) and region.warmup.min >= 0.05
+
+
+def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(window: Window) -> None:
+    def compiles() -> None:
+        RECORDER.compile_finished(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": 3.0}))
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.issue(100)
+    call(compiles)
+    report = window()
+    [region] = report.regions
+    assert region.warmup is not None and region.warmup.min >= 3.0
+    assert [compile.in_request for compile in report.compiles] == [True]
+
+
+def test_a_call_that_compiles_and_then_fails_is_counted_once(window: Window) -> None:
+    def fails() -> None:
+        RECORDER.compile_started("f")
+        RECORDER.compile_stopped()
+        raise ValueError("no such shape")
+
+    call = compilewatch.watch(answer, name="f")
+    sampled(call).issue(100)
+    window()
+    with pytest.raises(ValueError, match="no such shape"):
+        call(fails)
+    for _ in range(50):
+        call()
+    assert [(region.calls, region.errors, region.warmup) for region in window().regions] == [(51, 1, None)]
+
+
+def test_what_compiles_in_a_call_that_is_only_counted_is_its_own(window: Window) -> None:
+    def in_a_block() -> None:
+        with compilewatch.region("block"):
+            found.append(RECORDER.innermost())
+
+    call = compilewatch.watch(answer, name="f")
+    sampled(call).issue(100)
+    found: list[Line | None] = []
+    call(lambda: found.append(RECORDER.innermost()))
+    call(in_a_block)
+    assert [line and line.region.name for line in found] == ["f", "block"]
+    assert RECORDER.innermost() is None
+    assert {line.region.name: line.holds for line in RECORDER._all_lines} == {"f": True, "block": False}
+
+
+def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> None:
+    class Batch:
+        """Stands for a tensor."""
+
+    def compiles(batch: Batch) -> None:
+        RECORDER.compile_started("f")
+        RECORDER.compile_stopped()
+
+    def job() -> weakref.ref[Batch]:
+        batch = Batch()
+        call(batch, compiles)
+        return weakref.ref(batch)
+
+    call = compilewatch.watch(lambda x=None, work=None: work(x) if work else x, name="f")
+    sampled(call).issue(100)
+    gc.disable()
+    try:
+        assert job()() is None
+    finally:
+        gc.enable()
+
+
+def test_a_call_that_ends_before_the_compilation_elsewhere_did_not_wait_for_it(window: Window) -> None:
+    begun, compiling = threading.Event(), threading.Event()
+
+    def works() -> None:
+        begun.set()
+        compiling.wait(60)
+
+    call = compilewatch.watch(answer, name="f")
+    sampled(call).issue(100)
+    window()
+    other = threading.Thread(target=call, args=(works,))
+    other.start()
+    begun.wait(60)
+    RECORDER.compile_started("g")
+    compiling.set()
+    other.join()
+    assert [(region.calls, region.warmup) for region in window().regions] == [(1, None)]
+    RECORDER.compile_stopped()
+    assert window().regions == []
+
+
+def test_the_call_that_compiled_is_told_though_the_one_around_it_fails(window: Window) -> None:
+    def compiles() -> None:
+        RECORDER.compile_started("f")
+        RECORDER.compile_stopped()
+
+    def fails() -> None:
+        inner(compiles)
+        raise ValueError("no such key")
+
+    inner, outer = compilewatch.watch(answer, name="inner"), compilewatch.watch(answer, name="outer")
+    for _ in range(2):
+        for _ in range(BURST):
+            inner()
+            outer()
+        second_passes()
+    for line in RECORDER._all_lines:
+        line.sampling.issue(100)
+    window()
+    with pytest.raises(ValueError, match="no such key"):
+        outer(fails)
+    found = {region.name: (region.calls, region.errors, region.warmup and region.warmup.count) for region in window().regions}
+    assert found == {"inner": (1, 0, 1), "outer": (1, 1, None)}
