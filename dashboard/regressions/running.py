@@ -49,11 +49,13 @@ _running: OrderedDict[tuple[int, int], Running] = OrderedDict()
 _guard = Lock()
 
 
-def comparison_at(*, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Comparison:
-    """The comparison with every minute before `now_minute` in it; late data or other settings since the last look mean building it anew."""
-    key = (deployment.pk, baseline.pk)
-    late = (deployment.version.late_folds, baseline.version.late_folds)
-    changed = changed_ways(deployment=deployment, baseline=baseline)
+def comparison_at(*, deployment: Deployment, baseline: Deployment | None, now_minute: int, settings: Settings) -> Comparison:
+    """The comparison with every minute before `now_minute` in it; late data or other settings since the last look mean building it anew.
+
+    Without a baseline it knows the version's own level alone."""
+    key = (deployment.pk, baseline.pk if baseline else 0)
+    late = _late_folds(deployment, baseline)
+    changed = _changed(deployment, baseline)
     with _guard:
         found = _running.pop(key, None)
     fits = found is not None and (found.changed, found.comparison.settings) == (changed, settings) and found.next_minute <= now_minute
@@ -100,18 +102,22 @@ def comparisons_forget() -> None:
         _running.clear()
 
 
-def _changed(deployment: Deployment, baseline: Deployment) -> Changed:
-    return changed_ways(deployment=deployment, baseline=baseline)
+def _changed(deployment: Deployment, baseline: Deployment | None) -> Changed:
+    return changed_ways(deployment=deployment, baseline=baseline) if baseline else {}
 
 
-def _begun(deployment: Deployment, baseline: Deployment, settings: Settings, changed: Changed) -> Running:
-    start, late = deployment.started_minute, (deployment.version.late_folds, baseline.version.late_folds)
-    return Running(Comparison(start, settings), start, late, changed)
+def _late_folds(deployment: Deployment, baseline: Deployment | None) -> tuple[int, int]:
+    return deployment.version.late_folds, baseline.version.late_folds if baseline else 0
 
 
-def _brought(running: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Running:
+def _begun(deployment: Deployment, baseline: Deployment | None, settings: Settings, changed: Changed) -> Running:
+    start = deployment.started_minute
+    return Running(Comparison(start, settings), start, _late_folds(deployment, baseline), changed)
+
+
+def _brought(running: Running, deployment: Deployment, baseline: Deployment | None, now_minute: int) -> Running:
     _continue(running, deployment, baseline, now_minute)
-    if not running.comparison.wants_past:
+    if baseline is None or not running.comparison.wants_past:
         return running
     # The baseline has ended somewhere: what it did on the same hosts a day before is read once, from the start.
     start = deployment.started_minute
@@ -121,7 +127,7 @@ def _brought(running: Running, deployment: Deployment, baseline: Deployment, now
     return with_past
 
 
-def _continue(running: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> None:
+def _continue(running: Running, deployment: Deployment, baseline: Deployment | None, now_minute: int) -> None:
     for minute, (rows, states) in _by_minute(running, deployment, baseline, now_minute):
         running.comparison.add_minute(minute, rows, states)
     running.next_minute = now_minute
@@ -130,7 +136,7 @@ def _continue(running: Running, deployment: Deployment, baseline: Deployment, no
 Minute = tuple[list[InstanceMinute], list[InstanceState]]
 
 
-def _by_minute(running: Running, deployment: Deployment, baseline: Deployment, end: int) -> list[tuple[int, Minute]]:
+def _by_minute(running: Running, deployment: Deployment, baseline: Deployment | None, end: int) -> list[tuple[int, Minute]]:
     minutes: dict[int, Minute] = {}
     span = {"from_minute": running.next_minute, "to_minute": end}
     # What an operator's command did is not the version's doing: those minutes are in no comparison.

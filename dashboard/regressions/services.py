@@ -23,11 +23,12 @@ from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.facts import NO_BASELINE, certain_facts, wrong_results
+from dashboard.regressions.judge.figures import capitalised
 from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.outcome import Outcome
 from dashboard.regressions.judge.sequential import DAY
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.wording import first_version_sentence, verdict_sentence
+from dashboard.regressions.judge.wording import drift_phrase, first_version_sentence, verdict_sentence
 from dashboard.regressions.known import facts_of, known_of
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.regressions.running import comparison_at
@@ -100,7 +101,11 @@ def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_m
     late = deployment.version.late_folds
     baseline = baseline_of(deployment=deployment, earlier=earlier)
     stands = baseline is not None and verdict_stands(deployment=deployment, baseline=baseline, now_minute=now_minute)
-    judgement = None if stands else _judged(deployment, baseline, now_minute, settings) if baseline else _alone(deployment, now_minute)
+    judgement = None
+    if baseline is None:
+        judgement = _alone(deployment, now_minute, settings)
+    elif not stands:
+        judgement = _judged(deployment, baseline, now_minute, settings)
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
@@ -196,17 +201,22 @@ def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deplo
     return Judgement(outcome.verdict, sentence, cause, evidence, _since(outcome))
 
 
-def _alone(deployment: Deployment, now_minute: int) -> Judgement:
-    """A first version has nothing to be compared with, but some facts need nothing."""
+def _alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judgement:
+    """A first version has nothing to be compared with but itself, and some facts need nothing."""
     facts = facts_of(deployment=deployment, arm="candidate", now_minute=now_minute)
     found = certain_facts((fact for fact in facts if fact.kind in NO_BASELINE), now_minute=now_minute)
-    evidence = {"reason": "first_version", "evidence": [], "facts": json.loads(json.dumps([asdict(fact) for fact in found]))}
-    name = deployment.version.name
-    if not found:
+    drift = comparison_at(deployment=deployment, baseline=None, now_minute=now_minute, settings=settings).drifted()
+    stored = {"facts": [asdict(fact) for fact in found], "drift": [asdict(one) for one in drift]}
+    evidence = {"reason": "first_version", "evidence": [], **json.loads(json.dumps(stored))}
+    name, say_minute = deployment.version.name, minute_sayer(deployment, now_minute=now_minute)
+    if found:
+        sentence = first_version_sentence(found[0], candidate=name, say_minute=say_minute)
+    elif drift:
+        sentence = f"{capitalised(drift_phrase(drift, name, say_minute))}."
+    else:
         sentence = f"{name} is the first version seen here: there is nothing to compare it with yet."
         return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute)
-    sentence = first_version_sentence(found[0], candidate=name, say_minute=minute_sayer(deployment, now_minute=now_minute))
-    return Judgement(VerdictKind.WATCH, sentence, "", evidence, min(fact.since for fact in found))
+    return Judgement(VerdictKind.WATCH, sentence, "", evidence, min([fact.since for fact in found] + [one.since for one in drift]))
 
 
 def _since(outcome: Outcome) -> int | None:

@@ -1,8 +1,10 @@
 """Calibrates the judge on simulated fleets: false alarms first, then what it finds and when, and peers on the same fleets.
 
 `python -m tests.bench.calibrate [--deployments 600] [--hours 24] [--processes 4] [--prior learned] [--groups worse,processes]`. Every
-fleet is simulated; the seeds are in the table, and they are none that a constant was chosen on. Each row is kept when it is done:
-started again with the same numbers, it goes on after the last one; `--again` begins anew."""
+fleet is simulated; the seeds are in the table, and they are none that a constant was chosen on. Each deployment is kept when it is done:
+started again, it goes on with those that are missing, of the same judge, hours and prior; more deployments add to fewer. It can be
+spread over machines and over time: `--shard 1/3` watches every third deployment, `--seconds 500` begins none after that, `--into FILE`
+says where they are kept, and `--combine FILE ...` prints the table of all that these files hold. numpy and scipy only."""
 
 from __future__ import annotations
 
@@ -11,127 +13,134 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import asdict
+from hashlib import sha256
 from multiprocessing import Pool
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from dashboard.regressions.judge import PRODUCTION
-from tests.bench.judge_trials import Trial, Watched, trials, watch
-from tests.bench.line import REPOSITORY
+from tests.bench.calibrate_table import table
+from tests.bench.fleet_sim import Fleet
+from tests.bench.judge_trials import Trial, trials, watch
 from tests.dashboard.regressions.fleets import LEARNED
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 PRIORS = {"production": PRODUCTION, "learned": LEARNED}
-PEERS = ("pooled", "kayenta", "threshold")
-HEAD = (
-    "| | deployments | ROLL BACK, median | WATCH | HEALTHY after 1, 6, 24 h | pooled test | Kayenta-style | threshold | seeds | took |",
-    "|---|---|---|---|---|---|---|---|---|---|",
-)
 
 
-def summed(trial: Trial, seeds: Sequence[int], found: Sequence[Watched], took: float) -> dict[str, Any]:
-    """One row as it is kept."""
-    minutes = [each.roll_back for each in found if each.roll_back is not None]
+class Job(NamedTuple):
+    """One deployment to watch; after `until` (seconds of the clock that all processes share) it is not begun."""
+
+    trial: Trial
+    fleet: Fleet
+    prior: str
+    until: float
+    judge: str
+
+
+def judge_digest() -> str:
+    """Which judge and which fleets these are: what was kept of others is not counted with them."""
+    folders = (REPOSITORY / "dashboard/regressions/judge", REPOSITORY / "tests/bench")
+    names = ("fleet_*.py", "process_sim.py", "judge_*.py")
+    files = [*folders[0].glob("*.py"), *(file for name in names for file in folders[1].glob(name))]
+    return sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:12]
+
+
+def watched(job: Job) -> dict[str, Any] | None:
+    """One line of what is kept; None where the time was up."""
+    if time.monotonic() > job.until:
+        return None
+    began = time.process_time()
+    found = asdict(watch((job.fleet, PRIORS[job.prior])))
+    peers = found.pop("peers")
     return {
-        "group": trial.group,
-        "name": trial.name,
-        "deployments": len(found),
-        "roll_back": len(minutes),
-        "median": median(minutes) if minutes else None,
-        "watch": sum(each.watch is not None and each.roll_back is None for each in found),
-        "healthy": [sum(said) for said in zip(*(each.healthy for each in found), strict=True)],
-        "peers": {name: sum(getattr(each.peers, name) is not None for each in found) for name in PEERS},
-        "seeds": [min(seeds), max(seeds)],
-        "took": took,
+        "judge": job.judge,
+        "prior": job.prior,
+        "minutes": job.fleet.minutes,
+        "group": job.trial.group,
+        "name": job.trial.name,
+        "seed": job.fleet.seed,
+        **found,
+        "peers": dict(zip(("pooled", "kayenta", "threshold"), peers, strict=True)),
+        "took": round(time.process_time() - began, 2),
     }
 
 
-def said(row: dict[str, Any]) -> str:
-    """One row as it is printed."""
-    count = row["deployments"]
-    when = f", {row['median']:.0f} min" if row["median"] is not None else ""
-    healthy = " · ".join(percent(number, count) for number in row["healthy"]) or "–"
-    peers = " | ".join(percent(row["peers"][name], count) for name in PEERS)
-    seeds = f"{row['seeds'][0]}–{row['seeds'][1]}"
-    verdicts = f"{row['roll_back']} of {count}{when} | {row['watch']} | {healthy}"
-    return f"| {row['name']} | {count} | {verdicts} | {peers} | {seeds} | {row['took']:.0f} s |"
+def kept_lines(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """What earlier runs kept, each deployment once; a line cut off by a kill is done again."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for file in files:
+        for line in file.read_text().splitlines():
+            try:
+                kept = json.loads(line)
+                found[kept["judge"], kept["prior"], kept["minutes"], kept["seed"]] = kept
+            except (ValueError, KeyError, TypeError):
+                print(f"{file.name}: a line that is no deployment was left out", file=sys.stderr)
+    return list(found.values())
 
 
-def percent(part: int, whole: int) -> str:
-    """A share without digits that mean nothing."""
-    return f"{100 * part / whole:.0f} %"
+def jobs(chosen: argparse.Namespace, judge: str, done: set[int]) -> list[Job]:
+    """What is still to be watched, in the order of the table."""
+    until = time.monotonic() + chosen.seconds if chosen.seconds else float("inf")
+    part, parts = (int(number) for number in chosen.shard.split("/"))
+    found = []
+    for trial in trials():
+        if chosen.groups and not any(name in trial.group for name in chosen.groups.split(",")):
+            continue
+        for fleet in trial.fleets(chosen.deployments, round(chosen.hours * 60)):
+            if fleet.seed % parts == part - 1 and fleet.seed not in done:
+                found.append(Job(trial, fleet, chosen.prior, until, judge))
+    return found
 
 
-def totals(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """What the goals are about: false alarms over all healthy and confounded deployments."""
-    lines = []
-    kept = list(rows)
-    for title, groups in (
-        ("side by side, healthy and confounded", ("healthy", "confounded")),
-        ("one after the other, healthy", ("sequential, healthy",)),
-        ("a worse world, healthy", ("worse world, healthy", "worse world still, healthy")),
-    ):
-        of = [row for row in kept if row["group"] in groups]
-        count = sum(row["deployments"] for row in of)
-        if count:
-            false, watch_only = (sum(row[key] for row in of) for key in ("roll_back", "watch"))
-            peers = ", ".join(f"{name} {percent(sum(row['peers'][name] for row in of), count)}" for name in PEERS)
-            lines.append(
-                f"{title}: {false} of {count} falsely ROLL BACK ({100 * false / count:.2f} %), {watch_only} WATCH "
-                f"({100 * watch_only / count:.1f} %); peers' alarms: {peers}"
-            )
+def run(chosen: argparse.Namespace, file: Path) -> list[dict[str, Any]]:
+    """Watches what is missing; all that is kept of these numbers, with what could not be begun in time said."""
+    judge, minutes = judge_digest(), round(chosen.hours * 60)
+    kept = kept_lines([file] if file.exists() else [])
+    file.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    lines = [line for line in kept if (line["judge"], line["prior"], line["minutes"]) == (judge, chosen.prior, minutes)]
+    missing = jobs(chosen, judge, {line["seed"] for line in lines})
+    print(
+        f"{len(lines)} deployments are kept, {len(missing)} are to be watched in {chosen.processes} processes", file=sys.stderr, flush=True
+    )
+    late = 0
+    with Pool(chosen.processes) as pool, file.open("a") as out:
+        for line in pool.imap_unordered(watched, missing, chunksize=1):
+            if line is None:
+                late += 1
+                continue
+            lines.append(line)
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+    if late:
+        print(f"{late} deployments were not begun in {chosen.seconds:g} s", file=sys.stderr)
     return lines
 
 
-def kept_rows(file: Path) -> dict[str, dict[str, Any]]:
-    """Rows of an earlier run with the same numbers; a line cut off by a kill is done again."""
-    rows = {}
-    for line in file.read_text().splitlines() if file.exists() else []:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        rows[f"{row['group']}/{row['name']}"] = row
-    return rows
-
-
 def main() -> None:
-    """Runs the rows that are missing and prints the table."""
+    """Runs what is missing, or reads what other runs kept, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, default=600)
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--prior", choices=PRIORS, default="production")
     parser.add_argument("--groups", help="parts of the names of groups, with commas: only these")
-    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--shard", default="1/1", metavar="PART/PARTS")
+    parser.add_argument("--seconds", type=float, default=0.0, help="no deployment is begun after so long; 0 is no limit")
+    parser.add_argument("--into", type=Path, default=REPOSITORY / ".var/calibration/deployments.jsonl", metavar="FILE")
+    parser.add_argument("--combine", type=Path, nargs="+", metavar="FILE", help="watch nothing, and print what these files hold")
+    parser.add_argument("--again", action="store_true", help="forget what was kept")
     chosen = parser.parse_args()
-    folder = REPOSITORY / ".var" / "calibration"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{chosen.deployments}-{chosen.hours:g}-{chosen.prior}.jsonl"
-    if chosen.again:
-        file.unlink(missing_ok=True)
-    rows = kept_rows(file)
-    print(f"Simulated. {chosen.deployments} deployments, {chosen.hours:g} h each, prior of {chosen.prior}, {chosen.processes} processes.")
-    group = ""
-    with Pool(chosen.processes) as pool, file.open("a") as out:
-        for trial in trials():
-            if chosen.groups and not any(part in trial.group for part in chosen.groups.split(",")):
-                continue
-            if trial.group != group:
-                group = trial.group
-                print(f"\n**{group}**\n", *HEAD, sep="\n")
-            key = f"{trial.group}/{trial.name}"
-            if key not in rows:
-                started = time.perf_counter()
-                fleets = trial.fleets(chosen.deployments, round(chosen.hours * 60))
-                found = pool.map(watch, [(fleet, PRIORS[chosen.prior]) for fleet in fleets], chunksize=1)
-                rows[key] = summed(trial, [fleet.seed for fleet in fleets], found, time.perf_counter() - started)
-                out.write(json.dumps(rows[key]) + "\n")
-                out.flush()
-            print(said(rows[key]))
-            sys.stdout.flush()
-    print("", *totals(rows.values()), f"took {sum(row['took'] for row in rows.values()) / 60:.1f} min in all", sep="\n\n")
+    if chosen.combine:
+        lines = kept_lines(chosen.combine)
+    else:
+        chosen.into.parent.mkdir(parents=True, exist_ok=True)
+        if chosen.again:
+            chosen.into.unlink(missing_ok=True)
+        lines = run(chosen, chosen.into)
+    print(*table(lines, [(trial.group, trial.name) for trial in trials()]), sep="\n")
 
 
 if __name__ == "__main__":

@@ -145,13 +145,19 @@ class RatioSeries:
         if not large and not closely:
             return CALM
         leaning = large and self._exceeds(self._settings.watch_alpha, comparisons)
+        sure = leaning and self._exceeds(self._settings.roll_back_alpha, comparisons)
         recent = self.recent_change()
         return Reading(
-            regressed=leaning and self._exceeds(self._settings.roll_back_alpha, comparisons) and not self.alone,
+            regressed=sure and not self.lone and not self.alone,
             leaning=leaning,
             recovered=recent is not None and recent < self._effect / 2,
             relapsed=recent is not None and recent >= self._effect,
         )
+
+    @property
+    def lone(self) -> bool:
+        """Whether the candidate's only instance was seen too shortly to tell its version from its machine's neighbours."""
+        return self.matched_minutes < self._settings.lone_minutes and sum(len(part.candidate) for part in self._groups) == 1
 
     @property
     def alone(self) -> bool:

@@ -183,6 +183,8 @@ class Settings:
     """Minutes without a call of the baseline in a stratum after which it counts as ended there."""
     past_minutes: int = 180
     """The least time that the baseline ran on a host whose past is compared with."""
+    lone_minutes: int = 40
+    """Matched minutes before the only instance asks for a roll back: a busy neighbour may stay for half an hour."""
     others_share: float = 1 / 2
     """The least part of a change that is left without the instance that shows most of it: less is no reason to roll back."""
     minor_region_share: float = 0.10

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
+from .drift import Drifted
 from .drift_words import drift_words
 from .facts import Certain, fact_words
 from .figures import SPACE, capitalised, duration, number, own, percent
@@ -215,12 +216,17 @@ def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: 
     if news:
         return f"{certain_phrase(news, candidate, baseline, say_minute)}."
     if outcome.drift:
-        worst = max(outcome.drift, key=lambda one: one.change)
-        return f"{candidate} got slower by itself: {drift_words(worst)}, since {say_minute(worst.since)}; by itself no reason to roll back."
+        return f"{drift_phrase(outcome.drift, candidate, say_minute)}; by itself no reason to roll back."
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
     return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
+
+
+def drift_phrase(found: Sequence[Drifted], candidate: str, say_minute: Callable[[int], str]) -> str:
+    """Where a version is slower than it was itself, and since when; of several regions the one that changed most."""
+    worst = max(found, key=lambda one: one.change)
+    return f"{candidate} got slower by itself: {drift_words(worst)}, since {say_minute(worst.since)}"
 
 
 def first_version_sentence(fact: Certain, *, candidate: str, say_minute: Callable[[int], str]) -> str:

@@ -30,16 +30,16 @@ RECORDINGS = Path(__file__).parents[2] / "data/recordings"
 def replayed(time_is: Any, store_reports: Callable[..., Any]) -> Callable[..., None]:
     """`replayed("cpu-1-none", ...)` folds the recordings whose names begin so, at the minute after their end."""
 
-    def replay(*names: str) -> None:
+    def replay(*names: str, instances: int = 2) -> None:
         comparisons_forget()
         requests: dict[str, Request] = {}
-        for path in sorted(path for name in names for path in RECORDINGS.glob(f"{name}-*.jsonl.gz")):
+        for path in sorted(path for name in names for path in RECORDINGS.glob(f"{name}*.jsonl.gz")):
             with gzip.open(path, "rt") as lines:
                 for line in lines:
                     request = decode(Request, json.loads(line))
-                    known = requests.setdefault(path.name, replace(request, reports=[]))
+                    known = requests.setdefault(request.instance.id, replace(request, reports=[]))
                     known.reports.extend(request.reports)
-        assert len(requests) == 2 * len(names)
+        assert len(requests) == instances * len(names)
         time_is.minute = int(max(request.reports[-1].window[1] for request in requests.values()) // 60) + 1
         store_reports(*(replace(request, sent=request.reports[-1].window[1]) for request in requests.values()))
         fold_all()
@@ -102,6 +102,37 @@ def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(
     counted = gpu_median("h200-serve-v2") / gpu_median("h200-serve-v1") - 1.0
     assert gpu.change == pytest.approx(counted, abs=0.15)
     assert (gpu.low or 0.0) < counted < (gpu.high or 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words", "labels"),
+    [
+        ("same", "not_enough_data", "Wait 15", {}),
+        ("slow", "not_enough_data", "Wait 15", {}),
+        ("mode", "not_enough_data", "Wait 15", {}),
+        ("cold-cache", "not_enough_data", "Wait 15", {"gpu_memory": (1.5, 1.8)}),
+        ("graph-break", "watch", "`forward` runs eager until its process restarts: skip", {"gpu_p50": (0.1, 1.4)}),
+        (
+            "shapes",
+            "watch",
+            "it reached its recompile limit (guard: tensor 'tokens' size mismatch",
+            {"eager": None, "gpu_memory": (1.5, 1.8)},
+        ),
+    ],
+)
+def test_pairs_that_shared_two_h200s_are_said_to_be_what_they_are_sure_of(
+    replayed: Callable[..., None], name: str, kind: str, words: str, labels: dict[str, tuple[float, float] | None]
+) -> None:
+    """Seven minutes, twelve processes on each GPU: certain facts at once, the rest with less waiting, and no more is regressed."""
+    replayed(f"h200-pair-{name}", instances=4)
+    (verdict,) = said()
+    assert (verdict.kind, words in verdict.sentence.replace("\u00a0", " ")) == (kind, True), verdict.sentence
+    outcome = looked_at(warm_up_minutes=1, instance_minutes=2, matched_minutes=3, lone_minutes=3)
+    found = {row.metric: row for row in outcome.evidence if row.label == "REGRESSED" and row.judged and row.metric != "gpu_p99"}
+    assert found.keys() == labels.keys()
+    for metric, span in labels.items():
+        assert span is None or span[0] < (found[metric].change or 0.0) < span[1], metric
+    assert outcome.verdict != "roll_back"
 
 
 def gpu_median(name: str) -> float:

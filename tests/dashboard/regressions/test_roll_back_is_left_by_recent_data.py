@@ -4,8 +4,8 @@ from dashboard.regressions.judge import judge
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 BASE = [instance("b1"), instance("b2"), instance("b3")]
-SLOW = [*BASE, instance("c1", p50=0.020)]
-WELL = [*BASE, instance("c1", p50=0.010)]
+SLOW = [*BASE, instance("c1", p50=0.020), instance("c2", p50=0.020)]
+WELL = [*BASE, instance("c1", p50=0.010), instance("c2", p50=0.010)]
 
 
 def judged(*phases: tuple[list, int]):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from dashboard.demo.fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.regressions import services
+from dashboard.regressions.judge import Comparison
 from dashboard.regressions.models import Verdict
+from dashboard.regressions.running import comparison_at
 from dashboard.regressions.services import Judgement, deployments_judge, verdict_write
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
@@ -101,8 +104,10 @@ def test_a_deployment_that_cannot_be_judged_does_not_stop_the_others(
     for instance in side_by_side:
         send(instance)
 
-    def broken(**_: object) -> None:
-        raise RuntimeError("no comparison today")
+    def broken(**known: Any) -> Comparison:
+        if known["baseline"] is not None:
+            raise RuntimeError("no comparison today")
+        return comparison_at(**known)
 
     monkeypatch.setattr("dashboard.regressions.services.comparison_at", broken)
     assert deployments_judge() == 1

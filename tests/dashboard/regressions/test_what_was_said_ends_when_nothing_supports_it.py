@@ -127,6 +127,21 @@ def test_one_of_several_instances_is_no_reason_to_roll_back():
     assert judge(only, now_minute=90, deployed_minute=0).verdict == "roll_back"
 
 
+def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
+    names = ["b0", "b1", "b2", "c0"]
+    calls = list(every_minute([instance(name) for name in names], 90))
+    slow = [replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls]
+    assert judge([row for row in slow if row.minute < 45], now_minute=45, deployed_minute=0).verdict == "watch"
+    assert judge(slow, now_minute=90, deployed_minute=0).verdict == "roll_back"
+    busy = [slowed if slowed.minute < 22 else row for row, slowed in zip(calls, slow, strict=True)]
+    assert "roll_back" not in [kind for _, kind in judge(busy, now_minute=90, deployed_minute=0).transitions]
+    at_once = judge(busy, now_minute=90, deployed_minute=0, settings=Settings(lone_minutes=0))
+    assert "roll_back" in [kind for _, kind in at_once.transitions]
+    two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
+    early = judge([row for row in two if row.minute < 45], now_minute=45, deployed_minute=0)
+    assert early.verdict == "roll_back"
+
+
 def test_of_very_many_instances_the_dots_are_drawn_evenly_and_the_rest_is_counted():
     names = [f"b{i}" for i in range(3)] + [f"c{i}" for i in range(250)]
     calls = every_minute([instance(name, p50=0.010 * (1.0 + 0.0001 * number)) for number, name in enumerate(names)], 25)

@@ -1,0 +1,55 @@
+"""A calibration is kept by deployment: parts that ran apart, were cut short or ran twice give the table of one that ran through."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.bench import calibrate
+
+Run = Callable[..., list[str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`run("--shard", "1/2", ...)` is the command on a few short fleets; answers the lines of its table, but for the time it took."""
+
+    def command(*arguments: str) -> list[str]:
+        few = [] if "--combine" in arguments else ["--deployments", "4", "--hours", ".2", "--groups", "by size", "--processes", "1"]
+        monkeypatch.setattr(sys, "argv", ["calibrate", *few, *arguments])
+        calibrate.main()
+        return [line.rsplit("|", 2)[0] for line in capsys.readouterr().out.splitlines() if "processor time" not in line]
+
+    return command
+
+
+def test_parts_that_ran_apart_give_the_table_of_the_whole(run: Run, tmp_path: Path) -> None:
+    whole = run("--into", str(tmp_path / "whole"))
+    parts = [tmp_path / "first", tmp_path / "second"]
+    for number, part in enumerate(parts, 1):
+        run("--shard", f"{number}/2", "--into", str(part))
+    assert run("--combine", *map(str, parts), str(parts[0])) == whole
+    assert sum(line.startswith("| 2 v 2 | 4 |") for line in whole) == 1
+
+
+def test_what_was_cut_short_goes_on(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    whole = run("--into", str(file))
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(lines[:5]) + "\n" + lines[5][:40])
+    assert run("--into", str(file), "--seconds", "0.000001") != whole
+    assert run("--into", str(file)) == whole
+    assert run("--combine", str(file)) == whole
+
+
+def test_deployments_of_another_judge_are_in_no_table(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    run("--into", str(file))
+    with file.open("a") as out:
+        out.write(json.dumps(json.loads(file.read_text().splitlines()[0]) | {"judge": "another"}) + "\n")
+    with pytest.raises(SystemExit, match="not watched alike"):
+        run("--combine", str(file))
