@@ -93,7 +93,7 @@ def _row(entry: Mapping[str, Any], kind: str) -> EvidenceRow:
     share = entry.get("unit") == "share"
     drives = bool(entry.get("drives")) and kind != "watch"
     baseline, candidate = entry.get("baseline"), entry.get("candidate")
-    raw = _number(entry.get("change"))
+    raw = _turned(entry, "change")
     rate = entry.get("unit") == "per hour"
     if share or (raw is None and rate):
         base, cand = _number(baseline), _number(candidate)
@@ -118,6 +118,12 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def _turned(entry: Mapping[str, Any], key: str) -> float | None:
+    """A ratio of the metric itself: the judge turns a metric of which less is worse round, so that right is worse."""
+    ratio = _number(entry.get(key))
+    return 1 / (1 + ratio) - 1 if ratio is not None and entry.get("worse") == -1 and ratio > -1 else ratio
+
+
 def _value(value: Any, unit: Any) -> str:
     found = _number(value)
     if found is None:
@@ -133,10 +139,11 @@ def _more(difference: float) -> str:
 
 
 def _interval(entry: Mapping[str, Any]) -> str:
-    low, high = _number(entry.get("low")), _number(entry.get("high"))
+    low, high = _turned(entry, "low"), _turned(entry, "high")
     if low is None or high is None or entry.get("unit") == "share":
         affected, total = entry.get("affected_instances"), entry.get("candidate_instances")
         return f"{affected} of {total}" if entry.get("unit") in ("share", "per hour") and isinstance(total, int) and total else "none yet"
+    low, high = min(low, high), max(low, high)
     return f"{words.change(low).removesuffix(words.SPACE + '%').lstrip('+')} to {words.change(high).lstrip('+')}"
 
 

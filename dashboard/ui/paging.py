@@ -37,15 +37,15 @@ class Paged:
         return min(self.first + 1, self.total), min(self.first + self.size, self.total)
 
 
-def page_asked(query: QueryDict) -> int:
+def page_asked(query: QueryDict, *, name: str = "page") -> int:
     """The page the address asks for; anything strange is the first."""
-    text = query.get("page", "")
+    text = query.get(name, "")
     return min(max(int(text), 1), FURTHEST) if text.isascii() and text.isdecimal() and len(text) < 6 else 1
 
 
-def paged(query: QueryDict, *, total: int, size: int) -> Paged:
+def paged(query: QueryDict, *, total: int, size: int, name: str = "page") -> Paged:
     """The page of the address, the last one where there are fewer."""
-    number = min(page_asked(query), max(1, -(-total // size)))
-    before = with_query(query, page=str(number - 1) if number > 2 else "") if number > 1 else ""
-    after = with_query(query, page=str(number + 1)) if number * size < total else ""
+    number = min(page_asked(query, name=name), max(1, -(-total // size)))
+    before = with_query(query, **{name: str(number - 1) if number > 2 else ""}) if number > 1 else ""
+    after = with_query(query, **{name: str(number + 1)}) if number * size < total else ""
     return Paged(number, size, total, before, after)

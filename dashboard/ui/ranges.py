@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from django.http import QueryDict
@@ -111,19 +111,18 @@ def window_of(chosen: Range) -> Window:
 def range_chosen(query: QueryDict, *, now: int, since: int | None = None, usual: str = USUAL) -> Chosen:
     """The range of an address. `since` is when the deployment began; `until` alone moves a relative range back."""
     if "from" in query or "to" in query:
-        return _given(query, now=now, usual=usual)
+        return _given(query, now=now, since=since, usual=usual)
     key = query.get("range", usual)
-    if key == SINCE and since is not None:
-        first = max(since, now - FURTHEST)
-        return Chosen(SINCE, min(first, now - 1), now, "since deployment")
-    key = key if key in SPANS else usual
+    key = key if key in SPANS or (key == SINCE and since is not None) else usual
+    if key == SINCE:
+        return Chosen(SINCE, min(max(since or 0, now - FURTHEST), now - 1), now, "since deployment")
     until = _minute(query.get("until", ""))
     if until is not None and now - FURTHEST < until < now:
         return Chosen(key, until - SPANS[key], until, said(key), live=False)
     return Chosen(key, now - SPANS[key], now, said(key))
 
 
-def _given(query: QueryDict, *, now: int, usual: str) -> Chosen:
+def _given(query: QueryDict, *, now: int, since: int | None, usual: str) -> Chosen:
     """From one time to another, cut to what can be kept; a strange one is refused in words and the usual range is shown."""
     first, last = _minute(query.get("from", "")), _minute(query.get("to", "")) if query.get("to") else now
     wrong = ""
@@ -137,7 +136,8 @@ def _given(query: QueryDict, *, now: int, usual: str) -> Chosen:
     elif last <= now - FURTHEST:
         wrong = f"to: nothing is kept for longer than {FURTHEST // 1440} days."
     if wrong or first is None or last is None:
-        return Chosen(usual, now - SPANS[usual], now, said(usual), note=f"{wrong} The last {said(usual)} are shown.")
+        shown = range_chosen(QueryDict(), now=now, since=since, usual=usual)
+        return replace(shown, note=f"{wrong} Shown is what is usual: {shown.label}.")
     notes = []
     if last > now:
         notes.append("The range ends now: nothing is reported beyond.")

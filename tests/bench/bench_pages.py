@@ -2,7 +2,9 @@
 
 60 models of 20 versions over 400 days, two GPU types each, a thousand instances: about 6 million rows that are added up, made in the
 database itself. Every page is asked for in turn; the table says the 95th percentile, the processor's time (which a busy machine changes
-little), the queries and the bytes as they are sent. `--keep` leaves the history for the next run, which takes it up where it was made."""
+less), the queries and the bytes as they are sent. Then Chromium opens each page with nothing in its cache: how long until it can be used,
+charts drawn, and what came over the wire with its scripts and styles. `--keep` leaves the history for the next run, which takes it up
+where it was made."""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from unittest import mock
 os.environ.setdefault("COMPILEWATCH_TEST_DATABASE", "postgresql")
 
 import tests.environment  # noqa: F401  # settings must be in place before Django reads them
+from tests.bench.page_browser import opened
 from tests.bench.table import Row, show
 
 VERSIONS, DAYS, HOURS_EACH, MINUTE_DAYS = 20, 400, 20 * 24, 8
@@ -165,7 +168,7 @@ def asked(client: Any, address: str, times: int) -> Cost:
 
 
 def figures_of(project: Any, model: Any, times: int) -> list[Row]:
-    """Every page in turn, asked for by an administrator."""
+    """Every page in turn, asked for by an administrator: the server alone, then in a browser."""
     from django.test import Client
 
     from dashboard.accounts.models import User
@@ -180,7 +183,7 @@ def figures_of(project: Any, model: Any, times: int) -> list[Row]:
     client = Client(SERVER_NAME="localhost")
     client.force_login(user)
     page, figures = f"/p/bench/models/{model.pk}/", []
-    for what, address in {
+    pages = {
         "fleet": "/p/bench/",
         "model, 24 h": f"{page}?range=24h",
         "model, 30 d": f"{page}?range=30d",
@@ -188,7 +191,8 @@ def figures_of(project: Any, model: Any, times: int) -> list[Row]:
         "compare": f"{page}compare",
         "search": "/p/bench/search/?q=model",
         "findings": "/p/bench/findings/",
-    }.items():
+    }
+    for what, address in pages.items():
         cost = asked(client, address, times)
         print(
             f"{what:14} p95 {cost.p95 * 1e3:6.0f} ms, processor {cost.python * 1e3:5.0f} ms here and {cost.database * 1e3:5.0f} ms in the "
@@ -196,7 +200,7 @@ def figures_of(project: Any, model: Any, times: int) -> list[Row]:
             flush=True,
         )
         figures.append(Row(f"page {what}, p95", "ms", cost.p95 * 1e3, goal=GOALS[what] * 1e3 if what in GOALS else None))
-    return figures
+    return figures + opened(pages, client.cookies)
 
 
 def history(options: argparse.Namespace) -> tuple[Any, Any]:
@@ -233,7 +237,8 @@ def main() -> int:
     name = connection.settings_dict["NAME"]
     if options.keep:
         connection.settings_dict["TEST"]["NAME"] = options.keep
-    connection.creation.create_test_db(verbosity=0, autoclobber=True, keepdb=bool(options.keep))
+    # Serialized, a history that was kept would be read into memory, row by row.
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False, keepdb=bool(options.keep))
     try:
         project, model = history(options)
         ago = time.time() - model.last_seen_at.timestamp()

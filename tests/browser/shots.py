@@ -71,7 +71,7 @@ def taken(page: Page, press: Page, at: str, name: str) -> int:
     page.goto(f"{at}{PROJECT}/{path}")
     page.wait_for_load_state("networkidle")
     png = base64.b64encode(page.screenshot()).decode()
-    webp = base64.b64decode(press.evaluate(AS_WEBP, [png, 0.4]))
+    webp = base64.b64decode(press.evaluate(AS_WEBP, [png, 0.34]))
     (PLACE / f"{name}.webp").write_bytes(webp)
     return len(webp)
 

@@ -24,6 +24,12 @@ def test_from_signing_in_to_an_acknowledged_alert(sign_in: Callable[[User], Page
     expect(page.locator(".tl")).to_contain_text("rolling back")
     alert.refresh_from_db()
     assert alert.state == "acknowledged"
+    page.locator("summary", has_text="Resolve").click()
+    page.get_by_label("What ended it?").fill("rolled back by hand")
+    page.get_by_role("button", name="Resolve").click()
+    expect(page.locator(".stats")).to_contain_text("Resolved")
+    alert.refresh_from_db()
+    assert alert.state == "resolved"
 
 
 def test_a_poll_redraws_only_when_something_changed(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
@@ -32,6 +38,9 @@ def test_a_poll_redraws_only_when_something_changed(sign_in: Callable[[User], Pa
     with page.expect_response(lambda response: response.status == 304):
         page.evaluate("htmx.trigger(document.body, 'shown')")
     expect(page.locator("table.fleet[data-kept]")).to_have_count(1)
+    for _ in range(2):
+        page.evaluate("document.dispatchEvent(new CustomEvent('cw:checked'))")
+        expect(page.locator("[data-live].stale")).to_have_count(0)
     Verdict.objects.filter(current=True, kind="roll_back").update(sentence="It became worse.")
     page.evaluate("htmx.trigger(document.body, 'shown')")
     expect(page.locator("table.fleet tbody tr").first).to_contain_text("It became worse.")

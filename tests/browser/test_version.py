@@ -66,6 +66,10 @@ def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveS
         assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations] == [], theme
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), theme
     assert page.locator("main img, main script").count() == 0
+    for name in ("cold-start", "compile-events"):
+        with page.expect_download() as saved:
+            page.locator(f"[data-name={name}]").click()
+        assert saved.value.suggested_filename == f"{name}.png" and saved.value.path().stat().st_size > 2000
     page.get_by_role("region", name="Table of starts").get_by_role("link").first.click()
     expect(page.get_by_role("region", name="Table of starts").locator("[aria-current]")).to_have_count(1)
     page.locator("summary", has_text="Budgets").click()

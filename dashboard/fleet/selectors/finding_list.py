@@ -73,11 +73,11 @@ class FindingList:
 
 def finding_list(*, project_id: int, wanted: Wanted, page: int, size: int) -> FindingList:
     """One page of so many rows, the last one where there are fewer; six queries, seven where a model is chosen."""
-    matching = _matching(project_id, wanted)
+    matching = findings_matching(project_id, wanted)
     total = matching.count()
     first = (min(page, max(1, -(-total // size))) - 1) * size
     rows = _rows(matching, wanted, first, size)
-    kinds = _matching(project_id, wanted, but="kind").values("kind").annotate(n=Count("pk")).order_by()
+    kinds = findings_matching(project_id, wanted, but="kind").values("kind").annotate(n=Count("pk")).order_by()
     return FindingList(
         rows=rows,
         total=total,
@@ -88,7 +88,7 @@ def finding_list(*, project_id: int, wanted: Wanted, page: int, size: int) -> Fi
     )
 
 
-def _matching(project_id: int, wanted: Wanted, *, but: str = "") -> QuerySet[Finding]:
+def findings_matching(project_id: int, wanted: Wanted, *, but: str = "") -> QuerySet[Finding]:
     """The findings that fit, one of the filters left out."""
     rows = Finding.objects.filter(project_id=project_id)
     if wanted.model_id is not None:
@@ -117,7 +117,7 @@ def _lives(wanted: Wanted) -> QuerySet[FindingLife]:
 
 def _states(project_id: int, wanted: Wanted) -> dict[str, int]:
     """Findings by state; one that is new here and gone there counts in both."""
-    matching = _matching(project_id, wanted, but="state").values("pk")
+    matching = findings_matching(project_id, wanted, but="state").values("pk")
     rows = _lives(wanted).filter(finding__in=matching).values("state").annotate(n=Count("finding", distinct=True)).order_by()
     return {row["state"]: row["n"] for row in rows}
 

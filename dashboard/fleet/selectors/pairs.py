@@ -12,14 +12,19 @@ TOGETHER = 10
 HOURS_FROM = 12 * 60
 
 
-def pair_spans(a: Deployment, b: Deployment, minutes: int | None) -> tuple[dict[int, Span], bool]:
-    """The time in which both ran; where they did not, each one's own last day."""
-    first, last = max(a.started_minute, b.started_minute), min(a.last_minute, b.last_minute) + 1
+def pair_spans(a: Deployment, b: Deployment, minutes: int | None, within: Span | None = None) -> tuple[dict[int, Span], bool]:
+    """The time in which both ran; where they did not, each one's own last day. Of what did not run `within` a range there is no span."""
+    ran = {row.version_id: _cut(Span(row.started_minute, row.last_minute + 1), within) for row in (a, b)}
+    first, last = max(span.first for span in ran.values()), min(span.last for span in ran.values())
     if last - first >= TOGETHER:
         span = Span(max(first, last - minutes) if minutes else first, last)
         return {a.version_id: span, b.version_id: span}, True
-    length = minutes or 1440
-    return {row.version_id: Span(max(row.started_minute, row.last_minute + 1 - length), row.last_minute + 1) for row in (a, b)}, False
+    length = minutes or (within.last - within.first if within else 1440)
+    return {id: Span(max(span.first, span.last - length), span.last) for id, span in ran.items() if span.first < span.last}, False
+
+
+def _cut(span: Span, within: Span | None) -> Span:
+    return Span(max(span.first, within.first), min(span.last, within.last)) if within else span
 
 
 def spans_hourly(spans: Iterable[Span], *, kept_from: int) -> bool:

@@ -17,11 +17,11 @@ _TOLD = ("accepted", "applied", "ended")
 Told = tuple[str, datetime]
 
 
-def switched_minutes(*, deployment: Deployment, baseline: Deployment, from_minute: int, to_minute: int) -> dict[str, set[int]]:
+def switched_minutes(*, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int) -> dict[str, set[int]]:
     """The minutes from `from_minute` up to but without `to_minute` in which a command was in force, by instance; one query."""
     rows = CommandReceipt.objects.filter(
         project_id=deployment.project_id,
-        instance__version_id__in=(deployment.version_id, baseline.version_id),
+        instance__version_id__in=[side.version_id for side in (deployment, baseline) if side],
         instance__environment=deployment.environment,
         state__in=_TOLD,
         at__gte=clock.at_minute(from_minute - READ_BACK),

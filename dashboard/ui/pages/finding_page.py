@@ -13,6 +13,7 @@ from dashboard.fleet.selectors.finding_list import Life
 from dashboard.fleet.selectors.findings import CERTAIN
 from dashboard.ui import words
 from dashboard.ui.charts.guards import LIMIT, Values, Varies, Way, entries_used, values_met, varies, ways_out
+from dashboard.ui.charts.lifeline import Lifeline, Stretch, lifeline
 from dashboard.ui.pages.findings_list import LifeSaid, kind_said, lives_said
 from dashboard.ui.pages.hints import break_page, hint_for
 
@@ -91,6 +92,7 @@ class FindingPage:
     several: bool
     way: WayOut | None
     without: list[Without]
+    time: Lifeline
 
 
 def finding_page(detail: FindingDetail) -> FindingPage:
@@ -114,7 +116,21 @@ def finding_page(detail: FindingDetail) -> FindingPage:
         several=several,
         way=_way_out(detail) if finding.kind == "guard" else None,
         without=_without(detail),
+        time=_time(detail),
     )
+
+
+def _time(detail: FindingDetail) -> Lifeline:
+    ran = (Stretch(one.version_id, one.version, one.environment, one.first, one.last + 1) for one in detail.ran)
+    shown = (
+        Stretch(one.version_id, one.version, one.environment, _minute(one.first_seen_at), _minute(one.last_seen_at) + 1, one.count)
+        for one in detail.versions
+    )
+    return lifeline(ran=ran, shown=shown, now=clock.minute_of(clock.unix()))
+
+
+def _minute(at: datetime) -> int:
+    return clock.minute_of(at.timestamp())
 
 
 def _way_out(detail: FindingDetail) -> WayOut:

@@ -53,6 +53,7 @@ class ModelPage:
     memory: list[MemoryRow]
     caches: CachesTable
     instances: InstancesTable
+    versions_total: int = 0
 
     @property
     def judged(self) -> Drawn | None:
@@ -180,7 +181,7 @@ def _numbers(
     own_calls, own_processes = calls_binned(facts.own_calls, day, chosen), processes_binned(facts.own_processes, day)
     whole = processes_binned(facts.processes, day)
     found = {}
-    for id in facts.standing.listed:
+    for id in facts.asked.tabled or facts.standing.listed:
         if id in calls or id in processes:
             found[id] = Numbers(calls_total(calls[id]) if id in calls else None, whole.get(id, {}).get(0), own=False)
         else:
@@ -198,7 +199,7 @@ def _shares(facts: ModelFacts) -> dict[int, float]:
         if row.minute >= since:
             counts[row.version_id] = counts.get(row.version_id, 0) + row.calls
     total = sum(counts.values())
-    return {id: counts.get(id, 0) / total for id in facts.standing.listed} if total else {}
+    return {id: counts.get(id, 0) / total for id in facts.standing.latest} if total else {}
 
 
 def table_of(page: ModelPage, drawn: Sequence[Drawn]) -> list[dict[str, Any]]:

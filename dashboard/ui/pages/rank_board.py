@@ -10,9 +10,10 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Instance, InstanceState
 from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.regressions.judge.facts import FRESH_MINUTES
 from dashboard.regressions.judge.rank_words import divergence_words
-from dashboard.regressions.judge.ranks import Compiled, divergences
-from dashboard.regressions.rank_facts import rank_of, stage_of
+from dashboard.regressions.judge.ranks import Compiled, Divergence, divergences
+from dashboard.regressions.rank_facts import PASSING, rank_of, stage_of
 from dashboard.ui import words
 
 PATTERN = 24
@@ -26,6 +27,8 @@ class Line:
     text: str
     certain: bool
     at: datetime
+    passed: bool
+    """It was over when it was seen, and that is too long ago to say that the ranks are apart now."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,13 @@ class RankBoard:
 
     @property
     def certain(self) -> int:
-        """How many certain differences there are."""
-        return sum(line.certain for line in self.lines)
+        """How many certain differences there are now."""
+        return sum(line.certain and not line.passed for line in self.lines)
+
+    @property
+    def passed(self) -> int:
+        """How many certain differences there were."""
+        return sum(line.certain and line.passed for line in self.lines)
 
 
 def rank_board(instances: Sequence[Instance], compiled: Mapping[int, Sequence[CompileEvent]]) -> RankBoard:
@@ -73,11 +81,15 @@ def rank_board(instances: Sequence[Instance], compiled: Mapping[int, Sequence[Co
     size = max((one.world_size for one in instances), default=0)
     return RankBoard(
         rows=[_row(one, compiled.get(one.pk, ()), one.rank in apart) for one in instances],
-        lines=[Line(divergence_words(one), one.certain, clock.at(one.at)) for one in found],
+        lines=[Line(divergence_words(one), one.certain, clock.at(one.at), _passed(one)) for one in found],
         missing=max(0, size - len(instances)),
         stages=len({rank.stage for rank in ranks}),
         graphs=any(event.cache_key for events in compiled.values() for event in events),
     )
+
+
+def _passed(one: Divergence) -> bool:
+    return one.kind in PASSING and clock.unix() - one.at > FRESH_MINUTES * 60
 
 
 def _compiled(event: CompileEvent) -> Compiled:

@@ -225,6 +225,13 @@ def _payback_json(one: Payback) -> Mapping[str, Any]:
     }
 
 
+def start_table(page: VersionPage) -> list[list[Any]]:
+    """A row a stretch of the start that is drawn, in seconds since its process began."""
+    name = page.starts.chosen.process.name if page.starts.chosen else ""
+    rows = [[name, step.name, round(step.begin, 3), round(step.seconds, 3)] for step in page.starts.steps]
+    return [["instance", "phase", "begins at (s)", "took (s)"], *rows]
+
+
 def version_table(page: VersionPage) -> list[list[Any]]:
     """A row a compilation: what the time line draws, all of them."""
     processes = {one.id: one for one in page.facts.own}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -15,6 +15,7 @@ from dashboard.ui.charts import metrics
 from dashboard.ui.charts.evidence import EvidenceRow
 from dashboard.ui.charts.metrics import Metric
 from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.tables import Column, Order
 
 ADOPTION_MINUTES = 15
 COLUMNS: tuple[Metric, ...] = (
@@ -25,6 +26,33 @@ COLUMNS: tuple[Metric, ...] = (
     metrics.CACHE,
     metrics.GPU_MEMORY,
 )
+
+
+SHOWN = (*COLUMNS, metrics.COLD_START)
+
+
+def versions_columns(*, whole: bool) -> tuple[Column, ...]:
+    """The heads; by what was counted it is sorted where all versions are on one page."""
+    counted = [Column(metric.title, metric.key if whole else "", right=True, most_first=True) for metric in SHOWN]
+    return (
+        Column("Version", "name"),
+        Column("Verdict"),
+        Column("First seen", "first", most_first=True),
+        Column("Calls now", "share" if whole else "", right=True, most_first=True),
+        *counted,
+        Column("Action", hidden=True),
+    )
+
+
+def versions_sorted(rows: list[VersionRow], order: Order) -> list[VersionRow]:
+    """By a number, where the order asks for one."""
+    keys: dict[str, Callable[[VersionRow], float | None]] = {"share": lambda row: row.share}
+    keys |= {metric.key: _number_at(place) for place, metric in enumerate(SHOWN)}
+    return order.sorted(rows, keys) if order.key in keys else rows
+
+
+def _number_at(place: int) -> Callable[[VersionRow], float | None]:
+    return lambda row: row.cells[place].number
 
 
 @dataclass(frozen=True)
@@ -44,6 +72,7 @@ class Cell:
     value: str
     change: str = ""
     css: str = ""
+    number: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,10 +112,10 @@ def version_rows(
     instances: Sequence[InstanceFacts],
     evidence: Sequence[EvidenceRow],
 ) -> list[VersionRow]:
-    """The judged version, its baseline, then the others from the newest back."""
+    """A row a version, in the order of `numbers`."""
     slots = {version.id: version.slot for version in drawn}
     judged, baseline = (next((id for id, slot in slots.items() if slot == wanted), None) for wanted in (2, 1))
-    order = sorted((id for id in numbers if id in deployments), key=lambda id: {judged: -2, baseline: -1}.get(id, 0))
+    order = [id for id in numbers if id in deployments]
     starts = {id: [i.cold_start for i in instances if i.version_id == id and i.cold_start is not None] for id in order}
     base = numbers.get(baseline) if baseline is not None else None
     rows = []
@@ -120,12 +149,12 @@ def _cell(
     value = metric.read(own.calls, own.processes)
     text = metrics.figure(metric, value)
     if id == baseline:
-        return Cell(metric.title, text, "baseline" if value is not None else "")
+        return Cell(metric.title, text, "baseline" if value is not None else "", number=value)
     said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged else None
     if said is not None and said.change != "–":
         css = "drives" if said.red else "caution" if said.caution else "worse" if said.label == "REGRESSED" else ""
-        return Cell(metric.title, text, said.change, css)
-    return Cell(metric.title, text, metrics.difference(metric, value, metric.read(base.calls, base.processes)) if base else "")
+        return Cell(metric.title, text, said.change, css, value)
+    return Cell(metric.title, text, metrics.difference(metric, value, metric.read(base.calls, base.processes)) if base else "", "", value)
 
 
 def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Cell:
@@ -134,5 +163,5 @@ def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Cell:
         return Cell(title, "–")
     value = median(own)
     if is_baseline:
-        return Cell(title, words.duration(value), "baseline")
-    return Cell(title, words.duration(value), metrics.difference(metrics.COLD_START, value, median(base)) if base else "")
+        return Cell(title, words.duration(value), "baseline", number=value)
+    return Cell(title, words.duration(value), metrics.difference(metrics.COLD_START, value, median(base)) if base else "", "", value)

@@ -20,6 +20,7 @@ from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.selectors.alert_groups import Narrowed, Together, elsewhere_set, together_with
 
 LISTED = 200
+"""As many as a file has."""
 
 
 @dataclass
@@ -41,21 +42,35 @@ USUAL_ORDER = ("ended", "-opened_at", "-pk")
 
 
 def alert_rows(
-    *, project: Project, open_only: bool, order: Sequence[str] = USUAL_ORDER, narrowed: Narrowed | None = None
+    *,
+    project: Project,
+    open_only: bool,
+    order: Sequence[str] = USUAL_ORDER,
+    narrowed: Narrowed | None = None,
+    first: int = 0,
+    most: int = LISTED,
 ) -> Sequence[Alert]:
-    """The first alerts of an order, with what they belong to."""
-    rows = for_project(Alert, project).select_related("deployment__version", "deployment__model", "owner", "group").defer("ran_on")
-    rows = narrowed.rows(rows) if narrowed else rows
-    if open_only:
-        rows = rows.exclude(state=AlertState.RESOLVED)
+    """Alerts from a place of an order on, with what they belong to."""
+    rows = _asked(project, open_only, narrowed).select_related("deployment__version", "deployment__model", "owner", "group").defer("ran_on")
     ended = ExpressionWrapper(Q(state=AlertState.RESOLVED), output_field=BooleanField())
     urgency = Case(When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2)
     named = {"ended": ended, "urgency": urgency, "model_name": Lower("deployment__model__name")}
     # What has not ended has no end: it comes last in both directions.
     by_field = [F(one.removeprefix("-")).desc(nulls_last=True) if one.startswith("-") else F(one).asc(nulls_last=True) for one in order]
-    found = list(rows.annotate(**named).order_by(*by_field)[:LISTED])
+    found = list(rows.annotate(**named).order_by(*by_field)[first : first + most])
     elsewhere_set(project=project, alerts=found)
     return found
+
+
+def alerts_counted(*, project: Project, open_only: bool, narrowed: Narrowed) -> int:
+    """How many the list has."""
+    return _asked(project, open_only, narrowed).count()
+
+
+def _asked(project: Project, open_only: bool, narrowed: Narrowed | None) -> QuerySet[Alert]:
+    rows = for_project(Alert, project)
+    rows = narrowed.rows(rows) if narrowed else rows
+    return rows.exclude(state=AlertState.RESOLVED) if open_only else rows
 
 
 def alert_counts(*, project: Project) -> dict[str, int]:

@@ -33,13 +33,14 @@ STRIP_MINUTES = 60
 
 @dataclass(frozen=True)
 class Asked:
-    """What the address asks for; `minutes` limits the span, None is since the deployment."""
+    """What the address asks for; `minutes` and `within` limit the span, without both it is since the deployment."""
 
     a: int | None
     b: int | None
     environment: str = ""
     region: str = ""
     minutes: int | None = None
+    within: Span | None = None
 
 
 @dataclass
@@ -94,16 +95,17 @@ def _newest(instances: list[InstanceFacts]) -> list[int]:
 
 def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment, b: Deployment) -> CompareFacts:
     project, environment, ids = model.project_id, standing.environment, [a.version_id, b.version_id]
-    spans, together = pair_spans(a, b, asked.minutes)
+    spans, together = pair_spans(a, b, asked.minutes, asked.within)
     hourly = spans_hourly(spans.values(), kept_from=minutes_kept_from(project=model.project, now=clock.unix()))
     series = series_outermost(project_id=project, version_ids=ids, environment=environment)
-    whole = Span(min(span.first for span in spans.values()), max(span.last for span in spans.values()))
+    whole = asked.within or Span(min(span.first for span in spans.values()), max(span.last for span in spans.values()))
     outside = versions_outside(series.values())
     regions = region_calls(project_id=project, series=series, span=whole, hourly=hourly)
     region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
     series = {id: facts for id, facts in series.items() if facts.region == region}
     verdict, turned = verdict_of_pair(a, b)
-    recent = Span(max(spans[b.version_id].first, spans[b.version_id].last - STRIP_MINUTES), spans[b.version_id].last)
+    last = max((span.last for span in spans.values()), default=whole.last)
+    recent = Span(max(whole.first, last - STRIP_MINUTES), last)
     instances = version_instances(project_id=project, version_ids=ids, environment=environment)
     return CompareFacts(
         model=model,

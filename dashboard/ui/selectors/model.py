@@ -47,6 +47,8 @@ class Asked:
     environment: str = ""
     region: str = ""
     version_id: int | None = None
+    tabled: tuple[int, ...] = ()
+    """The versions of the table's page."""
 
     @property
     def hourly(self) -> bool:
@@ -134,9 +136,10 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
     standing = standing or model_standing(model=model, environment=asked.environment, version_id=asked.version_id)
     project, environment, hourly = model.project_id, standing.environment, asked.hourly
     span = Span(asked.window.first, asked.window.last)
-    wanted = standing.listed
+    charted = standing.listed
+    wanted = list(dict.fromkeys((*charted, *asked.tabled)))
     in_window = _inside(standing, wanted, span)
-    drawn = standing.drawn([id for id in wanted if id in in_window or id in standing.pair])
+    drawn = standing.drawn([id for id in charted if id in in_window or id in standing.pair])
     series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
     outside = versions_outside(series.values())
     regions = region_calls(project_id=project, series=series, span=span, hourly=hourly)

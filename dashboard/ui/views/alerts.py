@@ -19,9 +19,10 @@ from dashboard.projects.models import Role
 from dashboard.ui import alert_story
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.paging import paged
 from dashboard.ui.ranges import with_query
 from dashboard.ui.selectors.alert_groups import Narrowed
-from dashboard.ui.selectors.alerts import USUAL_ORDER, alert_counts, alert_or_404, alert_page, alert_rows
+from dashboard.ui.selectors.alerts import USUAL_ORDER, alert_counts, alert_or_404, alert_page, alert_rows, alerts_counted
 from dashboard.ui.tables import Column, Order
 
 COLUMNS = (
@@ -40,6 +41,7 @@ SORTED: dict[str, str | Sequence[str]] = {
     "opened": ("opened_at", "pk"),
     "ended": ("resolved_at", "pk"),
 }
+SIZE = 50
 SNOOZES = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "7\u00a0days"}
 
 
@@ -50,16 +52,24 @@ def alerts(request: ProjectRequest) -> HttpResponse:
     open_only = request.GET.get("state") == "open"
     narrowed = Narrowed.read(request.GET)
     order = Order.read(request.GET, COLUMNS, "state")
+    counts = alert_counts(project=request.project)
+    total = counts["open" if open_only else "total"]
+    if narrowed:
+        total = alerts_counted(project=request.project, open_only=open_only, narrowed=narrowed)
+    page = paged(request.GET, total=total, size=SIZE)
+    rows = alert_rows(project=request.project, open_only=open_only, order=order.by(SORTED), narrowed=narrowed, first=page.first, most=SIZE)
     context = {
         "project": request.project,
-        "alerts": alert_rows(project=request.project, open_only=open_only, order=order.by(SORTED), narrowed=narrowed),
+        "alerts": rows,
+        "page": page,
         "narrowed": narrowed,
-        "counts": alert_counts(project=request.project),
+        "counts": counts,
         "open_only": open_only,
         "heads": order.heads(request.GET, COLUMNS),
         "usual": order == Order("state", descending=False),
         "states": [
-            (words, with_query(request.GET, state=state), open_only == bool(state)) for words, state in (("All", ""), ("Open", "open"))
+            (words, with_query(request.GET, state=state, page=""), open_only == bool(state))
+            for words, state in (("All", ""), ("Open", "open"))
         ],
     }
     part = render_to_string("ui/alerts/rows.html", context, request)

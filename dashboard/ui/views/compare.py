@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import accumulate
 from typing import Any
 
@@ -10,24 +10,27 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
+from dashboard.fleet.selectors.trends import Span
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.pages.compare import ComparePage, compare_page
-from dashboard.ui.ranges import with_query
+from dashboard.ui.ranges import SINCE, SPANS, Chosen, picker_of, range_chosen, with_query
 from dashboard.ui.selectors.compare import Asked, compare_facts
 from dashboard.ui.selectors.model import Standing
 from dashboard.ui.views.model import model_or_404, whole_number
 
-RANGES = {"": ("Since deployment", None), "1h": ("1\u00a0h", 60), "6h": ("6\u00a0h", 360), "24h": ("24\u00a0h", 1440)}
+SHOWN = ("1h", "6h", "24h", "7d")
 
 
 @require_safe
 @project_page()
 def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page; where there are no two versions it says what is missing."""
-    model, standing, page = _read(request, model_id)
-    return render(request, "ui/compare.html", _context(request, model, standing, page))
+    chosen = _chosen(request)
+    model, standing, page = _read(request, model_id, chosen)
+    return render(request, "ui/compare.html", _context(request, model, standing, page, chosen))
 
 
 @require_safe
@@ -73,14 +76,21 @@ def _densities_of(page: ComparePage) -> list[list[Any]]:
 FILES = {"instances": _instances_of, "densities": _densities_of}
 
 
-def _read(request: ProjectRequest, model_id: int) -> tuple[WatchedModel, Standing, ComparePage | None]:
+def _chosen(request: ProjectRequest) -> Chosen:
+    """The range of the address: usually since the deployment; a relative one ends where the time of both does, which may be long ago."""
+    now = clock.minute_of(clock.unix())
+    return range_chosen(request.GET, now=now, since=0, usual=SINCE)
+
+
+def _read(request: ProjectRequest, model_id: int, chosen: Chosen) -> tuple[WatchedModel, Standing, ComparePage | None]:
     query = request.GET
     asked = Asked(
         a=whole_number(query.get("a")),
         b=whole_number(query.get("b")),
         environment=query.get("env", ""),
         region=query.get("region", ""),
-        minutes=RANGES.get(query.get("range", ""), RANGES[""])[1],
+        minutes=SPANS.get(chosen.key),
+        within=Span(chosen.first, chosen.last) if chosen.key == "custom" else None,
     )
     model = model_or_404(request, model_id)
     standing, facts = compare_facts(model=model, asked=asked)
@@ -88,13 +98,13 @@ def _read(request: ProjectRequest, model_id: int) -> tuple[WatchedModel, Standin
 
 
 def _page_or_404(request: ProjectRequest, model_id: int) -> ComparePage:
-    page = _read(request, model_id)[2]
+    page = _read(request, model_id, _chosen(request))[2]
     if page is None:
         raise Http404("There are no two versions to compare.")
     return page
 
 
-def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, page: ComparePage | None) -> dict[str, Any]:
+def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, page: ComparePage | None, chosen: Chosen) -> dict[str, Any]:
     query = request.GET
     context: dict[str, Any] = {
         "model": model,
@@ -102,12 +112,15 @@ def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, p
         "page": page,
         "query": query.urlencode(),
         "choices": list(standing.latest.values()),
+        "kept": [(name, value) for name, values in query.lists() if name not in ("a", "b", "env") for value in values],
     }
     if page is None:
         return context
     facts = page.facts
     a, b = facts.pair
-    chosen = query.get("range", "") if query.get("range", "") in RANGES else ""
+    ran = facts.spans.values()
+    if chosen.key != "custom" and ran:
+        chosen = replace(chosen, first=min(span.first for span in ran), last=max(span.last for span in ran))
     alert = facts.b.alerts.exclude(state="resolved").order_by("-opened_at").first() if facts.verdict else None
     return context | {
         "facts": facts,
@@ -117,10 +130,11 @@ def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, p
         "alert": alert,
         "data": page.drawn(),
         "several_strata": len(facts.series) > 2,
-        "ranges": [(words, with_query(query, range=key), key == chosen) for key, (words, _) in RANGES.items()],
+        "picker": picker_of(query, chosen, deployed=True, spans=SHOWN),
         "regions": [(name, with_query(query, region=name), name == facts.region) for name in facts.regions],
         "clocks": [(words, with_query(query, clock=key), key == page.clock) for key, words in (("gpu", "GPU time"), ("wall", "Wall time"))],
         "swap": with_query(query, a=str(b.pk), b=str(a.pk)),
-        "span_a": facts.spans[a.pk],
-        "span_b": facts.spans[b.pk],
+        "span_a": facts.spans.get(a.pk),
+        "span_b": facts.spans.get(b.pk),
+        "absent": [version.name for version in (a, b) if version.pk not in facts.spans],
     }

@@ -9,9 +9,11 @@ from django.http import Http404, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.fleet.selectors.finding_days import finding_days
 from dashboard.fleet.selectors.finding_detail import FindingDetail, finding_detail
 from dashboard.fleet.selectors.finding_list import SORTS, STATES, FindingList, Wanted, finding_list
 from dashboard.fleet.selectors.fleet_page import environments_of
+from dashboard.ui.charts.finding_days import days_drawn, days_table
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.pages.finding_page import finding_page
@@ -47,6 +49,7 @@ def findings(request: ProjectRequest) -> HttpResponse:
         _choices(request, wanted, found)
         | {
             "rows": finding_rows(found.rows),
+            "days": days_drawn(finding_days(project_id=request.project.pk, wanted=wanted)) if found.total or wanted.state else None,
             "total": found.total,
             "page": paged(query, total=found.total, size=SIZE),
             "wanted": wanted,
@@ -69,7 +72,10 @@ def findings_json(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def findings_csv(request: ProjectRequest) -> HttpResponse:
-    """The same as a table."""
+    """The same as a table, or the numbers of the chart over time."""
+    if request.GET.get("chart") == "days":
+        days = finding_days(project_id=request.project.pk, wanted=_wanted(request.GET))
+        return csv_response(days_table(days), f"{request.project.slug}-findings-by-day.csv")
     return csv_response([HEAD, *table_of(_all(request).rows)], f"{request.project.slug}-findings.csv")
 
 

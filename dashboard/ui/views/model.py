@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -19,9 +20,13 @@ from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import json_tagged, uncached
 from dashboard.ui.pages.model import ModelPage, model_page, table_of
 from dashboard.ui.pages.trend_files import bins_of, starts_of
-from dashboard.ui.ranges import SPANS, Chosen, picker_of, range_chosen, with_query
-from dashboard.ui.selectors.model import Asked, model_facts, model_standing
+from dashboard.ui.pages.versions_table import versions_columns, versions_sorted
+from dashboard.ui.paging import page_asked, paged
+from dashboard.ui.ranges import SPANS, USUAL, Chosen, picker_of, range_chosen, with_query
+from dashboard.ui.selectors.model import VERSIONS_LISTED, Asked, model_facts, model_standing
 from dashboard.ui.selectors.switch import switches_live
+from dashboard.ui.selectors.versions import versions_listed
+from dashboard.ui.tables import Order
 
 
 @require_safe
@@ -85,10 +90,21 @@ def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, Chosen]:
     environment, version = query.get("env", ""), whole_number(query.get("version"))
     standing = model_standing(model=found, environment=environment, version_id=version)
     since = standing.judged.started_minute if standing.judged else None
-    chosen = range_chosen(query, now=clock.minute_of(now), since=since)
+    # A line of a few minutes would be a dot in six hours.
+    young = now - found.first_seen_at.timestamp() < 3600
+    chosen = range_chosen(query, now=clock.minute_of(now), since=since, usual="1h" if young else USUAL)
     window = chosen.bins(minutes_from=minutes_kept_from(project=request.project, now=now))
-    facts = model_facts(model=found, asked=Asked(window, environment, query.get("region", ""), version), standing=standing)
-    return model_page(facts, clock_asked=query.get("clock", "")), chosen
+    order = _order(query, whole=True)
+    listed = versions_listed(model=found, standing=standing, order=order, page=page_asked(query, name="vpage"))
+    asked = Asked(window, environment, query.get("region", ""), version, tuple(listed.ids))
+    page = model_page(model_facts(model=found, asked=asked, standing=standing), clock_asked=query.get("clock", ""))
+    if listed.whole:
+        page.versions = versions_sorted(page.versions, order)
+    return replace(page, versions_total=listed.total), chosen
+
+
+def _order(query: QueryDict, *, whole: bool) -> Order:
+    return Order.read(query, versions_columns(whole=whole), "usual", name="vsort")
 
 
 def _drawn(page: ModelPage) -> dict[str, Any]:
@@ -101,6 +117,7 @@ def _drawn(page: ModelPage) -> dict[str, Any]:
 def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[str, Any]:
     query, facts = request.GET, page.facts
     window = facts.asked.window
+    whole = page.versions_total <= VERSIONS_LISTED
     last = max((deployment.last_minute for deployment in facts.standing.deployments), default=None)
     return {
         "page": page,
@@ -119,6 +136,8 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[s
             (words, with_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
         ],
         "last_minute": last,
+        "heads": _order(query, whole=whole).heads(query, versions_columns(whole=whole), name="vsort", page="vpage"),
+        "paged": paged(query, total=page.versions_total, size=VERSIONS_LISTED, name="vpage"),
         "switches": switches_live(project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment),
         "last_url": with_query(query, range=chosen.key if chosen.key in SPANS else "", until=str(last + 1), to="", **{"from": ""})
         if last

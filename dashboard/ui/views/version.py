@@ -15,7 +15,7 @@ from dashboard.fleet.budgets import BudgetError, Budgets, budget_checked, budget
 from dashboard.projects.models import Role
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
-from dashboard.ui.pages.version import VersionPage, version_json, version_page, version_table
+from dashboard.ui.pages.version import VersionPage, start_table, version_json, version_page, version_table
 from dashboard.ui.ranges import with_query
 from dashboard.ui.selectors.version import version_facts
 from dashboard.ui.views.model import model_or_404, whole_number
@@ -41,7 +41,9 @@ def version_as_json(request: ProjectRequest, model_id: int, version_id: int) -> 
 @require_safe
 @project_page()
 def version_as_csv(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
-    """A row a compilation."""
+    """A row a compilation, or a row a stretch of the start that is drawn."""
+    if request.GET.get("chart") == "start":
+        return csv_response(start_table(_page(request, model_id, version_id)), f"version-{version_id}-cold-start.csv")
     return csv_response(version_table(_page(request, model_id, version_id)), f"version-{version_id}-compilations.csv")
 
 

@@ -30,3 +30,15 @@ def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(signed_in:
     html = signed_in.get("/p/ranking/alerts/?state=open&sort=-number").content.decode()
     assert "state=open&amp;sort=number" in html
     assert 'aria-sort="descending"' in html
+
+
+def test_a_long_list_is_paged_and_keeps_what_else_the_address_says(signed_in: Client, project: Project, alert: Alert) -> None:
+    first = Alert.objects.get(pk=alert.pk)
+    for number in range(first.number + 1, first.number + 120):
+        first.pk, first.number, first.state, first.resolved_at = None, number, AlertState.RESOLVED, clock.now()
+        first.save(force_insert=True)
+    pages = [order(signed_in, f"?sort=number&page={page}") for page in (1, 2, 3)]
+    assert [len(page) for page in pages] == [50, 50, 20]
+    assert [number for page in pages for number in page] == list(range(alert.number, alert.number + 120))
+    html = signed_in.get("/p/ranking/alerts/?sort=number").content.decode()
+    assert "1 to 50 of 120 alerts" in html and 'href="?sort=number&amp;page=2"' in html

@@ -10,12 +10,18 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from dashboard.common import clock
+from dashboard.fleet.selectors.trends import Span
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from tests.dashboard.ui.charts_factory import HEALTHY, OLDER, WORSE, Plan, charted
+from tests.dashboard.ui.charts_factory import HEALTHY, OLDER, WORSE, Plan, charted, now_minute
 from tests.dashboard.ui.charts_story import judged, rolled_back
 
 OLD, NEW = Plan("1", start=60), Plan("2", p50=0.02, start=40)
+
+
+def at(minute: int) -> str:
+    return clock.at_minute(minute).strftime("%Y-%m-%dT%H:%M")
 
 
 def text_of(client: Client, address: str) -> str:
@@ -110,6 +116,28 @@ def test_the_range_limits_what_is_observed(signed_in: Client, project: Project) 
     made = charted(project, Plan("1", start=300), Plan("2", start=200))
     spans = [signed_in.get(made.pair("1", "2") + query).context["span_b"] for query in ("", "&range=1h")]
     assert [span.last - span.first for span in spans] == [200, 60]
+
+
+def test_a_range_from_one_time_to_another_is_what_is_observed(signed_in: Client, project: Project) -> None:
+    made, now = charted(project, Plan("1", start=300), Plan("2", start=200)), now_minute()
+
+    def asked(first: int, last: int, path: str = "compare?") -> str:
+        return made.pair("1", "2").replace("compare?", path) + f"&region=score_batch&from={at(now - first)}&to={at(now - last)}"
+
+    page = signed_in.get(asked(80, 20))
+    assert (page.context["span_a"], page.context["span_b"]) == (Span(now - 80, now - 20),) * 2
+    text = unescape(page.content.decode())
+    assert f'name="from" required value="{at(now - 80)}"' in text, "the form of the picker holds the range"
+    assert f'<input type="hidden" name="from" value="{at(now - 80)}">' in text, "another pair is compared in the same range"
+    rows = signed_in.get(asked(80, 20, "compare.json?")).json()["rows"]
+    assert rows != signed_in.get(asked(200, 100, "compare.json?")).json()["rows"]
+
+    before = text_of(signed_in, asked(290, 220))
+    assert "2 did not run in this range" in before.replace("<bdi>", "").replace("</bdi>", "") and "not at all" in before
+    neither = text_of(signed_in, asked(900, 800))
+    assert "1 and 2 did not run in this range" in neither.replace("<bdi>", "").replace("</bdi>", "")
+    wrong = text_of(signed_in, made.pair("1", "2") + "&from=yesterday")
+    assert "from: write a time such as" in wrong and "Shown is what is usual: since deployment." in wrong
 
 
 def test_a_cause_that_the_sentence_names_is_not_said_twice(signed_in: Client, project: Project) -> None:

@@ -118,6 +118,15 @@ def test_a_model_without_a_report_says_what_to_do(signed_in: Client, project: Pr
     assert "Go to Setup" in text_of(signed_in, charted(project).url())
 
 
+def test_a_model_that_is_minutes_old_is_shown_over_an_hour(signed_in: Client, project: Project) -> None:
+    made = charted(project, SHORT)
+    assert signed_in.get(made.url()).context["range_words"] == "6\u00a0h"
+    made.model.first_seen_at = clock.now() - timedelta(minutes=10)
+    made.model.save()
+    assert signed_in.get(made.url()).context["range_words"] == "1\u00a0h"
+    assert signed_in.get(made.url("?range=6h")).context["range_words"] == "6\u00a0h"
+
+
 def test_environments_are_kept_apart(signed_in: Client, project: Project) -> None:
     made = charted(project, SHORT)
     other = charted(project, Plan("2", start=30), name="other")

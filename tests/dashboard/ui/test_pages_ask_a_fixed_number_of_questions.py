@@ -18,7 +18,7 @@ MOST = {
     "alerts/": 3,  # one for the same versions in other environments
     "alerts/grades/": 2,
     "alerts/{alert}/": 10,
-    "findings/": 7,
+    "findings/": 9,
     "findings/{finding}/": 7,
     "health/": 24,  # seen from 21 to 23, and one more on PostgreSQL
     "search/?q=rank": 5,

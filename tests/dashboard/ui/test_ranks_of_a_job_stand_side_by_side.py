@@ -64,6 +64,15 @@ def test_a_recompilation_of_one_rank_alone_is_said(signed_in: Client, made: Made
     assert len(signed_in.get(made.url("ranks.csv")).content.decode().splitlines()) == 5
 
 
+def test_a_compilation_too_many_is_no_news_after_an_hour(signed_in: Client, made: Made) -> None:
+    ranks = [rank(made, number) for number in range(4)]
+    for one in ranks:
+        compiled(one, 0, ago=7200)
+    compiled(ranks[2], 1, ago=3700, kind="recompile", cache="miss")
+    text = shown(signed_in, made.url(BOARD))
+    assert "went apart over an hour ago" in text and "have diverged" not in text and "banner watch" not in text
+
+
 def test_a_rank_that_still_compiles_is_behind(signed_in: Client, made: Made) -> None:
     for number in range(3):
         compiled(rank(made, number), 0)

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand
 from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
 from dashboard.demo.training import TRAINING
+from dashboard.env_parts import own_host
 from dashboard.fleet.budgets import SETTING, Budgets, budgets_set
 from dashboard.projects.models import Project
 from dashboard.projects.services import key_create, key_revoke
@@ -31,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         began = time.monotonic()
-        server = embedded_start()
+        server = embedded_start(host=settings.ENV.listen)
         setup = project_setup(name=PROJECT, username="demo", actor_name="demo")
         if SETTING not in setup.project.settings:
             budgets_set(project=setup.project, model=None, budgets=BUDGETS, actor_name="demo")
@@ -40,7 +41,7 @@ class Command(BaseCommand):
         progress.load(now=time.time())
         models = fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
         simulated = instances((*models, TRAINING), start_minute=progress.start_minute)
-        endpoint = Endpoint(port=settings.ENV.port, key=simulator_key(setup.project))
+        endpoint = Endpoint(host=own_host(settings.ENV.listen).strip("[]"), port=settings.ENV.port, key=simulator_key(setup.project))
         if not progress.seeded:
             what = "24 h of a simulated fleet, three served models and a training job"
             self.stdout.write(f"compilewatch: sending {what}, through the report endpoint")

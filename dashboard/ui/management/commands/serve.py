@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.embedded import Embedded, PortTaken, port_claim
 from dashboard.env import SettingError
-from dashboard.env_parts import loopback_url
+from dashboard.env_parts import own_host, own_url
 from dashboard.projects.setup import project_setup
 from dashboard.wsgi import application
 
@@ -30,8 +30,9 @@ class Command(BaseCommand):
         parser.add_argument("--host", default=settings.ENV.listen, help=f"the address to listen on (default {settings.ENV.listen})")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if loopback_url(settings.ENV.listen, settings.ENV.port) == settings.BASE_URL:
-            settings.BASE_URL = loopback_url(options["host"], settings.ENV.port)
+        if own_url(settings.ENV.listen, settings.ENV.port) == settings.BASE_URL:
+            settings.BASE_URL = own_url(options["host"], settings.ENV.port)
+            settings.ALLOWED_HOSTS.append(own_host(options["host"]))
         server = embedded_start(host=options["host"])
         self.say_where()
         embedded_run(server)
@@ -48,7 +49,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def embedded_start(*, host: str = "127.0.0.1") -> Embedded:
+def embedded_start(*, host: str) -> Embedded:
     """Claims the port, brings the database up to date and starts every part."""
     if not settings.EMBEDDED:
         raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat as processes of their own (see docker/README.md).")
@@ -59,7 +60,7 @@ def embedded_start(*, host: str = "127.0.0.1") -> Embedded:
     call_command("migrate", verbosity=0, interactive=False)
     if host not in LOOPBACK and not get_user_model().objects.exists():
         raise CommandError(
-            f"--host {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
+            f"Listening on {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
         )
     server = Embedded(application=application, listener=listener)
     server.start()

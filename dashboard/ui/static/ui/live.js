@@ -62,7 +62,7 @@
   function say() {
     const age = (Date.now() - checked) / 1000;
     document.querySelectorAll("[data-live]").forEach((element) => {
-      const signedOut = document.body.dataset.ended;
+      const signedOut = Boolean(document.body.dataset.ended);
       const stale = age > STALE_AFTER || signedOut;
       element.classList.toggle("stale", stale);
       const text = age < 90 ? `${Math.round(age)}\u00a0s` : `${Math.round(age / 60)}\u00a0min`;

@@ -1,0 +1,81 @@
+"""The chart of findings by day: what was new or came back stands above the line, what is gone hangs below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.finding_days import DAY, Day
+
+HIGH, STEP, WIDE = 56.0, 10.0, 8.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One rectangle of a day."""
+
+    kind: str
+    y: float
+    height: float
+
+
+@dataclass(frozen=True)
+class DayBar:
+    """One day with what is drawn of it."""
+
+    at: datetime
+    x: float
+    parts: list[Part]
+    told: Day
+
+
+@dataclass(frozen=True)
+class Days:
+    """The whole chart: `zero` is where its line lies, `most` how many the longest bar is."""
+
+    bars: list[DayBar]
+    zero: float
+    new: int
+    gone: int
+    back: int
+    most: int
+
+    @property
+    def width(self) -> float:
+        """Of the drawing, in its own units."""
+        return len(self.bars) * STEP
+
+    @property
+    def busy(self) -> list[DayBar]:
+        """The days on which something happened, the newest first."""
+        return [bar for bar in reversed(self.bars) if bar.parts]
+
+
+def days_drawn(days: Sequence[Day]) -> Days:
+    """Both directions share one scale."""
+    above = max((day.new + day.back for day in days), default=0)
+    below = max((day.gone for day in days), default=0)
+    unit = HIGH / max(1, above + below)
+    zero = round(above * unit, 1) if above + below else HIGH
+    bars = [DayBar(clock.at_minute(day.day * DAY), place * STEP, list(_parts(day, zero, unit)), day) for place, day in enumerate(days)]
+    return Days(bars, zero, sum(day.new for day in days), sum(day.gone for day in days), sum(day.back for day in days), max(above, below))
+
+
+def _parts(day: Day, zero: float, unit: float) -> Iterator[Part]:
+    if day.new:
+        yield Part("new", round(zero - day.new * unit, 1), round(day.new * unit, 1))
+    if day.back:
+        yield Part("back", round(zero - (day.new + day.back) * unit, 1), round(day.back * unit, 1))
+    if day.gone:
+        yield Part("gone", zero, round(day.gone * unit, 1))
+
+
+def days_table(days: Sequence[Day]) -> list[list[Any]]:
+    """A row a day."""
+    return [
+        ["day (UTC)", "new", "gone since", "back since"],
+        *([f"{clock.at_minute(d.day * DAY):%Y-%m-%d}", d.new, d.gone, d.back] for d in days),
+    ]

@@ -1,0 +1,91 @@
+"""A finding over time: when each version of the model ran, and from when until when it showed the finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+WIDTH = 1000.0
+LEAST = 4.0
+"""A sighting of one minute in a year is still seen."""
+MOST = 24
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Minutes since 1970 in which a version ran in an environment, or showed the finding; `last` exclusive."""
+
+    version_id: int
+    version: str
+    environment: str
+    first: int
+    last: int
+    times: int = 0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Where a bar lies, of `WIDTH`."""
+
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class LifeRow:
+    """One version in one environment."""
+
+    version_id: int
+    version: str
+    environment: str
+    ran: list[Bar]
+    shown: Bar | None
+    times: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Lifeline:
+    """Every row on one scale of time, the newest version first; `left_out` are older ones."""
+
+    rows: list[LifeRow]
+    first: int
+    last: int
+    left_out: int
+
+    @property
+    def conclusion(self) -> str:
+        """What is seen, in a sentence."""
+        showed = sum(row.shown is not None for row in self.rows)
+        return f"{showed} of {len(self.rows)} versions that ran since it was seen first showed it."
+
+
+def lifeline(*, ran: Iterable[Stretch], shown: Iterable[Stretch], now: int) -> Lifeline:
+    """Puts both on one scale, which begins with the first sighting or the deployment around it, and ends now."""
+    seen = {(one.version_id, one.environment): one for one in shown}
+    spans: dict[tuple[int, str], list[Stretch]] = {}
+    for one in ran:
+        spans.setdefault((one.version_id, one.environment), []).append(one)
+    for key in seen:
+        spans.setdefault(key, [])
+    everything = [one for found in spans.values() for one in found] + list(seen.values())
+    first = min((one.first for one in everything), default=now - 1)
+    scale = WIDTH / max(1, now - first)
+
+    def bar(one: Stretch) -> Bar:
+        width = max(LEAST, (min(one.last, now) - one.first) * scale)
+        return Bar(round(min((one.first - first) * scale, WIDTH - width), 1), round(width, 1))
+
+    rows = []
+    for key, found in spans.items():
+        told, whole = seen.get(key), [*found, *([seen[key]] if key in seen else [])]
+        one = whole[0]
+        rows.append(
+            LifeRow(
+                one.version_id, one.version, one.environment, [bar(each) for each in found], bar(told) if told else None,
+                told.times if told else 0, min(each.first for each in whole), max(each.last for each in whole),
+            )
+        )  # fmt: skip
+    rows.sort(key=lambda row: (row.first, row.version_id), reverse=True)
+    return Lifeline(rows[:MOST], first, now, max(0, len(rows) - MOST))

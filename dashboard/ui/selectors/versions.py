@@ -1,0 +1,67 @@
+"""Which versions of a model its table lists: a page of all that ever ran in an environment, in the order that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import Min
+
+from dashboard.fleet.models import Deployment, WatchedModel
+from dashboard.ui.selectors.model import VERSIONS_LISTED, Standing
+from dashboard.ui.tables import Order
+
+
+class Ran(NamedTuple):
+    """A version, and since when it ran there."""
+
+    id: int
+    name: str
+    first: int
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The versions of one page of the table, in their order, and how many there are in all."""
+
+    ids: list[int]
+    total: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether every version is on this page, so that it can be sorted by what was counted of each."""
+        return self.total <= len(self.ids)
+
+
+KEYS: dict[str, Callable[[Ran], Any]] = {"name": lambda ran: ran.name, "first": lambda ran: ran.first}
+
+
+def versions_listed(*, model: WatchedModel, standing: Standing, order: Order, page: int) -> Listed:
+    """Without a key of `KEYS` the judged version, its baseline, then the others from the newest back; two queries where there are many."""
+    ran = _ran(model, standing)
+    if order.key in KEYS:
+        ids = [one.id for one in sorted(ran, key=KEYS[order.key], reverse=order.descending)]
+    else:
+        newest = sorted(ran, key=KEYS["first"], reverse=True)
+        known = {one.id for one in ran}
+        ids = list(dict.fromkeys(id for id in (*standing.pair, *(one.id for one in newest)) if id in known))
+    first = (min(page, max(1, -(-len(ids) // VERSIONS_LISTED))) - 1) * VERSIONS_LISTED
+    listed = Listed(ids[first : first + VERSIONS_LISTED], len(ids))
+    missing = set(listed.ids) - set(standing.latest)
+    if missing:
+        rows = Deployment.objects.filter(model=model, environment=standing.environment, version_id__in=missing)
+        standing.deployments.extend(rows.select_related("version").order_by("-started_minute", "-pk"))
+    return listed
+
+
+def _ran(model: WatchedModel, standing: Standing) -> list[Ran]:
+    if standing.all_deployments:
+        found: dict[int, Ran] = {}
+        for row in standing.deployments:
+            known = found.get(row.version_id, Ran(row.version_id, row.version.name, row.started_minute))
+            found[row.version_id] = known._replace(first=min(known.first, row.started_minute))
+        return list(found.values())
+    rows = Deployment.objects.filter(model=model, environment=standing.environment).order_by()
+    spans = rows.values_list("version_id", "version__name").annotate(first=Min("started_minute"))
+    return [Ran(*row) for row in spans]

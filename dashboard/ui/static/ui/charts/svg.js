@@ -1,0 +1,45 @@
+// Saves a drawing of the page as a picture: what the style sheets say is written into a copy, since a picture alone has none.
+
+import { download } from "./save.js";
+import { css } from "./theme.js";
+
+const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor", "paint-order", "stroke-linejoin", "shape-rendering"];
+
+function styled(drawing) {
+  const copy = drawing.cloneNode(true);
+  const from = [drawing, ...drawing.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
+    const computed = getComputedStyle(from[i]);
+    STYLES.forEach((name) => element.style.setProperty(name, computed.getPropertyValue(name)));
+  });
+  return copy;
+}
+
+async function save(drawing, name) {
+  const { width, height } = drawing.getBoundingClientRect();
+  const copy = styled(drawing);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+  await image.decode();
+  const sheet = document.createElement("canvas");
+  [sheet.width, sheet.height] = [2 * width + 32, 2 * height + 32];
+  const pen = sheet.getContext("2d");
+  pen.fillStyle = css("--surface");
+  pen.fillRect(0, 0, sheet.width, sheet.height);
+  pen.drawImage(image, 16, 16, 2 * width, 2 * height);
+  sheet.toBlob((blob) => download(URL.createObjectURL(blob), `${name}.png`), "image/png");
+}
+
+// Parts of the page are fetched again, so the click is heard where they stand.
+const show = () => document.querySelectorAll("[data-svg]").forEach((button) => { button.hidden = false; });
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-svg]");
+  if (!button) return;
+  const drawing = [...document.querySelectorAll(button.dataset.svg)].find((one) => one.getBoundingClientRect().width);
+  if (drawing) save(drawing, button.dataset.name);
+});
+document.addEventListener("htmx:afterSwap", show);
+show();
