@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from dashboard.env_parts import Database, Mail, Oidc, loopback_url, path_trouble
+from dashboard.env_parts import Database, Mail, Oidc, own_host, own_url, path_trouble
 
 ROOT = Path(__file__).resolve().parent.parent
 GUNICORN_GIVES_UP = 3
@@ -69,10 +69,10 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         redis_url=_redis(environ, mode),
         secret_key=_secret(environ, "COMPILEWATCH_SECRET_KEY", mode, data),
         key_pepper=_secret(environ, "COMPILEWATCH_KEY_PEPPER", mode, data),
-        hosts=_hosts(environ, mode),
+        hosts=_hosts(environ, mode, own_host(listen)),
         listen=listen,
         port=port,
-        base_url=_base_url(environ, mode, loopback_url(listen, port)),
+        base_url=_base_url(environ, mode, own_url(listen, port)),
         allow_http=_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
         mail=_mail(environ),
@@ -265,13 +265,13 @@ def _made_secret(path: Path) -> str:
         raise SettingError(f"COMPILEWATCH_DATA: {path.parent} cannot be written: {error.strerror}.") from error
 
 
-def _hosts(environ: Mapping[str, str], mode: str) -> tuple[str, ...]:
+def _hosts(environ: Mapping[str, str], mode: str, own: str) -> tuple[str, ...]:
     given = tuple(host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip())
     if given:
         return given
     if mode == "full":
         raise SettingError("COMPILEWATCH_HOSTS is missing, expected the names people and agents use, such as compilewatch.example.com.")
-    return ("127.0.0.1", "localhost", "[::1]")
+    return tuple(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", own)))
 
 
 def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:

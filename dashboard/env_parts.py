@@ -44,9 +44,15 @@ class Oidc:
     name: str
 
 
-def loopback_url(listen: str, port: int) -> str:
-    """The address by which this machine itself reaches what listens there."""
-    return f"http://[::1]:{port}" if ":" in listen else f"http://127.0.0.1:{port}"
+def own_host(listen: str) -> str:
+    """By which this machine itself reaches what listens there, as an address of a page has it: 0.0.0.0 and :: are every address."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen, listen)
+    return f"[{host}]" if ":" in host else host
+
+
+def own_url(listen: str, port: int) -> str:
+    """The same with its port."""
+    return f"http://{own_host(listen)}:{port}"
 
 
 def path_trouble(path: str) -> str:

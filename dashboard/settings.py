@@ -164,6 +164,7 @@ ACCOUNT_RATE_LIMITS = {
     "reauthenticate": "10/m/user",
     "change_password": "5/m/user",
 }
+ALLAUTH_RATE_LIMIT_IPV6_PREFIX = 64  # whoever has one IPv6 address has all of its network
 MFA_ADAPTER = "dashboard.accounts.adapter.SealedSecrets"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "compilewatch"

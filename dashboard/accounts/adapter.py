@@ -19,6 +19,8 @@ UNKNOWN_ADDRESS = "0.0.0.0"
 class NoSignup(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Sign-in only."""
 
+    error_messages = DefaultAccountAdapter.error_messages | {"username_password_mismatch": "The name or the password is not correct."}
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
 

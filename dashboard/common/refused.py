@@ -1,4 +1,4 @@
-"""A database that is there and does not let us in, as with a wrong password: no waiting helps, so a process says so and ends at once."""
+"""A database that is there and of no use to us, as with a wrong password: no waiting helps, so a process says so and ends at once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,23 @@ def database_refusal() -> str:
     return ""
 
 
+def schema_refusal() -> str:
+    """A sentence if migrations of this release are missing; empty where none is, and where the database does not answer.
+
+    Not asked by web, which says 503 at /readyz until they are there: whoever stops it for that would stop reports being taken."""
+    from dashboard.common.health import migrations_check  # noqa: PLC0415  # Django is set up only now
+
+    try:
+        check = migrations_check()
+    except OperationalError:
+        return ""
+    finally:
+        connection.close()
+    return "" if check.ok else f"the database of COMPILEWATCH_DATABASE_URL has the schema of an earlier release, or none: {check.sentence}"
+
+
 def refusal_ends() -> None:
-    """For programs that do not start through manage.py."""
-    if refusal := database_refusal():
+    """For worker and beat, which do not start through manage.py."""
+    if refusal := database_refusal() or schema_refusal():
         sys.stderr.write(f"compilewatch cannot start: {refusal}\n")
         raise SystemExit(GUNICORN_GIVES_UP)

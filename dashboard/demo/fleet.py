@@ -72,6 +72,7 @@ class SimulatedModel:
     frames: tuple[str, ...]
     rollouts: tuple[Rollout, ...]
     buckets: dict[str, float] = field(default_factory=lambda: {"2^12": 1.0, "2^14": 1.9})
+    torch: str = "2.11.0"
 
 
 EAGER_REFERENCE = Rollout(
@@ -134,14 +135,14 @@ class SimulatedInstance:
             pid=1,
             gpu=model.gpu,
             gpu_count=1,
-            torch="2.11.0",
+            torch=model.torch,
             triton="3.6.0",
             cuda="13.0",
             python="3.12.3",
             agent="simulator",
             simulated=True,
             capabilities={"compiled_calls": ("yes", ""), "compilations": ("yes", ""), "cuda_graph_skips": ("no", "simulated")},
-            components={"torch": "2.11.0", "triton": "3.6.0", "inductor_config epilogue_fusion": "4f1c9a2b", "cache folder": "b07e35d1"}
+            components={"torch": model.torch, "triton": "3.6.0", "inductor_config epilogue_fusion": "4f1c9a2b", "cache folder": "b07e35d1"}
             | ({rollout.cold.component: rollout.cold.value} if rollout.cold else {}),
         )  # fmt: skip
 

@@ -28,8 +28,8 @@ class DemoRefused(Exception):
 class Endpoint:
     """A connection to the report endpoint that is kept open and opened again when it broke."""
 
-    def __init__(self, *, port: int, key: str) -> None:
-        self._port, self._key = port, key
+    def __init__(self, *, host: str = "127.0.0.1", port: int, key: str) -> None:
+        self._host, self._port, self._key = host, port, key
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, instance: SimulatedInstance, reports: list[Report]) -> None:
@@ -50,7 +50,7 @@ class Endpoint:
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", "Content-Encoding": "gzip"}
         try:
             if self._connection is None:
-                self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
+                self._connection = http.client.HTTPConnection(self._host, self._port, timeout=20)
             self._connection.request("POST", "/api/v1/reports", body, headers)
             response = self._connection.getresponse()
             return response.status, json.loads(response.read() or b"{}")

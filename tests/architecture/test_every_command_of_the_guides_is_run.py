@@ -13,7 +13,7 @@ import pytest
 from dashboard.env import ROOT
 
 GUIDES = ("README.md", "docker/README.md", "dashboard/JUDGE.md")
-COMMANDS = ("make ", "export ", ".venv/bin/", "manage.py ", "python -m ", "pg_dump ", "pg_restore ", "apt-get ")
+COMMANDS = ("make ", "export ", ".venv/bin/", "manage.py ", "python -m ", "pg_dump ", "pg_restore ", "apt-get ", "docker ", "kubectl ")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Run:
 
 
 FLOW, ENGINES = "tests/flow/stack.py", "tests/dashboard/ingest/test_an_engine_without_an_agent_is_read.py"
+NO_ENGINE = "It needs a container engine; tests/image carries the recipe out without one and holds the compose file against its schema."
+NO_CLUSTER = "It needs a cluster; tests/image puts the overlay together and holds it against the schemas of Kubernetes."
 BACKUP = Run("tests/faults/test_a_backup_by_the_guide_can_be_restored.py", "guide_run(")
 SQLITE_RESTORE = Run("tests/dashboard/common/test_a_database_is_replaced_only_when_nobody_has_it_open.py", "guide_run(")
 TABLE: dict[str, Run | str] = {
@@ -63,6 +65,12 @@ TABLE: dict[str, Run | str] = {
     ".venv/bin/python manage.py migrate --verbosity 0": BACKUP,
     'pg_dump --format=custom --no-owner --file="$BACKUP" --dbname="$COMPILEWATCH_DATABASE_URL"': BACKUP,
     'pg_restore --exit-on-error --no-owner --dbname="$COMPILEWATCH_DATABASE_URL" "$BACKUP"': BACKUP,
+    "docker build -f docker/Dockerfile -t compilewatch .": NO_ENGINE,
+    "docker compose -f docker/compose.yml --env-file docker/.env up -d": NO_ENGINE,
+    "kubectl create secret generic compilewatch --namespace compilewatch --from-env-file=secrets.env": NO_CLUSTER,
+    "kubectl delete job migrate --namespace compilewatch --ignore-not-found": NO_CLUSTER,
+    "kubectl apply -k overlay": NO_CLUSTER,
+    "kubectl wait --namespace compilewatch --for=condition=complete --timeout=600s job/migrate": NO_CLUSTER,
     "python -m tests.bench.bench_whole_line": "A benchmark: it takes an hour, and its figures stand in the guide.",
     "python -m tests.bench.sizing": "It computes the guide's table from the figures of a benchmark.",
     "python -m tests.bench.bench_drift 30": "A benchmark: it takes an hour, and its figures stand in JUDGE.md.",

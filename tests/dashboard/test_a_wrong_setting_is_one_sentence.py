@@ -35,6 +35,20 @@ def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("listen", "url", "host"),
+    [
+        ("0.0.0.0", "http://127.0.0.1:8000", "127.0.0.1"),
+        ("::", "http://[::1]:8000", "[::1]"),
+        ("192.0.2.7", "http://192.0.2.7:8000", "192.0.2.7"),
+        ("2001:db8::7", "http://[2001:db8::7]:8000", "[2001:db8::7]"),
+    ],
+)
+def test_the_embedded_mode_is_opened_where_it_listens(tmp_path: Path, listen: str, url: str, host: str) -> None:
+    env = env_read({"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_LISTEN": listen})
+    assert env.base_url == url and host in env.hosts and len(set(env.hosts)) == len(env.hosts)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("COMPILEWATCH_MODE", "half"),

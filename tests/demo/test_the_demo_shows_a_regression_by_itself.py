@@ -99,6 +99,18 @@ def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> N
     assert demo.interrupt() == 0
 
 
+def test_the_address_that_it_prints_is_the_one_it_listens_on(demo: Demo) -> None:
+    demo.environment["COMPILEWATCH_LISTEN"] = "::1"
+    output = demo.start("six")
+    said = wait_for("it says where it is", lambda: re.search(r"open +(\S+)", output.read_text()), seconds=120)[1]
+    assert said == f"http://[::1]:{demo.port}"
+    with urllib.request.urlopen(f"{said}/accounts/login/", timeout=60) as page:
+        assert page.status == 200
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", demo.port), timeout=60)
+    wait_for("the simulated fleet reports there", lambda: (demo.rows("SELECT count(*) FROM ingest_sender") or [(0,)])[0][0], seconds=120)
+
+
 def test_a_taken_port_is_one_sentence(demo: Demo) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", demo.port))

@@ -21,6 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("ledger", type=Path)
     parser.add_argument("--version", required=True)
+    parser.add_argument("--pause", type=float, default=0.002)
     given = parser.parse_args()
     ledger = Ledger(given.ledger)
     observe(ledger)
@@ -35,7 +36,7 @@ def main() -> None:
         for _ in range(calls):
             call()
         ledger.write("done", calls=calls)
-        time.sleep(0.002)
+        time.sleep(given.pause)
 
 
 def observe(ledger: Ledger) -> None:

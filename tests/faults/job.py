@@ -35,6 +35,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--version", required=True)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--interval", type=float, default=0.2)
+    parser.add_argument("--pause", type=float, default=0.002, help="seconds between two bursts of calls")
     parser.add_argument("--crash", default="", help="point:n, dies there as SIGKILL would")
     parser.add_argument("--impatient", action="store_true", help="waits a twentieth of what an agent waits after a failure")
     parser.add_argument("--limits", type=float, default=1.0, help="what part of its usual seconds a request may take")
@@ -100,7 +101,7 @@ def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
             fork()
         if given.in_c:
             stay_in_c()
-        time.sleep(0.002)
+        time.sleep(given.pause)
     return took
 
 

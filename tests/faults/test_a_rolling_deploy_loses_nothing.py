@@ -22,6 +22,7 @@ from tests.faults.size import FULL, sized
 from tests.flow.stack import REPOSITORY, wait_for
 
 pytestmark = pytest.mark.timeout(1800)
+SELDOM = ("--pause", "0.05")
 
 
 @pytest.fixture
@@ -51,8 +52,9 @@ class Agents:
         self.prober = Prober(rolling, f"prober-{role}-{seed}", port=port, pause=0.1)
         wait_for(f"{role} answers", lambda: rolling.answers(role), seconds=300)
         for _ in range(sized(1, 3)):
-            self.jobs.start("--impatient")
-            self.jobs.start(earlier=rolling.earlier)
+            # The windows are as many however seldom a job calls; the machine is left to the servers.
+            self.jobs.start("--impatient", *SELDOM)
+            self.jobs.start(*SELDOM, earlier=rolling.earlier)
 
     def closed(self) -> Iterator[tuple[str, set[int]]]:
         """Every window that has ended."""

@@ -86,3 +86,25 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
     finally:
         web.terminate()
         web.wait(60)
+
+
+@pytest.mark.parametrize("program", ["migrate", "setup_project"])
+def test_a_command_does_not_wait_for_a_database(program: str, tmp_path: Path) -> None:
+    ended = started(program, environment(free_port(), password=RIGHT), tmp_path)
+    assert ended.returncode == 1 and RIGHT not in ended.stderr and "Traceback" not in ended.stderr
+    assert ended.stderr.startswith("The database of COMPILEWATCH_DATABASE_URL cannot be used: connection failed")
+
+
+@pytest.mark.parametrize("program", ["worker", "beat"])
+def test_worker_and_beat_wait_for_a_database_and_say_so(program: str, tmp_path: Path) -> None:
+    command = PROGRAMS[program][0] + (["--schedule", str(tmp_path / "beat")] if program == "beat" else [])
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(command, cwd=REPOSITORY, env=environment(free_port(), password=RIGHT), stdout=log, stderr=log)
+    try:
+        wait_for("it says so", lambda: "Connection refused" in (tmp_path / "log").read_text(), seconds=120)
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        assert process.wait(120) == 0
+    said = (tmp_path / "log").read_text()
+    assert RIGHT not in said and "Traceback" not in said

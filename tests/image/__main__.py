@@ -1,9 +1,11 @@
 """`make image-check`: the image's recipe carried out in a clean Debian tree, its roles started there with a root that is read-only, a
-report served end to end; then `make demo` from a clone of this commit in a tree that has python3, make and git alone. Needs root,
-debootstrap, PostgreSQL and Redis as the tests do, and some minutes."""
+report served end to end; `make demo` from a clone of this commit in a tree that has python3, make and git alone; before both, the guide's
+overlay of the manifests, put together by kubectl. Needs root, debootstrap, kubectl, PostgreSQL and Redis as the tests do, and some minutes.
+`--only manifests|image|clone` does one of them."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -13,12 +15,17 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
+
+import kubernetes_validate
+import yaml
 
 import tests.environment  # noqa: F401  # before what reads its variables
 from tests.flow.stack import REPOSITORY, free_port, wait_for
 from tests.image.containers import HOST, Containers, send
 from tests.image.recipe import CERTIFICATES, PASSED_ON, Builder, Stage
+from tests.image.test_what_is_deployed_is_valid import KUBERNETES
 
 SUITE = os.environ.get("COMPILEWATCH_TEST_SUITE", "bookworm")
 NEEDS = "python3,python3-venv,make,git,ca-certificates"
@@ -110,6 +117,25 @@ def image_check(base: Path, work: Path) -> None:
     print("image-check: migrate, web, worker and beat took a report, folded it, and ended with 0")
 
 
+def manifests_check(_base: Path, work: Path) -> None:
+    """The overlay of docker/README.md, as `kubectl apply -k` would send it."""
+    if not shutil.which("kubectl"):
+        sys.exit("image-check: kubectl is missing; it puts the manifests together.")
+    shutil.copytree(REPOSITORY / "docker/k8s", work / "docker/k8s")
+    [overlay] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docker/README.md").read_text(), re.DOTALL)
+    (work / "overlay").mkdir()
+    (work / "overlay/kustomization.yaml").write_text(overlay)
+    command = ["kubectl", "kustomize", str(work / "overlay")]
+    made = list(yaml.safe_load_all(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    for document in made:
+        kubernetes_validate.validate(document, KUBERNETES, strict=True)
+    kinds = Counter(document["kind"] for document in made)
+    assert kinds["Deployment"] == 3 and kinds["HorizontalPodAutoscaler"] == 1, kinds
+    assert {document["metadata"].get("namespace", "compilewatch") for document in made} == {"compilewatch"}
+    assert str(made).count("registry.example.com/compilewatch:2026.11.3") == kinds["Deployment"] + kinds["Job"]
+    print(f"image-check: the guide's overlay is {len(made)} objects that Kubernetes {KUBERNETES} takes")
+
+
 def clone_check(base: Path, work: Path) -> None:
     """`make demo` as the first lines of README.md have it, from a clone, to the first page."""
     begun, root, port = time.monotonic(), work / "clone", free_port()
@@ -142,12 +168,17 @@ def clone_check(base: Path, work: Path) -> None:
 
 
 def main() -> None:
-    """Both, in a folder that is removed."""
+    """Each, in a folder that is removed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("manifests", "image", "clone"))
+    only = parser.parse_args().only
     if os.geteuid():
         sys.exit("image-check: only root may change its root; run it in a container or a virtual machine of its own.")
-    base = clean_tree()
+    base = TREE if only == "manifests" else clean_tree()
     with tempfile.TemporaryDirectory(prefix="compilewatch-image-", ignore_cleanup_errors=True) as folder:
-        for check in (image_check, clone_check):
+        for name, check in {"manifests": manifests_check, "image": image_check, "clone": clone_check}.items():
+            if only not in (None, name):
+                continue
             (place := Path(folder, check.__name__)).mkdir()
             check(base, place)
 

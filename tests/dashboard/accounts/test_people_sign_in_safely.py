@@ -86,6 +86,26 @@ def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user:
     assert CacheEntry.objects.exists()
 
 
+def refused_at_the_eleventh(addresses: list[str]) -> bool:
+    """Each try is another name, so that no name is guessed twice, from the next of these addresses."""
+    limits_forget()
+    for number, address in enumerate(addresses):
+        answer = Client(REMOTE_ADDR=address).post(LOGIN, {"login": f"nobody-{number}", "password": "wrong"})
+        assert number == 10 or "Too many failed" not in answer.content.decode()
+    return "Too many failed" in answer.content.decode()
+
+
+def test_guessing_is_slowed_for_an_address(user: User) -> None:
+    assert refused_at_the_eleventh(["203.0.113.7"] * 11)
+    assert not refused_at_the_eleventh([f"203.0.113.{last}" for last in range(11)])
+
+
+def test_the_addresses_of_one_ipv6_network_count_as_one(user: User) -> None:
+    assert refused_at_the_eleventh([f"2001:db8:0:1::{last:x}" for last in range(11)])
+    assert refused_at_the_eleventh([f"2001:db8:0:1:{last:x}::1" for last in range(11)])
+    assert not refused_at_the_eleventh([f"2001:db8:0:{last:x}::1" for last in range(11)])
+
+
 def test_an_unknown_name_is_answered_as_a_wrong_password_is(client: Client, user: User) -> None:
     answers = [client.post(LOGIN, {"login": name, "password": "wrong"}).content.decode() for name in ("ada", "nobody")]
     said = [re.findall(r'role="alert">.*?<span>(.*?)</span>', answer) for answer in answers]

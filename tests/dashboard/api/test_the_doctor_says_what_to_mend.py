@@ -84,3 +84,16 @@ def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
     monkeypatch.setattr(looks, "FREE_SHARE", 1.1)
     full = looks.disk_check()
     assert isinstance(full, Check) and not full.ok and "nearly full" in full.sentence
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("wrong", [-90.0, 90.0])
+def test_a_clock_that_is_wrong_is_named(project: Project, monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
+    right = looks.clock_check()
+    assert right.ok and right.value is not None and abs(right.value) < looks.APART
+    real = clock.unix
+    monkeypatch.setattr(clock, "unix", lambda: real() + wrong)
+    code, text = told("--json")
+    [found] = [check for check in json.loads(text)["checks"] if check["name"] == "clock"]
+    assert code == 1 and not found["ok"] and abs(found["value"] + wrong) < 5
+    assert f"The database's clock is {found['value']:+.1f} s from this machine's" in found["sentence"] and "NTP" in found["sentence"]

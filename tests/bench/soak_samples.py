@@ -1,0 +1,76 @@
+"""What a soak looks at each minute: processes, tables, Redis, spools; one line of JSON a look."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import redis
+
+from tests.bench.soak_line import SoakLine
+
+MIB = 1 << 20
+TABLES = """
+SELECT coalesce(pg_partition_root(c.oid), c.oid)::regclass::text, count(*), sum(pg_total_relation_size(c.oid))::bigint,
+       sum(s.n_live_tup)::bigint, sum(s.n_dead_tup)::bigint
+FROM pg_class c JOIN pg_stat_user_tables s ON s.relid = c.oid WHERE c.relkind = 'r' GROUP BY 1
+"""
+
+
+def processes(group: list[psutil.Process]) -> dict[str, float]:
+    """Of a process and what it started: MiB, descriptors, threads, processor seconds, and seconds since the first of them began."""
+    found = {"rss": 0.0, "descriptors": 0.0, "threads": 0.0, "processor": 0.0, "count": 0.0}
+    for one in group:
+        try:
+            with one.oneshot():
+                times = one.cpu_times()
+                found["rss"] += one.memory_info().rss / MIB
+                found["descriptors"] += one.num_fds()
+                found["threads"] += one.num_threads()
+                found["processor"] += times.user + times.system
+                found["count"] += 1
+        except psutil.Error:
+            continue
+    return found
+
+
+def tree(pid: int) -> dict[str, float]:
+    """The same of one process and its children, with its own id: a process that was started anew is another one."""
+    try:
+        head = psutil.Process(pid)
+        return {**processes([head, *head.children(recursive=True)]), "pid": pid, "age": time.time() - head.create_time()}
+    except psutil.Error:
+        return {}
+
+
+def look(line: SoakLine, jobs: dict[str, int]) -> dict[str, Any]:
+    """One look."""
+    database = [one for one in psutil.process_iter(["name", "cmdline"]) if f" {line.name} " in " ".join(one.info["cmdline"] or ())]
+    tables = {name: [int(part) for part in parts] for name, *parts in line.rows(TABLES)}
+    assert line.redis is not None
+    with redis.Redis.from_url(line.redis.url, socket_timeout=5) as connection:
+        memory, keys = connection.info("memory")["used_memory"] / MIB, connection.dbsize()
+    spools = [file.stat().st_size for file in (line.folder / "spools").rglob("*") if file.is_file()]
+    [[size]] = line.rows("SELECT pg_database_size(current_database())")
+    [[inbox]] = line.rows("SELECT count(*) FROM ingest_inbox")
+    return {
+        "servers": {role: tree(process.pid) for role, process in dict(line.processes).items()},
+        "jobs": {name: tree(pid) for name, pid in jobs.items()},
+        "sessions": processes([one for one in database if (one.info["name"] or "").startswith("postgres")]),
+        "tables": tables,
+        "database": size / MIB,
+        "redis": memory,
+        "redis_keys": keys,
+        "spool": sum(spools) / MIB,
+        "spools": len(spools),
+        "inbox": inbox,
+        "logs": sum(file.stat().st_size for file in line.folder.glob("*.log")) / MIB,
+    }
+
+
+def folder_of(path: Path) -> Path:
+    """Made if it is not there."""
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,61 @@
+"""Worker and beat end at a database that an earlier release migrated, with a sentence that says what to run; web waits for it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.flow.stack import POSTGRESQL, wait_for
+from tests.flow.test_a_wrong_password_is_one_sentence import PROGRAMS, REPOSITORY, environment, started, status
+
+pytestmark = pytest.mark.postgresql_only
+EARLIER = REPOSITORY / "tests/data/releases/first-postgresql.sql.gz"
+NAME = f"compilewatch_earlier_{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def earlier() -> Iterator[dict[str, str]]:
+    """The settings of a dashboard whose database the first release left."""
+    with psycopg.connect(dbname="postgres", autocommit=True, **POSTGRESQL) as connection:
+        connection.execute(f"CREATE DATABASE {NAME}")
+        try:
+            settings = environment(int(POSTGRESQL["port"]), password="", name=NAME, user=POSTGRESQL["user"])
+            url = "postgresql://{user}@{host}:{port}".format(**POSTGRESQL) + f"/{NAME}"
+            text = gzip.decompress(EARLIER.read_bytes())
+            subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1", url], input=text, check=True, capture_output=True, timeout=300)
+            yield settings | {"COMPILEWATCH_DATABASE_URL": url, "COMPILEWATCH_HOSTS": "127.0.0.1"}
+        finally:
+            connection.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
+
+
+@pytest.mark.parametrize("program", ["worker", "beat"])
+def test_worker_and_beat_end(program: str, earlier: dict[str, str], tmp_path: Path) -> None:
+    ended = started(program, earlier, tmp_path)
+    said = ended.stdout + ended.stderr
+    assert ended.returncode == 3, said
+    [line] = [line for line in said.splitlines() if "COMPILEWATCH_DATABASE_URL" in line]
+    assert "compilewatch cannot start: " in line and "migrations are not applied; run manage.py migrate." in line
+    assert "Traceback" not in said
+
+
+def test_web_lives_and_says_that_it_is_not_ready(earlier: dict[str, str], tmp_path: Path) -> None:
+    port = int(earlier["COMPILEWATCH_PORT"])
+    with (tmp_path / "log").open("w") as log:
+        web = subprocess.Popen(PROGRAMS["web"][0], cwd=REPOSITORY, env=earlier, stdout=log, stderr=log)
+    try:
+        wait_for("it says that it is not ready", lambda: status(port, "/readyz") == 503, seconds=120)
+        with pytest.raises(urllib.error.HTTPError) as not_ready:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60)
+        assert "migrations are not applied; run manage.py migrate." in not_ready.value.read().decode()
+        assert status(port, "/healthz") == 200
+    finally:
+        web.terminate()
+        web.wait(60)

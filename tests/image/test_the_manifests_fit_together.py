@@ -1,0 +1,178 @@
+"""What one manifest names is there in another, in the image or in the dashboard: labels, ports, paths, roles, settings, figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.test import Client
+from django.urls import resolve
+
+from dashboard.common.outbound_target import PORTS
+from dashboard.common.probes import PROBES
+from dashboard.env import env_read
+from dashboard.projects.services import key_create, project_create
+from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
+from tests.image.recipe import instructions
+from tests.image.test_what_is_deployed_is_valid import DOCKER, MANIFESTS
+
+OBJECTS = [each for file in MANIFESTS if file.name != "kustomization.yaml" for each in yaml.safe_load_all(file.read_text())]
+NAMED = {(each["kind"], each["metadata"]["name"]): each for each in OBJECTS}
+PODS = {name: each["spec"]["template"] for (kind, name), each in NAMED.items() if kind in ("Deployment", "Job")}
+RECIPE = list(instructions((DOCKER / "Dockerfile").read_text()))
+ENTRYPOINT = (DOCKER / "entrypoint").read_text()
+
+
+def of_kind(kind: str) -> Iterator[tuple[str, Any]]:
+    """Names and specifications."""
+    return ((name, each["spec"]) for (its, name), each in NAMED.items() if its == kind)
+
+
+def chosen(labels: dict[str, str]) -> set[str]:
+    """The pods that a selector finds."""
+    return {name for name, pod in PODS.items() if labels.items() <= pod["metadata"]["labels"].items()}
+
+
+def container(name: str) -> Any:
+    """The only one of a pod."""
+    [only] = PODS[name]["spec"]["containers"]
+    return only
+
+
+def environment_of_the_image() -> dict[str, str]:
+    return dict(part.split("=", 1) for word, rest in RECIPE if word == "ENV" for part in rest.split())
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Service", "PodDisruptionBudget"])
+def test_what_selects_pods_finds_its_own_and_no_others(kind: str) -> None:
+    found = dict(of_kind(kind))
+    assert found
+    for name, spec in found.items():
+        assert chosen(spec["selector"].get("matchLabels", spec["selector"])) == {name}
+
+
+def test_every_network_policy_finds_pods() -> None:
+    found = {name: chosen(spec["podSelector"].get("matchLabels", {})) for name, spec in of_kind("NetworkPolicy")}
+    everyone = set(PODS)
+    assert found == {
+        "nothing": everyone,
+        "to-web": {"web"},
+        "to-database-redis-and-names": everyone,
+        "worker-to-channels": {"worker"},
+        "web-to-sign-in-and-mail": {"web"},
+    }
+
+
+def test_the_service_leads_to_the_port_that_the_entrypoint_listens_on() -> None:
+    ports = {port["name"]: port["containerPort"] for port in container("web")["ports"]}
+    listens = int(environment_of_the_image()["COMPILEWATCH_PORT"])
+    assert ports == {"http": listens}
+    assert [port["targetPort"] for port in NAMED["Service", "web"]["spec"]["ports"]] == ["http"]
+    assert ("EXPOSE", str(listens)) in RECIPE
+    assert "COMPILEWATCH_PORT" not in NAMED["ConfigMap", "compilewatch"]["data"]
+    # Not 127.0.0.1, where nobody outside of the pod could reach it.
+    assert 'web --host "${COMPILEWATCH_LISTEN:-0.0.0.0}"' in ENTRYPOINT
+
+
+def test_web_is_reached_at_its_port_and_what_each_needs_is_let_out() -> None:
+    rules = {name: ports(spec) for name, spec in of_kind("NetworkPolicy")}
+    assert rules["to-web"] == {"http"}
+    needed = env_read(FULL | {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com"})
+    assert needed.mail is not None
+    assert rules["to-database-redis-and-names"] == {5432, 6379, 53}
+    assert rules["worker-to-channels"] == {*PORTS, needed.mail.port}
+    assert rules["web-to-sign-in-and-mail"] == {443, needed.mail.port}
+
+
+def ports(policy: Any) -> set[int | str]:
+    """Those that a policy opens."""
+    return {port["port"] for way in ("ingress", "egress") for rule in policy.get(way, ()) for port in rule["ports"]}
+
+
+def probes() -> Iterator[tuple[str, str, Any]]:
+    for name in PODS:
+        for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+            if kind in container(name):
+                yield name, kind, container(name)[kind]
+
+
+@pytest.mark.django_db
+def test_every_probe_asks_what_is_there(client: Client) -> None:
+    asked = {(name, kind): probe for name, kind, probe in probes()}
+    assert set(asked) == {
+        ("web", "startupProbe"),
+        ("web", "livenessProbe"),
+        ("web", "readinessProbe"),
+        *((role, "livenessProbe") for role in ("worker", "beat")),
+    }
+    for (name, _), probe in asked.items():
+        if name == "web":
+            path = probe["httpGet"]["path"]
+            assert probe["httpGet"]["port"] == "http" and path in PROBES and resolve(path)
+            headers = {header["name"]: header["value"] for header in probe["httpGet"]["httpHeaders"]}
+            assert client.get(path, headers=headers).status_code == 200
+        else:
+            program, word = probe["exec"]["command"]
+            assert ("ENTRYPOINT", f'["{program}"]') in RECIPE and re.search(rf"^  {word}\)", ENTRYPOINT, re.MULTILINE)
+
+
+def test_a_process_that_is_slow_to_answer_is_not_ended_for_it() -> None:
+    for name, kind, probe in probes():
+        # What the dashboard itself waits for a database that does not answer is less than that.
+        assert kind == "startupProbe" or probe["timeoutSeconds"] >= 4, (name, kind)
+
+
+def test_every_pod_runs_a_role_as_the_account_of_the_image() -> None:
+    [account] = [rest for word, rest in RECIPE if word == "USER"]
+    for name, pod in PODS.items():
+        assert container(name)["args"] == [name] and re.search(rf"^  {name}\)", ENTRYPOINT, re.MULTILINE)
+        security = pod["spec"]["securityContext"]
+        assert f"{security['runAsUser']}:{security['runAsGroup']}" == account
+        mounted = {mount["name"]: mount["mountPath"] for mount in container(name)["volumeMounts"]}
+        assert mounted == {volume["name"]: "/tmp" for volume in pod["spec"]["volumes"]}
+
+
+def test_what_is_scaled_exists_and_keeps_one_when_another_is_moved() -> None:
+    for name, spec in of_kind("HorizontalPodAutoscaler"):
+        target = spec["scaleTargetRef"]
+        deployment = NAMED[target["kind"], target["name"]]
+        assert target["apiVersion"] == deployment["apiVersion"]
+        # A number in the deployment would undo the autoscaler's whenever the manifests are applied.
+        assert "replicas" not in deployment["spec"]
+        assert spec["minReplicas"] > NAMED["PodDisruptionBudget", name]["spec"]["maxUnavailable"]
+    assert NAMED["Deployment", "beat"]["spec"]["replicas"] == 1
+
+
+@pytest.mark.django_db
+def test_what_an_autoscaler_looks_at_is_measured(client: Client) -> None:
+    _, key = key_create(project=project_create(name="Flow", slug="flow"), kind="api", name="autoscaler")
+    measured = set(re.findall(r"^# TYPE (\S+)", client.get("/metrics", headers={"authorization": f"Bearer {key}"}).content.decode(), re.M))
+    metrics = [metric for _, spec in of_kind("HorizontalPodAutoscaler") for metric in spec["metrics"]]
+    external = {metric["external"]["metric"]["name"] for metric in metrics if metric["type"] == "External"}
+    assert external == {"compilewatch_inbox_age_seconds"} <= measured
+    for metric in metrics:
+        if metric["type"] == "Resource":
+            # A share of what was asked for is known only where something is asked for.
+            assert metric["resource"]["name"] in container("web")["resources"]["requests"]
+
+
+def test_every_setting_in_the_manifests_is_one_and_every_pod_has_them() -> None:
+    explained = set(re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE))
+    told = NAMED["ConfigMap", "compilewatch"]["data"]
+    secret = set(re.findall(r"COMPILEWATCH_\w+", (DOCKER / "k8s/config.yaml").read_text().split("apiVersion")[0]))
+    assert set(told) | secret <= explained
+    assert env_read({name: FULL[name] for name in secret} | told).mode == "full"  # nothing that it cannot start without is missing
+    for name in PODS:
+        refers = [reference for source in container(name)["envFrom"] for reference in source.items()]
+        assert refers == [("configMapRef", {"name": "compilewatch"}), ("secretRef", {"name": "compilewatch"})]
+    assert "kubectl create secret generic compilewatch --namespace compilewatch" in Path(DOCKER / "README.md").read_text()
+
+
+def test_the_kustomization_names_the_image_that_the_pods_have() -> None:
+    kustomization = yaml.safe_load((DOCKER / "k8s/kustomization.yaml").read_text())
+    assert {container(name)["image"] for name in PODS} == {image["name"] for image in kustomization["images"]}
+    assert ("Namespace", kustomization["namespace"]) in NAMED
