@@ -21,7 +21,7 @@ BODIES = {
     "our refusal": REFUSAL,
     "our acknowledgement": ACK,
 }
-STATUSES = [*range(101, 104), *range(200, 600)]
+STATUSES = [101, *range(200, 600)]  # 100, 102 and 103 are no answers: the answer comes after them
 
 
 class Scripted:
