@@ -1,0 +1,100 @@
+"""The manager's question, from stored hours to the page: better than in the four weeks before, by how much, or why that cannot be said."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.alerts.models import Alert, AlertOutcome, AlertState
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, WatchedModel
+from dashboard.projects.models import Project
+from tests.dashboard.ui.weeks_story import weeks
+
+pytestmark = pytest.mark.django_db
+
+
+def address(model: WatchedModel, ending: str = "/") -> str:
+    return f"/p/ranking/models/{model.pk}/weeks{ending}"
+
+
+def page(client: Client, model: WatchedModel, **headers: str) -> str:
+    answer = client.get(address(model), headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_stored_hours_become_a_sentence_with_its_numbers(signed_in: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.0111 if ago <= 28 else 0.0121, compiled=lambda ago: 998 if ago <= 28 else 900)
+    html = page(signed_in, model)
+    assert "<h1>Better than in the 28 days before" in html
+    assert "p50 of <code>forward</code> on NVIDIA H100 is 8.3\u00a0% faster (" in html
+    assert "12.1\u00a0ms → 11.1\u00a0ms" in html
+    assert "Served compiled: 90\u00a0% → 99.8\u00a0% of calls." in html
+
+
+def test_roll_back_alerts_of_both_periods_are_counted_without_false_alarms(signed_in: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.0121)
+    deployment = Deployment.objects.get(model=model)
+    today = int(clock.unix() // 86400)
+    for number, (ago, outcome) in enumerate([(3, ""), (30, ""), (40, AlertOutcome.ROLLED_BACK), (41, AlertOutcome.DISMISSED), (70, "")]):
+        Alert.objects.create(
+            project=project, deployment=deployment, number=number, cause=f"cause {number}", state=AlertState.RESOLVED,
+            severity="roll_back", worst="roll_back", title="t", opened_at=clock.at_minute((today - ago) * 1440 + 60), outcome=outcome,
+        )  # fmt: skip
+    assert "1\u00a0ROLL BACK alert instead of 2, with 1\u00a0deployment before and 0 since." in page(signed_in, model)
+
+
+def test_another_type_of_gpu_is_not_called_an_improvement(signed_in: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.006 if ago <= 28 else 0.012, gpu=lambda ago: "NVIDIA H200" if ago <= 28 else "NVIDIA H100")
+    html = page(signed_in, model)
+    assert "<h1>Not comparable" in html
+    assert "faster (" not in html
+
+
+def test_ten_days_are_not_a_month(signed_in: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.012, days=10)
+    assert "Not enough history: the first call of these 56 days is of" in page(signed_in, model)
+
+
+def test_a_model_without_a_call_says_so(signed_in: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.012, days=0)
+    assert "Not one call was reported in the 56 days before today." in page(signed_in, model)
+
+
+def test_the_model_page_asks_for_the_part_and_links_the_page(signed_in: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.012)
+    html = signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
+    assert f'hx-get="{address(model)}?env=production"' in html
+    assert f'<a href="{address(model)}?env=production">as a page</a>' in html
+    part = page(signed_in, model, **{"HX-Request": "true"})
+    assert '<p class="answer">As in the 28 days before</p>' in part
+    assert "<html" not in part
+
+
+def test_files_say_what_the_page_says(signed_in: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.0111 if ago <= 28 else 0.0121)
+    told = signed_in.get(address(model, ".json")).json()
+    assert told["answer"] == "better"
+    assert told["rows"][0]["name"] == "p50"
+    lines = signed_in.get(address(model, ".csv")).content.decode().splitlines()
+    assert lines[0] == "number,region,before,after,change,how"
+    assert len(lines) == len(told["rows"]) + 1
+
+
+def test_the_number_of_queries_does_not_grow_with_the_history(signed_in: Client, project: Project) -> None:
+    counts = []
+    for days in (10, 56):
+        model = weeks(project, lambda ago: 0.012, days=days, name=f"ranker-{days}")
+        with CaptureQueriesContext(connection) as caught:
+            page(signed_in, model)
+        counts.append(len(caught.captured_queries))
+    assert counts[0] == counts[1]
+    assert counts[1] <= 3 + 11
+
+
+def test_a_stranger_sees_no_other_projects_model(client: Client, project: Project) -> None:
+    model = weeks(project, lambda ago: 0.012, days=2)
+    assert client.get(address(model)).status_code == 302
