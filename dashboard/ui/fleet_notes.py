@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.fleet.models import Deployment, Instance, InstanceState
+from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.selectors.fleet_page import FleetFacts, Window
 from dashboard.fleet.selectors.instance_states import blind_to
+from dashboard.fleet.selectors.seen import Seen
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
 from dashboard.ui.evidence import not_compared
@@ -53,11 +54,11 @@ def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -
     return sorted(found, key=lambda change: change.at, reverse=True)[:SHOWN]
 
 
-def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Instance], states: States) -> list[Unseen]:
+def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Seen], states: States) -> list[Unseen]:
     """Silent and blind instances by model, then calls that stand beside nothing."""
     names = {row.model.pk: row.model.name for row in rows}
-    silent: dict[int, list[Instance]] = defaultdict(list)
-    blind: dict[int, list[Instance]] = defaultdict(list)
+    silent: dict[int, list[Seen]] = defaultdict(list)
+    blind: dict[int, list[Seen]] = defaultdict(list)
     for instance in instances:
         if instance.model_id not in names:
             continue
@@ -93,14 +94,14 @@ def _ended(one: Deployment, names: dict[int, str]) -> Change:
     )
 
 
-def _silent(name: str, group: Sequence[Instance]) -> Unseen:
+def _silent(name: str, group: Sequence[Seen]) -> Unseen:
     oldest = min(group, key=lambda instance: instance.last_seen_at)
     place = f"{name}, {oldest.host}" if len(group) == 1 and oldest.host else name
     doing = f", then compiling {oldest.compiling_frame}".rstrip() if oldest.compiling_for > 0 else ""
     return Unseen("state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}", oldest.last_seen_at)
 
 
-def _blind(name: str, group: Sequence[Instance]) -> Unseen:
+def _blind(name: str, group: Sequence[Seen]) -> Unseen:
     missing = " and ".join(sorted({fact.replace("_", " ") for instance in group for fact in blind_to(instance)}))
     torch = group[0].torch
     return Unseen(

@@ -9,9 +9,10 @@ from datetime import datetime
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.fleet.budgets import budgets_of
-from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
+from dashboard.fleet.models import Deployment, InstanceState, WatchedModel
 from dashboard.fleet.selectors.fleet_page import FleetFacts, VersionFacts, Window
 from dashboard.fleet.selectors.instance_states import SEVERITY
+from dashboard.fleet.selectors.seen import Seen
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.fleet_cells import Cell, ColdCell, cold_cell, figure_cell, peak_cell, share_cell
@@ -105,7 +106,7 @@ def fleet_rows(
 ) -> list[FleetRow]:
     """One row per model; in one environment only the models that run there. `states` are those of the instances."""
     deployments: dict[int, list[Deployment]] = defaultdict(list)
-    instances: dict[int, list[Instance]] = defaultdict(list)
+    instances: dict[int, list[Seen]] = defaultdict(list)
     for deployment in facts.deployments:
         deployments[deployment.model_id].append(deployment)
     for instance in facts.instances:
@@ -129,7 +130,7 @@ def _urgency(row: FleetRow) -> int:
 def _row(
     model: WatchedModel,
     deployments: list[Deployment],
-    instances: list[Instance],
+    instances: list[Seen],
     alerts: list[Alert],
     versions: dict[int, VersionFacts],
     said: Judgements,
@@ -223,7 +224,7 @@ def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: d
     return spark_draw(series, window.bins, marks)
 
 
-def _groups(instances: Iterable[Instance], states: States) -> list[InstanceGroup]:
+def _groups(instances: Iterable[Seen], states: States) -> list[InstanceGroup]:
     counts: Counter[InstanceState] = Counter()
     newest: dict[InstanceState, datetime] = {}
     for instance in instances:

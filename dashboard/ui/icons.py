@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -79,17 +81,20 @@ VERSIONS = (
 )
 
 
+@lru_cache(maxsize=256)
 def mark(name: str, css: str = "") -> SafeString:
     """A filled mark on a 12 x 12 grid; an unknown name draws the dashed ring of the unknown."""
     inner = mark_safe(MARKS.get(name, _DASHED))
     return format_html('<svg viewBox="0 0 12 12" aria-hidden="true" class="{}">{}</svg>', css or "m", inner)
 
 
+@lru_cache(maxsize=256)
 def line(name: str) -> SafeString:
     """A line icon on a 16 x 16 grid."""
     return format_html('<svg class="i" viewBox="0 0 16 16" aria-hidden="true">{}</svg>', mark_safe(LINES[name]))
 
 
+@lru_cache(maxsize=256)
 def version_shape(role: int) -> SafeString:
     """The shape and colour class of a version's role, 1 to 6."""
     role = min(max(role, 1), len(VERSIONS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 WIDTH, HEIGHT = 172.0, 52.0
 RIGHT = 168.0
@@ -63,13 +64,20 @@ def _path(points: Mapping[int, float], bins: int) -> str:
     """Moves over gaps and draws where bins follow each other; a lone bin becomes a short dash."""
     parts: list[str] = []
     previous: int | None = None
+    across = _across(bins)
     for place in sorted(points):
         joined = previous is not None and place == previous + 1
-        parts.append(f"{'L' if joined else 'M'}{_x(place, bins)} {points[place]:.1f}")
+        parts.append(f"{'L' if joined else 'M'}{across[place]} {points[place]:.1f}")
         if not joined and place + 1 not in points:
             parts.append("h1")
         previous = place
     return "".join(parts)
+
+
+@lru_cache(maxsize=64)
+def _across(bins: int) -> tuple[str, ...]:
+    """Where each bin stands: every line of a page has the same ones."""
+    return tuple(_x(place, bins) for place in range(bins))
 
 
 def _x(place: float, bins: int) -> str:

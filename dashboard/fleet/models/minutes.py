@@ -5,6 +5,8 @@ No foreign key points at these rows or from them."""
 
 from django.db import models
 
+from dashboard.fleet.models.catalogue import Series
+
 
 class CallColumns(models.Model):
     """The columns of a minute or hour of calls. NULL means not reported; quantiles are seconds, computed from the sketches at the fold."""
@@ -158,3 +160,10 @@ class VersionProcessHour(ProcessColumns):
 
     class Meta:
         db_table = "version_process_hour"
+
+
+for _table in (VersionMinute, VersionHour):
+    # A way to join, as `series` in queries; no column, no constraint and no field that a migration would know of.
+    models.ForeignObject(
+        Series, on_delete=models.DO_NOTHING, from_fields=["series_id"], to_fields=["id"], related_name="+"
+    ).contribute_to_class(_table, "series", private_only=True)

@@ -5,35 +5,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from compilewatch.wire.sketch import Sketch
-from django.db.models import F, FloatField, Max, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import NullIf
+from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, Sum
+from django.db.models.functions import Cast, NullIf
 
-from dashboard.common import clock
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.common.plain_rows import rows_plain
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import (
     Deployment,
     Instance,
-    Series,
     VersionHour,
     VersionMinute,
     VersionProcessHour,
     VersionProcessMinute,
     WatchedModel,
 )
+from dashboard.fleet.selectors.seen import Seen, instances_seen
 
-Row = TypeVar("Row", Deployment, Instance)
 RECENT_MINUTES = 15
-GONE_AFTER = 30 * 60
-_OF_INSTANCES = (
-    *("model_id", "version_id", "environment", "host", "torch", "started_at", "last_seen_at", "ready_at", "capabilities"),
-    *("compiling_for", "compiling_frame", "compiling_usual", "latched_eager", "known_calls", "eager_calls"),
-)
-"""What their states rest on, and what the page says of them: a fleet has a thousand."""
 _EAGER = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
 
 
@@ -120,30 +112,30 @@ class FleetFacts:
     models: list[WatchedModel]
     deployments: list[Deployment]
     versions: dict[int, VersionFacts]
-    instances: list[Instance]
+    instances: list[Seen]
 
 
 def fleet_facts(*, project_id: int, window: Window, environment: str = "") -> FleetFacts:
     """Reads the fleet of one project in six queries."""
     models = list(WatchedModel.objects.filter(project_id=project_id).select_related("project").order_by("name"))
-    deployments = list(_in_environment(_deployments(project_id, window), environment))
+    deployments = list(_deployments(project_id, window, environment))
     versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
-    series = _series(project_id, window, environment)
+    series = _of_series(project_id, window, environment)
     regions = _add_calls(versions, series, project_id, window)
     _add_recent(versions, series, regions, project_id, window.end)
     _add_processes(versions, project_id, window, environment)
-    instances = list(_in_environment(_instances(project_id), environment))
+    instances = instances_seen(project_id=project_id, environment=environment)
     for instance in instances:
-        start = getattr(instance, "cold_start", None)
-        if start is not None and start.total is not None:
-            versions[instance.version_id].cold_starts.append(start.total)
+        if instance.cold_start is not None:
+            versions[instance.version_id].cold_starts.append(instance.cold_start)
     return FleetFacts(models, deployments, versions, instances)
 
 
 def version_points(*, project_id: int, version_ids: Iterable[int], environment: str, window: Window) -> dict[int, VersionFacts]:
     """The bins of some versions, for a chart of their own; one query."""
     versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
-    _add_calls(versions, _series(project_id, window, environment).filter(version_id__in=list(version_ids)), project_id, window)
+    series = _of_series(project_id, window, environment) | {"series__version_id__in": list(version_ids)}
+    _add_calls(versions, series, project_id, window)
     return versions
 
 
@@ -158,24 +150,18 @@ def last_report_at(*, project_id: int) -> datetime | None:
     return newest
 
 
-def _deployments(project_id: int, window: Window) -> QuerySet[Deployment]:
+def _deployments(project_id: int, window: Window, environment: str) -> QuerySet[Deployment]:
     in_window = Q(ended_minute=None) | Q(last_minute__gte=window.start)
-    return Deployment.objects.filter(in_window, project_id=project_id).select_related("version").order_by("started_minute")
+    rows = Deployment.objects.filter(in_window, project_id=project_id)
+    if environment:
+        rows = rows.filter(environment=environment)
+    return rows.select_related("version").order_by("started_minute")
 
 
-def _instances(project_id: int) -> QuerySet[Instance]:
-    since = clock.now() - timedelta(seconds=GONE_AFTER)
-    rows = Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)
-    return rows.select_related("cold_start").only(*_OF_INSTANCES, "cold_start__total")
-
-
-def _in_environment(rows: QuerySet[Row], environment: str) -> QuerySet[Row]:
-    return rows.filter(environment=environment) if environment else rows
-
-
-def _series(project_id: int, window: Window, environment: str) -> QuerySet[Series]:
-    rows = Series.objects.filter(project_id=project_id, outermost=True, last_minute__gte=window.start)
-    return rows.filter(environment=environment) if environment else rows
+def _of_series(project_id: int, window: Window, environment: str) -> dict[str, Any]:
+    """Which series count, as a condition on rows of calls: callers' calls, of whoever reported in the window."""
+    wanted = {"series__project_id": project_id, "series__outermost": True, "series__last_minute__gte": window.start}
+    return wanted | ({"series__environment": environment} if environment else {})
 
 
 class CallBin(NamedTuple):
@@ -194,7 +180,7 @@ class CallBin(NamedTuple):
     p99: float | None
 
 
-def _add_calls(versions: dict[int, VersionFacts], series: QuerySet[Series], project_id: int, window: Window) -> dict[int, str]:
+def _add_calls(versions: dict[int, VersionFacts], series: dict[str, Any], project_id: int, window: Window) -> dict[int, str]:
     """Adds the bins of each version's busiest region; returns that region by version."""
     rows = _call_bins(series, project_id, window)
     busy: dict[tuple[int, str], float] = defaultdict(float)
@@ -207,35 +193,34 @@ def _add_calls(versions: dict[int, VersionFacts], series: QuerySet[Series], proj
     return top
 
 
-def _call_bins(series: QuerySet[Series], project_id: int, window: Window) -> list[CallBin]:
+def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> list[CallBin]:
     """Added up in the database over strata and shapes: a fleet has many more series than versions."""
     table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
     slot = (F(unit) - window.start // step) / (window.bin // step)
     rows = (
-        _between(table.objects.filter(project_id=project_id, series_id__in=series.values("pk")), unit, step, window)
-        .annotate(version=_of_series("version_id"), region=_of_series("region"))
-        .values("version", "region", slot=slot)
+        _between(table.objects.filter(project_id=project_id, **series), unit, step, window)
+        .values(version=F("series__version_id"), region=F("series__region"), slot=slot)
         .order_by()
         .annotate(
-            n=Sum("calls"),
+            n=_whole(Sum("calls")),
             # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
             seconds=Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()),
-            n_compiled=Sum("compiled"),
-            n_partial=Sum("partial"),
-            n_eager=Sum(sum((F(column) for column in _EAGER[1:]), F(_EAGER[0]))),
-            weight=Sum("calls", filter=Q(p50__isnull=False)),
+            n_compiled=_whole(Sum("compiled")),
+            n_partial=_whole(Sum("partial")),
+            n_eager=_whole(Sum(sum((F(column) for column in _EAGER[1:]), F(_EAGER[0])))),
+            weight=_whole(Sum("calls", filter=Q(p50__isnull=False))),
             p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
             p99_weighted=Sum(F("p99") * F("calls"), output_field=FloatField()),
         )
     )
     columns = ("version", "region", "slot", "n", "seconds", "n_compiled", "n_partial", "n_eager", "weight", "p50_weighted", "p99_weighted")
-    return [CallBin(*row) for row in rows.values_list(*columns)]
+    return [CallBin(*row) for row in rows_plain(rows.values_list(*columns))]
 
 
-def _of_series(field_name: str) -> Subquery:
-    """What the series of a row says."""
-    return Subquery(Series.objects.filter(pk=OuterRef("series_id")).values(field_name))
+def _whole(total: Sum) -> Cast:
+    """PostgreSQL gives a sum of large whole numbers as a decimal one."""
+    return Cast(total, BigIntegerField())
 
 
 def _add_bin(facts: VersionFacts, row: CallBin) -> None:
@@ -247,7 +232,7 @@ def _add_bin(facts: VersionFacts, row: CallBin) -> None:
         facts.points.setdefault(row.slot, Point()).add(row.calls, row.weight, row.p50 or 0.0, row.p99 or 0.0)
 
 
-def _add_recent(versions: dict[int, VersionFacts], series: QuerySet[Series], regions: dict[int, str], project_id: int, end: int) -> None:
+def _add_recent(versions: dict[int, VersionFacts], series: dict[str, Any], regions: dict[int, str], project_id: int, end: int) -> None:
     """The last minutes from their sketches, so that the figures beside the sparkline are exact."""
     since = end - RECENT_MINUTES
     rows = VersionMinute.objects.filter(
@@ -257,10 +242,9 @@ def _add_recent(versions: dict[int, VersionFacts], series: QuerySet[Series], reg
         day__in=range(since // 1440, end // 1440 + 1),
         minute__gt=since,
         minute__lte=end,
-        series_id__in=series.values("pk"),
+        **series,
     )
-    whose = rows.annotate(version=_of_series("version_id"), region=_of_series("region"))
-    told = whose.values_list("version", "region", "calls", "latency")
+    told = rows_plain(rows.values_list("series__version_id", "series__region", "calls", "latency"))
     found = [(version, calls, packed) for version, region, calls, packed in told if regions.get(version) == region]
     for version, calls, _ in found:
         versions[version].recent_calls += calls

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dashboard.fleet.models import Instance, InstanceState
+from dashboard.fleet.selectors.seen import Seen
 
 SILENT_AFTER = 180.0
 HUNG_AFTER = 900.0
@@ -34,28 +35,28 @@ class Rule(NamedTuple):
     """A state, when it holds, and the same in words."""
 
     state: InstanceState
-    holds: Callable[[Instance, datetime], bool]
+    holds: Callable[[Instance | Seen, datetime], bool]
     words: str
 
 
-def hung_after(instance: Instance) -> float:
+def hung_after(instance: Instance | Seen) -> float:
     """After how many seconds a compilation of this instance counts as hung."""
     if instance.compiling_usual is None:
         return HUNG_AFTER
     return min(HUNG_AFTER, max(UNUSUAL_AFTER, UNUSUAL * instance.compiling_usual))
 
 
-def eager_share(instance: Instance) -> float:
+def eager_share(instance: Instance | Seen) -> float:
     """The share of eager calls in its newest window with calls; 0 where too few were looked at."""
     return instance.eager_calls / instance.known_calls if instance.known_calls >= ENOUGH_CALLS else 0.0
 
 
-def blind_to(instance: Instance) -> list[str]:
+def blind_to(instance: Instance | Seen) -> list[str]:
     """Which essential facts this instance cannot report."""
     return [name for name in ESSENTIAL if _answer(instance.capabilities.get(name)) == "no"]
 
 
-def _warming(instance: Instance, now: datetime) -> bool:
+def _warming(instance: Instance | Seen, now: datetime) -> bool:
     return instance.ready_at is None and (now - instance.started_at).total_seconds() < WARMING_FOR
 
 
@@ -79,7 +80,7 @@ RULES = (
 )
 
 
-def instance_state(instance: Instance, now: datetime) -> InstanceState:
+def instance_state(instance: Instance | Seen, now: datetime) -> InstanceState:
     """The state as of `now`."""
     return next(rule.state for rule in RULES if rule.holds(instance, now))
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet, Sum
 
+from dashboard.common.plain_rows import rows_plain
 from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.ingest.engines.report import MODE as OUTSIDE
 
@@ -121,7 +122,7 @@ def call_points(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Ma
     columns = ("calls", "errors", "items", "eager", "known", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
     return [
         CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, calls, told, *values)
-        for series_id, slot, calls, errors, *values in rows.values_list("series_id", "hour" if hourly else "minute", *columns)
+        for series_id, slot, calls, errors, *values in rows_plain(rows.values_list("series_id", "hour" if hourly else "minute", *columns))
         for facts in (series[series_id],)
         for told in (None if facts.outside else errors,)
     ]
@@ -141,7 +142,7 @@ def process_points(
     columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
     points = [
         ProcessPoint(version_id, slot * 60 if hourly else slot, *values)
-        for version_id, slot, *values in rows.values_list("version_id", "hour" if hourly else "minute", *columns)
+        for version_id, slot, *values in rows_plain(rows.values_list("version_id", "hour" if hourly else "minute", *columns))
     ]
     return [_from_outside(point) if point.version_id in outside else point for point in points]
 

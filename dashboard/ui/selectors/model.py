@@ -13,9 +13,9 @@ from dashboard.fleet.marks import marks_between
 from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
 from dashboard.fleet.selectors.compile_events import compile_events_newest
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.fleet_page import GONE_AFTER
 from dashboard.fleet.selectors.instances import InstanceFacts, Reporting, instances_reporting, version_instances
 from dashboard.fleet.selectors.memory import MemoryFacts, version_memory
+from dashboard.fleet.selectors.seen import GONE_AFTER
 from dashboard.fleet.selectors.trends import (
     CallPoint,
     ProcessPoint,

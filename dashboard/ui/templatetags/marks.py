@@ -1,5 +1,7 @@
 """Tags that draw verdicts, labels, states and versions, always with a word beside the shape."""
 
+from functools import lru_cache
+
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -37,6 +39,7 @@ def mark(name: str, css: str = "") -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=64)
 def verdict_badge(kind: str, size: str = "") -> SafeString:
     """The badge of a verdict; a kind this page does not know shows as its own words."""
     known = kind if kind in VerdictKind.values else VerdictKind.NOT_ENOUGH_DATA.value

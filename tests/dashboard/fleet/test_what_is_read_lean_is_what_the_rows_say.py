@@ -1,0 +1,47 @@
+"""What pages read without Django's look at every value says the same as the rows themselves."""
+
+from django.db.models import Sum
+
+from dashboard.common import clock
+from dashboard.common.plain_rows import rows_plain
+from dashboard.fleet.models import Instance, Series, VersionMinute
+from dashboard.fleet.selectors.instance_states import blind_to, instance_state
+from dashboard.fleet.selectors.seen import Seen, instances_seen
+from dashboard.projects.models import Project
+from tests.dashboard.ui.charts_story import rolled_back
+
+
+def test_an_instance_that_was_seen_says_what_its_row_says(project: Project) -> None:
+    rolled_back(project)
+    blind = Instance.objects.order_by("pk")[0]
+    blind.capabilities, blind.ready_at = {"compiled_calls": ["no", "too old"]}, None
+    blind.latched_eager = [{"frame": "forward", "cause": "limit", "at": 1}]
+    blind.save()
+    rows = {row.pk: row for row in Instance.objects.select_related("cold_start")}
+    seen, now = instances_seen(project_id=project.pk), clock.now()
+    assert seen
+    for one in seen:
+        row = rows[one.pk]
+        said = {name: getattr(row, name) for name in Seen._fields if name != "cold_start"}
+        start = getattr(row, "cold_start", None)
+        assert one._asdict() == {**said, "cold_start": start.total if start else None}
+        assert (instance_state(one, now), blind_to(one)) == (instance_state(row, now), blind_to(row))
+    assert any(one.latched_eager for one in seen)
+
+
+def test_plain_rows_are_those_of_the_query(project: Project) -> None:
+    rolled_back(project)
+    rows = VersionMinute.objects.filter(project_id=project.pk).order_by("series_id", "minute")
+    asked = rows.values_list("minute", "latency", "calls", "p50", "series__region")
+    assert rows_plain(asked) == [tuple(row) for row in asked] != []
+    assert rows_plain(asked.filter(series_id__in=[])) == []
+
+
+def test_rows_of_calls_join_their_series(project: Project) -> None:
+    rolled_back(project)
+    joined = VersionMinute.objects.values_list("series__version_id").annotate(n=Sum("calls")).order_by("series__version_id")
+    versions = dict(Series.objects.values_list("pk", "version_id"))
+    apart: dict[int, int] = {}
+    for series, calls in VersionMinute.objects.values_list("series_id", "calls"):
+        apart[versions[series]] = apart.get(versions[series], 0) + calls
+    assert dict(joined) == apart
