@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from compilewatch.client import init, mark, ready, shutdown
     from compilewatch.parity.baseline import baseline
     from compilewatch.parity.golden import golden
+    from compilewatch.parity.shadow import shadow
     from compilewatch.watching import compile, region, watch
 
 __version__ = "0.1.0"
-__all__ = ["baseline", "compile", "golden", "init", "mark", "ready", "region", "shutdown", "watch"]
+__all__ = ["baseline", "compile", "golden", "init", "mark", "ready", "region", "shadow", "shutdown", "watch"]
 
 _HOMES = {
     "init": "client",
@@ -21,6 +22,7 @@ _HOMES = {
     "shutdown": "client",
     "baseline": "parity.baseline",
     "golden": "parity.golden",
+    "shadow": "parity.shadow",
     "compile": "watching",
     "region": "watching",
     "watch": "watching",

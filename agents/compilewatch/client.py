@@ -112,7 +112,7 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
         if not in_main_interpreter():
             raise ConfigError(SUBINTERPRETER)
         config = load({"model": model, "version": version, **settings})
-        RECORDER.off_for_good = False
+        RECORDER.off_for_good, RECORDER.specs.finite = False, config.finite
         CLIENT.start(config)
     except ConfigError as error:
         RECORDER.off_for_good = RECORDER.lines is None

@@ -50,6 +50,8 @@ class Config:
     """What the dashboard may ask this process for: `freeze`, `eager`, both or nothing."""
     command_key: str = field(default="", repr=False)
     """Verifies what it asks for; the Setup page shows it once."""
+    finite: bool = False
+    """Has answers of everything that is watched from then on looked through for NaN and infinite values."""
     simulated: bool = False
     """Marks everything from this process as simulated."""
 
@@ -85,7 +87,7 @@ def load(given: Mapping[str, object], environ: Mapping[str, str] | None = None, 
 def _typed(name: str, value: object, where: str) -> object:
     if name == "interval":
         return _interval(value, where)
-    if name in ("allow_http", "simulated"):
+    if name in ("allow_http", "finite", "simulated"):
         return _flag(value, where)
     if name == "allow_remote":
         return _verbs(value, where)

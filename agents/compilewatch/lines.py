@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -89,6 +90,8 @@ class Specs:
 
     def __init__(self) -> None:
         self.all = [Spec(OTHER)]
+        self.finite = os.environ.get("COMPILEWATCH_FINITE") == "1"
+        """Whether answers are looked through for NaN: until the settings are read, what the environment says."""
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def number(self, spec: Spec) -> int:

@@ -33,6 +33,7 @@ def watch(
     bucket: Callable[..., object] | None = None,
     mode: str | None = None,
     runtime: str | None = None,
+    finite: bool | None = None,
 ) -> Callable[[T], T]: ...
 
 
@@ -45,6 +46,7 @@ def watch(
     bucket: Callable[..., object] | None = None,
     mode: str | None = None,
     runtime: str | None = None,
+    finite: bool | None = None,
 ) -> T: ...
 
 
@@ -56,18 +58,20 @@ def watch(
     bucket: Callable[..., object] | None = None,
     mode: str | None = None,
     runtime: str | None = None,
+    finite: bool | None = None,
 ) -> Any:
     """The target, timed at each call: a function, a method, a coroutine function, a generator function or an nn.Module.
 
-    `items` answers how many items a call worked on, `bucket` what calls are comparable; both get the call's arguments. Without a
-    target it is a decorator. While the agent is off because of its settings, the target itself comes back."""
+    `items` answers how many items a call worked on, `bucket` what calls are comparable; both get the call's arguments. `finite` has
+    one answer in a hundred looked through for NaN and infinite values, `COMPILEWATCH_FINITE=1` those of everything that is watched.
+    Without a target it is a decorator. While the agent is off because of its settings, the target itself comes back."""
     if target is None:
-        return functools.partial(watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime)
+        return functools.partial(watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime, finite=finite)
     spec = Spec("", "" if mode is None else named(mode), "" if runtime is None else named(runtime), items, bucket)
-    return watch_spec(target, name, spec)
+    return watch_spec(target, name, spec, finite)
 
 
-def watch_spec(target: Any, name: str | None, spec: Spec) -> Any:
+def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = None) -> Any:
     """`watch` with everything that is known about the target; whatever goes wrong, the target itself comes back."""
     if RECORDER.off_for_good:
         return target
@@ -78,7 +82,10 @@ def watch_spec(target: Any, name: str | None, spec: Spec) -> Any:
         spec.name = ("" if name is None else named(name)) or named(name_of(target))
         spec.mode = spec.mode or named(mode_of(target))
         spec.runtime, spec.judged = spec.runtime or named(runtime_of(target)), True
-        return wrapped(target, spec)
+        watched = wrapped(target, spec)
+        if finite or (finite is None and RECORDER.specs.finite):
+            watched = importlib.import_module("compilewatch.parity.finite").finite_looked_at(watched, asked=bool(finite))
+        return watched
     except NotShareable as error:
         say(f"watch() cannot time {error}; it stays as it is")
         return target

@@ -28,6 +28,8 @@ NAMES = {
     "cache": "Cache misses",
     "cold_start": "Cold start",
     "parity": "Wrong result",
+    "shadow_parity": "Wrong result",
+    "non_finite": "NaN or infinite",
     "latched_eager": "Runs eager",
     "stuck_compiling": "Stuck",
     "budget_burning": "Budget",

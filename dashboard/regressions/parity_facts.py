@@ -1,17 +1,18 @@
-"""Golden batches as facts for the judge: where one failed, and where the same one passed."""
+"""Golden batches and sampled calls as facts for the judge: where one failed, and where the same one passed."""
 
 from __future__ import annotations
 
-from compilewatch.wire.parity import parity_words
+from compilewatch.wire.parity import Kind, parity_words
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.certain import LIVE_MINUTES
 from dashboard.fleet.selectors.parity import Shown, deployment_parities
-from dashboard.regressions.judge.facts import Fact
+from dashboard.regressions.judge.facts import Fact, FactKind
 from dashboard.regressions.judge.minutes import Arm
 
 NAME_SHOWN, WHY_SHOWN = 100, 300
+KINDS: dict[Kind, FactKind] = {"": "parity", "shadow": "shadow_parity", "finite": "non_finite"}
 
 
 def parity_facts(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[Fact]:
@@ -28,11 +29,11 @@ def parity_facts(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[F
 def _fact(row: Shown, arm: Arm, worst: dict[str, Shown]) -> Fact:
     name, failed = row.told.name, row.told.state == "failed"
     return Fact(
-        kind="parity",
+        kind=KINDS[row.told.kind],
         arm=arm,
         instance=row.instance,
         since=clock.minute_of((row.failed_at or row.at).timestamp()),
-        about=name[:NAME_SHOWN],
+        about=(row.told.region if row.told.kind and row.told.region else name)[:NAME_SHOWN],
         why=parity_words(worst[name].told)[:WHY_SHOWN] if failed else "",
         place=row.place[:NAME_SHOWN],
         passed=not failed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,17 @@ def parity(state: Any, error: float | None, name: str = "batch of 16", why: str 
     return parity_data(Parity(name, state, why, region=HOSTILE, where="output['logits']", **numbers))  # type: ignore[arg-type]
 
 
+def live() -> list[dict[str, Any]]:
+    """What sampled calls tell, with names that are hostile."""
+    shadow = Parity(
+        f"shadow calls of {HOSTILE}", "failed", region=HOSTILE, kind="shadow", where="output['logits']", error=0.2, tolerance=1e-2
+    )
+    timed = replace(shadow, samples=1204, beyond=40, timed=1203, relative=0.04, compiled_seconds=0.0021, eager_seconds=0.0039)
+    values = Parity("values of forward", "passed", region="forward", kind="finite", samples=5200)
+    left = Parity("shadow calls of decode", "not compared", region="decode", kind="shadow", why=f"it keeps something: {HOSTILE} changes")
+    return [parity_data(one) for one in (timed, values, left)]
+
+
 @pytest.fixture
 def story(project: Project) -> Story:
     """Three warm starts of one version and three of another, whose name, hosts and causes are hostile; one start is over its budget."""
@@ -48,7 +60,7 @@ def story(project: Project) -> Story:
             HOSTILE, compiling=40.0 + 30 * number, ago=4, cache=MISS, miss=NO_EARLIER_RUN, key="ak2", components=hostile, host=host,
             reason=HOSTILE, frame=HOSTILE, kind="recompile" if number else "first", in_request=bool(number), eager=20,
             identity={"capabilities": {"gpu_time": ("no", HOSTILE)}},
-            parities=[parity("failed", 0.2), parity("not compared", None, name=HOSTILE, why=HOSTILE)] if number else [],
+            parities=[parity("failed", 0.2), parity("not compared", None, name=HOSTILE, why=HOSTILE), *live()] if number else [],
         )  # fmt: skip
     made.fold()
     return made

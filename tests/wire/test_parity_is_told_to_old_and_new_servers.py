@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import decode, encode
-from compilewatch.wire.parity import MAX_ERROR, MAX_NAME, STATES, Parity, parity_data, parity_of, parity_words
+from compilewatch.wire.parity import KINDS, MAX_ERROR, MAX_NAME, STATES, Parity, parity_data, parity_of, parity_words
 from compilewatch.wire.report import Fact
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +29,13 @@ parities = st.builds(
     eager_nonfinite=counts,
     last=st.sampled_from(("", "same", "differs")),
     last_change=numbers,
+    kind=st.sampled_from(KINDS),
+    samples=counts,
+    beyond=counts,
+    timed=counts,
+    relative=numbers,
+    compiled_seconds=numbers,
+    eager_seconds=numbers,
 )
 anything = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner, max_size=3))
 
@@ -45,6 +52,23 @@ def test_an_old_server_hears_of_a_failure_only_where_there_is_one() -> None:
     assert ok == {"passed": True, "failed": False, "not compared": True}
     failed = parity_data(Parity("g", "failed", where="output", error=0.2, eager_error=1e-3, tolerance=2e-3, reference="float64"))
     assert failed["text"] == "output is off by 0.2, 100 times the tolerance of 0.002 (eager's own error is 0.001)"
+
+
+def test_shadow_calls_and_values_are_told_to_a_server_that_knows_golden_batches_alone() -> None:
+    shadow = parity_data(Parity("shadow calls of f", "passed", kind="shadow", where="output", error=1e-6, tolerance=1e-4, samples=1200))
+    assert (shadow["ok"], shadow["name"]) == (True, "shadow calls of f")
+    assert shadow["text"] == "1,200 sampled calls agree; at most output is off by 1e-06, with a tolerance of 0.0001 against eager"
+    values = Parity("values of f", "failed", kind="finite", where="output['x']", samples=500, beyond=3)
+    assert parity_words(values) == "output['x'] holds NaN or infinite values in 3 of 500 sampled calls"
+    assert parity_words(Parity("values of f", "passed", kind="finite", samples=1)) == "none in 1 sampled call"
+    left = Parity("shadow calls of f", "not compared", kind="shadow", why="it draws random numbers")
+    assert parity_data(left)["ok"] is True and parity_words(left) == "it draws random numbers"
+
+
+def test_an_old_agent_tells_of_golden_batches_alone() -> None:
+    old = parity_of({"name": "g", "state": "passed", "error": 1e-3, "tolerance": 2e-3, "reference": "float64"})
+    assert (old.kind, old.samples, old.timed, old.eager_seconds) == ("", 0, 0, None)
+    assert parity_of({"name": "g", "state": "passed", "kind": "another"}).kind == ""
 
 
 def test_an_old_agent_is_understood_by_its_ok() -> None:

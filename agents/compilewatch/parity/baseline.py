@@ -59,7 +59,7 @@ def _timed(torch: Any, target: Target, batch: Batch, region: str, calls: int) ->
     modules = [one for one in (target.module, target.compiled) if isinstance(one, torch.nn.Module)]
     buffers = [] if target.module is None else [(one, one.detach().clone()) for one in target.module.buffers()]
     try:
-        with undisturbed(torch, modules), uncompiled(torch, target.module), _NoTraffic(base):
+        with undisturbed(torch, modules), uncompiled(torch, target.module), NoTraffic(base):
             until, timed = time.perf_counter() + LONGEST_SECONDS, list[float]()
             for turn in range(WARM_UPS):
                 if turn == 0 or time.perf_counter() < until:
@@ -94,7 +94,7 @@ def _call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base: int
     return seconds
 
 
-class _NoTraffic:
+class NoTraffic:
     """Within it calls are counted as made by another region: the rates and shares of a version are those of its callers."""
 
     def __init__(self, base: int) -> None:

@@ -68,7 +68,7 @@ def run(torch: Any, fn: Callable[..., Any], batch: Batch, module: Any, *, grads:
     try:
         with torch.enable_grad() if grads else _nothing():
             answer = fn(**inputs) if isinstance(inputs, dict) else fn(*inputs) if isinstance(inputs, tuple | list) else fn(inputs)
-            outputs, rest = _leaves(torch, answer)
+            outputs, rest = leaves(torch, answer)
             changed = dtype is None and batch.changed(inputs)
             gradients = _gradients(torch, outputs, inputs, module) if grads else {}
         copied = {place: _held(torch, one) for place, one in outputs.items()}
@@ -102,7 +102,7 @@ def undisturbed(torch: Any, modules: list[Any]) -> Iterator[None]:
             numpy.set_state(arrays)
 
 
-def _leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tensors of an answer, and what else is in it, by their places."""
     outputs: dict[str, Any] = {}
     rest: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def _leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     for path, leaf in pairs:
         place = "output" + (torch.utils._pytree.keystr(path) if path else "")
         if is_dataclass(leaf) and not isinstance(leaf, type):
-            inner, more = _leaves(torch, {field.name: getattr(leaf, field.name) for field in fields(leaf)})
+            inner, more = leaves(torch, {field.name: getattr(leaf, field.name) for field in fields(leaf)})
             outputs |= {place + key.removeprefix("output"): value for key, value in inner.items()}
             rest |= {place + key.removeprefix("output"): value for key, value in more.items()}
         elif isinstance(leaf, torch.Tensor):

@@ -1,4 +1,4 @@
-"""What the data of a `parity` fact says: how a golden batch came out of the compiled callable, told in numbers, never in values."""
+"""What the data of a `parity` fact says: how a golden batch, or calls drawn from traffic, came out; in numbers, never in values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from compilewatch.wire.report import MAX_TEXT
 from compilewatch.wire.text import clip
 
 State = Literal["passed", "failed", "not compared"]
+Kind = Literal["", "shadow", "finite"]
 Last = Literal["", "same", "differs", "other weights", "other inputs", "other hardware", "too small"]
 
 STATES: tuple[State, ...] = ("passed", "failed", "not compared")
+KINDS: tuple[Kind, ...] = ("", "shadow", "finite")
+"""A golden batch before traffic; calls of traffic that ran eager too; answers that were looked through for NaN and infinities."""
 REFERENCES = ("float64", "float32", "eager")
 LASTS: tuple[Last, ...] = ("", "same", "differs", "other weights", "other inputs", "other hardware", "too small")
 MAX_GOLDENS = 32
@@ -21,6 +24,8 @@ MAX_NAME, MAX_WHY, MAX_SHORT = 200, MAX_TEXT, 100
 MAX_COUNT = (1 << 63) - 1
 MAX_ERROR = 1e300
 """Stands for every larger error, infinite ones among them: JSON has no infinity."""
+_NUMBERS = ("error", "eager_error", "tolerance", "seconds", "last_change", "relative", "compiled_seconds", "eager_seconds")
+_COUNTS = ("outputs", "gradients", "nonfinite", "eager_nonfinite", "samples", "beyond", "timed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,18 @@ class Parity:
     """How the outputs stand to those of the last version that passed on this host."""
     last_version: str = ""
     last_change: float | None = None
+    kind: Kind = ""
+    samples: int = 0
+    """Calls of traffic that were looked at since the process began; of a golden batch none."""
+    beyond: int = 0
+    """How many of them were beyond the tolerance, or held NaN or infinite values."""
+    timed: int = 0
+    """How many of them went into the two means below."""
+    relative: float | None = None
+    """The largest error as a share of the size of its output."""
+    compiled_seconds: float | None = None
+    eager_seconds: float | None = None
+    """What one of them took on average, compiled and eager."""
 
     @property
     def times(self) -> float | None:
@@ -82,11 +99,28 @@ def parity_of(data: dict[str, Any]) -> Parity:
 
 def parity_words(told: Parity) -> str:
     """What came out, in one line: by how much, against what tolerance."""
+    if told.kind and told.state != "not compared":
+        return _drawn_words(told)
     if told.why or told.error is None or told.tolerance is None or told.times is None:
         return told.why or ("another result than eager" if told.state == "failed" else told.state)
     held = f"eager's own error is {told.eager_error:.2g}" if told.eager_error is not None and told.reference != "eager" else "against eager"
     beyond = f"{_times(told.times)} times " if told.state == "failed" else "within "
     return f"{told.where} is off by {told.error:.2g}, {beyond}the tolerance of {told.tolerance:.2g} ({held})"
+
+
+def _drawn_words(told: Parity) -> str:
+    """The same of drawn calls."""
+    one = told.samples == 1
+    calls = f"{told.samples:,} sampled call{'' if one else 's'}"
+    if told.kind == "finite":
+        where = told.where or "the answer"
+        return f"{where} holds NaN or infinite values in {told.beyond:,} of {calls}" if told.beyond else f"none in {calls}"
+    beyond = f"{calls} agree{'s' if one else ''}"
+    if told.beyond:
+        beyond = f"{told.beyond:,} of {calls} {'is' if told.beyond == 1 else 'are'} beyond the tolerance"
+    if told.why or told.error is None or told.tolerance is None:
+        return f"{beyond}: {told.why}" if told.why else beyond
+    return f"{beyond}; at most {told.where} is off by {told.error:.2g}, with a tolerance of {told.tolerance:.2g} against eager"
 
 
 def _times(times: float) -> str:
@@ -102,12 +136,14 @@ def _sendable(value: Any) -> Any:
 
 
 def _read(key: str, value: Any) -> Any:
-    if key in ("error", "eager_error", "tolerance", "seconds", "last_change"):
+    if key in _NUMBERS:
         return _number(value)
-    if key in ("outputs", "gradients", "nonfinite", "eager_nonfinite"):
+    if key in _COUNTS:
         return min(max(value, 0), MAX_COUNT) if isinstance(value, int) and not isinstance(value, bool) else 0
     if key == "last":
         return value if value in LASTS else ""
+    if key == "kind":
+        return value if value in KINDS else ""
     return _text(value, {"why": MAX_WHY, "region": MAX_NAME, "last_version": MAX_NAME}.get(key, MAX_SHORT))
 
 

@@ -85,6 +85,6 @@ def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, S
         elif fact.kind == "oom":
             text = label(str(data.get("text") or "out of memory"), MAX_REASON)
             yield "oom", text, label(where, 512), Seen(ooms_of(fact), at, at)
-        elif fact.kind == "parity" and (told := parity_of(data)).state == "failed":
+        elif fact.kind == "parity" and (told := parity_of(data)).state == "failed" and told.kind != "finite":
             # The figures differ between instances; it is the same finding on all of them.
             yield "parity", label(f"{told.name}: {told.why or ANOTHER}", MAX_REASON), label(where, 512), Seen(1, at, at)

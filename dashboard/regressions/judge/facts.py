@@ -8,7 +8,9 @@ from typing import Literal
 
 from .minutes import Arm
 
-FactKind = Literal["latched_eager", "stuck_compiling", "out_of_memory", "budget_burning", "parity", "ranks_diverged"]
+FactKind = Literal[
+    "latched_eager", "stuck_compiling", "out_of_memory", "budget_burning", "parity", "shadow_parity", "non_finite", "ranks_diverged"
+]
 Severity = Literal["roll_back", "watch", "known"]
 Key = tuple[FactKind, str]
 
@@ -16,7 +18,7 @@ SEVERITIES: tuple[Severity, ...] = ("roll_back", "watch", "known")
 
 NO_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
 """What keeps a version from making calls, or is known before the first, and so is said of one that makes none."""
-NO_BASELINE: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity", "out_of_memory")
+NO_BASELINE: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity", "shadow_parity", "out_of_memory")
 """What needs nothing to be compared with: a process is held against itself, or ranks against each other."""
 PLACES_NAMED = 3
 FRESH_MINUTES = 60
@@ -78,6 +80,8 @@ def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, .
     found = [
         _certain(key, group, len(baseline.get(key, ())), len(passed.get(("candidate", key), ())), len(passed.get(("baseline", key), ())))
         for key, group in groups.items()
+        # Infinities may be meant, as in masked scores: they are news where the baseline was looked at and has none.
+        if key[0] != "non_finite" or ("baseline", key) in passed
     ]
     return tuple(sorted(found, key=lambda one: (SEVERITIES.index(one.severity), one.since, one.kind, one.about)))
 
@@ -85,7 +89,7 @@ def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, .
 def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_on_baseline: int) -> Certain:
     return Certain(
         kind=key[0],
-        severity="known" if on_baseline else "roll_back" if passed_on_baseline else "watch",
+        severity="known" if on_baseline else "roll_back" if passed_on_baseline and key[0] == "parity" else "watch",
         about=key[1],
         why=max(fact.why for fact in group),
         since=min(fact.since for fact in group),
@@ -118,6 +122,10 @@ def fact_words(fact: Mapping[str, object] | Certain) -> str:
         return "the budget for calls that run compiled is burning" + (f": {why}" if why else "")
     if kind == "parity":
         return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
+    if kind == "shadow_parity":
+        return f"{named} gives another result compiled than eager on live calls" + (f": {why}" if why else "")
+    if kind == "non_finite":
+        return f"{named} gives NaN or infinite values" + (f": {why}" if why else "")
     if kind == "ranks_diverged":
         return f"ranks of one job went apart: {str(why or '')[:1].lower()}{str(why or '')[1:]}"
     times = "once" if count == 1 else f"{count} times"

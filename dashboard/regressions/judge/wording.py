@@ -123,8 +123,8 @@ def roll_back_phrase(outcome: Outcome, candidate: str, baseline: str, say_minute
 def certain_phrase(fact: Certain, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
     """A certain fact with where and since when, and what the baseline shows."""
     said = f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}"
-    if fact.kind != "parity":
-        return f"{said} and none of {baseline}"
+    if fact.kind not in ("parity", "shadow_parity"):
+        return f"{said}; sampled calls of {baseline} had none" if fact.kind == "non_finite" else f"{said} and none of {baseline}"
     others = f", and passed on {fact.passed} other{'s' if fact.passed > 1 else ''}" if fact.passed else ""
     before = f"it passed on {fact.passed_on_baseline} of {baseline}" if fact.passed_on_baseline else f"{baseline} did not compare it"
     return f"{said}{others}; {before}"

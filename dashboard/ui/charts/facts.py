@@ -62,9 +62,11 @@ def _where(entry: Mapping[str, Any]) -> str:
     on = f"on {words.plural(len(instances), 'instance')}" if isinstance(instances, list) and instances else ""
     passed = entry.get("passed_on_baseline")
     also = f"also on {words.plural(before, 'instance')} of the baseline" if isinstance(before, int) and before else "not on the baseline"
-    if entry.get("kind") == "parity" and not before:
+    if entry.get("kind") in ("parity", "shadow_parity") and not before:
         passes = isinstance(passed, int) and passed
         also = f"passed on {words.plural(int(passes), 'instance')} of the baseline" if passes else "not compared on the baseline"
+    if entry.get("kind") == "non_finite" and not before:
+        also = "none in sampled calls of the baseline"
     return ", ".join(part for part in (on, also) if part)
 
 

@@ -15,6 +15,7 @@ from dashboard.ui.charts.compile_line import CompileLine, Compiling, compile_lin
 from dashboard.ui.pages.findings_board import Column, findings_columns
 from dashboard.ui.pages.forecast import MOST_REPLICAS, Forecast, forecasts
 from dashboard.ui.pages.headroom import LIMIT, FrameRoom, frames_room, nearest
+from dashboard.ui.pages.version_live import Live, live_calls, live_json, shadow_timed
 from dashboard.ui.pages.version_misses import MissesCard, cold_and_warm, misses_card
 from dashboard.ui.pages.version_parity import ParityCard, parity_card, parity_json
 from dashboard.ui.pages.version_payback import Payback, payback
@@ -65,6 +66,7 @@ class VersionPage:
     misses: MissesCard
     payback: Payback
     parity: ParityCard
+    live_calls: list[Live]
     columns: list[Column]
     blind: list[Blind]
     silent: int
@@ -119,8 +121,11 @@ def version_page(facts: VersionFacts, *, instance: int | None = None, replicas: 
         room=room,
         nearest=nearest(room),
         misses=misses_card(own, facts.processes, facts.answers),
-        payback=payback(facts.events, own, facts.own_calls, facts.served),
+        payback=payback(facts.events, own, facts.own_calls, facts.served, shadows=shadow_timed(facts.parities, pair[0][0])),
         parity=parity_card(
+            facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
+        ),
+        live_calls=live_calls(
             facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
         ),
         columns=findings_columns(facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None),
@@ -204,6 +209,7 @@ def version_json(page: VersionPage) -> dict[str, Any]:
         ],
         "payback": _payback_json(page.payback),
         "parity": parity_json(page.parity),
+        "live_calls": live_json(page.live_calls),
         "findings": {column.key: column.total for column in page.columns},
         "blind": [asdict(one) for one in page.blind],
     }  # fmt: skip

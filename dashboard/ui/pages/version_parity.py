@@ -79,6 +79,8 @@ def parity_card(rows: Sequence[ParityRow], own: Sequence[Started], *, version: i
     mine: dict[str, list[ParityRow]] = {}
     theirs: dict[str, list[ParityRow]] = {}
     for row in rows:
+        if row.told.kind:
+            continue
         if row.version_id == version and row.instance in known:
             mine.setdefault(row.told.name, []).append(row)
         elif row.version_id == baseline_id:

@@ -17,6 +17,7 @@ APART = 0.05
 """Healthy instances of one version differ by so much (one standard deviation)."""
 EIGHT_IN_TEN = 1.28
 ENOUGH_CALLS = 20
+MOSTLY = 0.8
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,11 @@ class Saved:
     versions: tuple[str, ...]
 
 
-def payback(events: Iterable[Compiled], own: Sequence[Started], calls: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls]) -> Payback:
-    """Compilations hold the process's GPUs while they run; a call is taken to hold them for as long as it takes."""
+def payback(
+    events: Iterable[Compiled], own: Sequence[Started], calls: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], shadows: int = 0
+) -> Payback:
+    """Compilations hold the process's GPUs while they run; a call is taken to hold them for as long as it takes. `shadows` are the
+    eager calls that were made beside live ones."""
     gpus = {one.id: one.gpus for one in own}
     on_gpu = any(gpus.values())
     held = {id: max(1, count) for id, count in gpus.items()} if not on_gpu else gpus
@@ -94,10 +98,11 @@ def payback(events: Iterable[Compiled], own: Sequence[Started], calls: Sequence[
     each = max(held.values(), default=1) or 1
     counted = [one for one in calls if not one.eager]
     saved = saved_against_eager(counted, [one for one in everyone if one.eager])
-    return _ledger(first, again, kept, saved, each, sum(one.calls for one in counted), "GPU-seconds" if on_gpu else "process-seconds")
+    unit = "GPU-seconds" if on_gpu else "process-seconds"
+    return _ledger(first, again, kept, saved, each, sum(one.calls for one in counted), unit, shadows)
 
 
-def _ledger(first: float, again: float, kept: float | None, saved: Saved | None, gpus: int, calls: int, unit: str) -> Payback:
+def _ledger(first: float, again: float, kept: float | None, saved: Saved | None, gpus: int, calls: int, unit: str, shadows: int) -> Payback:
     spent = first + again
     entries = [
         Entry("Spent compiling, first compilations and autotuning", -first, "measured"),
@@ -128,8 +133,15 @@ def _ledger(first: float, again: float, kept: float | None, saved: Saved | None,
         calls=saved.calls,
         covered=saved.calls / calls if calls else 0.0,
         reference_at=at,
-        reference=f"{words.number(saved.reference_calls)} eager calls of {', '.join(saved.versions[:3])}",
+        reference=_reference(saved, shadows),
     )
+
+
+def _reference(saved: Saved, shadows: int) -> str:
+    """What the estimate rests on. What was told of shadow calls last may be a little behind."""
+    nearly_all = shadows >= MOSTLY * saved.reference_calls
+    told = f"{words.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of {', '.join(saved.versions[:3])}"
+    return told if nearly_all or not shadows else f"{told}, {words.number(min(shadows, saved.reference_calls))} of them shadow calls"
 
 
 def saved_against_eager(calls: Sequence[SeriesCalls], eager: Sequence[SeriesCalls]) -> Saved | None:

@@ -1,0 +1,90 @@
+"""What came of the calls that were looked at so far, and when the dashboard is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+from compilewatch.parity.rule import Compared
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.parity import MAX_GOLDENS, MAX_NAME, MAX_WHY, Kind, Parity, State, parity_data
+from compilewatch.wire.text import clip
+
+TELL_SECONDS = 10.0
+ENOUGH, SHARE = 3, 0.01
+"""So many calls, and such a share of them, have to be beyond the tolerance: eager alone is what a live call is held against."""
+
+_names: set[str] = set()
+
+
+class Totals:
+    """Of one callable; for one thread at a time."""
+
+    def __init__(self, kind: Kind, region: str) -> None:
+        self.kind, self.region = kind, region
+        self.name = clip(f"{'shadow calls' if kind == 'shadow' else 'values'} of {region}", MAX_NAME)
+        self.samples = self.beyond = self.timed = self.nonfinite = self.eager_nonfinite = self.outputs = 0
+        self.compiled_seconds = self.eager_seconds = 0.0
+        self.worst: Compared | None = None
+        self.relative: float | None = None
+        self.dtype = self.first = self.refused = ""
+        self._told = -TELL_SECONDS
+        self._state: State | None = None
+        self._process = os.getpid()
+
+    def add(self, worst: Compared) -> None:
+        """A call that was compared. What a parent counted stays the parent's."""
+        if self._process != os.getpid():
+            self.__init__(self.kind, self.region)  # type: ignore[misc]
+        self.samples += 1
+        self.beyond += worst.times > 1.0
+        self.nonfinite += worst.nonfinite
+        self.eager_nonfinite += worst.eager_nonfinite
+        if self.worst is None or worst.times > self.worst.times:
+            self.worst = worst
+
+    @property
+    def state(self) -> State:
+        """Of what was seen so far."""
+        if self.kind == "finite":
+            return "failed" if self.beyond else "passed" if self.samples else "not compared"
+        enough = self.beyond >= ENOUGH and self.beyond >= SHARE * self.samples
+        return "failed" if enough else "not compared" if self.refused or not self.samples else "passed"
+
+    def tell(self) -> None:
+        """To the dashboard, every so often and whenever the state changes."""
+        if self.name not in _names and len(_names) >= MAX_GOLDENS:
+            return
+        _names.add(self.name)
+        now, state = time.monotonic(), self.state
+        if state != self._state or now - self._told >= TELL_SECONDS:
+            with suppress(Exception):
+                self._told, self._state = now, state
+                RECORDER.fact("parity", parity_data(self.parity()))
+
+    def parity(self) -> Parity:
+        """As it is told."""
+        one, timed = self.worst, self.timed
+        known = one is not None and not one.wrong and self.kind == "shadow"
+        return Parity(
+            self.name,
+            self.state,
+            why=clip(self.refused or (one.wrong if one is not None else ""), MAX_WHY),
+            region=clip(self.region, MAX_NAME),
+            where=one.where if one is not None else "",
+            error=one.error if one is not None and known else None,
+            tolerance=one.allowed if one is not None and known else None,
+            reference="eager" if self.kind == "shadow" else "",
+            dtype=self.dtype,
+            outputs=self.outputs,
+            nonfinite=self.nonfinite,
+            eager_nonfinite=self.eager_nonfinite,
+            kind=self.kind,
+            samples=self.samples,
+            beyond=self.beyond,
+            timed=timed,
+            relative=self.relative,
+            compiled_seconds=self.compiled_seconds / timed if timed else None,
+            eager_seconds=self.eager_seconds / timed if timed else None,
+        )

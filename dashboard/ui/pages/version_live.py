@@ -1,0 +1,150 @@
+"""What sampled live calls say: how much faster compiled ones are than the same run eager, how far apart, and whether any was NaN."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from compilewatch.wire.parity import Parity, parity_words
+
+from dashboard.fleet.selectors.parity import ParityRow
+from dashboard.fleet.selectors.starts import Started
+from dashboard.ui import words
+
+REASONS = 2
+WHAT = {"shadow": "shadow calls", "finite": "looked through for NaN"}
+
+
+@dataclass(frozen=True)
+class Live:
+    """The sampled calls of one region, over the processes of a version."""
+
+    kind: str
+    region: str
+    samples: int
+    beyond: int
+    nonfinite: int
+    told: int
+    """Processes that tell of them."""
+    processes: int
+    failed: int
+    at: datetime
+    compiled: float | None
+    eager: float | None
+    """Mean seconds of the same calls."""
+    relative: float | None
+    text: str
+    reasons: list[str]
+    before: str
+
+    @property
+    def what(self) -> str:
+        """What was done with them."""
+        return WHAT[self.kind]
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether they ran eager too."""
+        return self.kind == "shadow"
+
+    @property
+    def speed(self) -> float | None:
+        """How many times as long eager takes."""
+        return self.eager / self.compiled if self.eager is not None and self.compiled else None
+
+    @property
+    def speed_text(self) -> str:
+        """As people say it."""
+        if self.speed is None:
+            return ""
+        return f"{self.speed:.3g} times as fast" if self.speed >= 1 else f"{1 / self.speed:.3g} times as slow"
+
+    @property
+    def times_text(self) -> str:
+        """Both means."""
+        if self.compiled is None or self.eager is None:
+            return ""
+        return f"{words.duration(self.compiled)} compiled, {words.duration(self.eager)} eager on average"
+
+    @property
+    def relative_text(self) -> str:
+        """The largest error beside the size of what it is in."""
+        return f"the largest error is {self.relative * 100:.2g}\u00a0% of its output\u2019s size" if self.relative is not None else ""
+
+
+def live_calls(rows: Sequence[ParityRow], own: Sequence[Started], *, version: int, baseline: str, baseline_id: int | None) -> list[Live]:
+    """Those of processes that the page lists; what went wrong first, then by name."""
+    known = {one.id for one in own}
+    mine: dict[tuple[str, str], list[ParityRow]] = {}
+    theirs: dict[tuple[str, str], list[ParityRow]] = {}
+    for row in rows:
+        key = (row.told.kind, row.told.region or row.told.name)
+        if row.told.kind and row.version_id == version and row.instance in known:
+            mine.setdefault(key, []).append(row)
+        elif row.told.kind and row.version_id == baseline_id:
+            theirs.setdefault(key, []).append(row)
+    found = [_live(key, group, len(own), _before(key[0], theirs.get(key, []), baseline)) for key, group in mine.items()]
+    return sorted(found, key=lambda one: (-one.failed, one.region, one.kind))
+
+
+def _live(key: tuple[str, str], rows: Sequence[ParityRow], processes: int, before: str) -> Live:
+    told = [row.told for row in rows]
+    timed = [one for one in told if one.timed and one.compiled_seconds is not None and one.eager_seconds is not None]
+    several = sum(one.timed for one in timed)
+    refused = Counter(one.why or "not said" for one in told if one.state == "not compared")
+    return Live(
+        kind=key[0],
+        region=key[1],
+        samples=sum(one.samples for one in told),
+        beyond=sum(one.beyond for one in told),
+        nonfinite=sum(one.nonfinite for one in told),
+        told=len({row.instance for row in rows}),
+        processes=processes,
+        failed=sum(one.state == "failed" for one in told),
+        at=max(row.at for row in rows),
+        compiled=sum((one.compiled_seconds or 0.0) * one.timed for one in timed) / several if several else None,
+        eager=sum((one.eager_seconds or 0.0) * one.timed for one in timed) / several if several else None,
+        relative=max((one.relative for one in told if one.relative is not None), default=None),
+        text=_text(key[0], told),
+        reasons=[f"{why} ({words.plural(count, 'process', 'processes')})" for why, count in refused.most_common(REASONS)],
+        before=before,
+    )
+
+
+def _text(kind: str, told: Sequence[Parity]) -> str:
+    """All processes in one line; the error is that of the one where it is the largest multiple of what is allowed."""
+    samples = sum(one.samples for one in told)
+    if not samples:
+        return "none was compared" if kind == "shadow" else "none was looked at"
+    beyond = sum(one.beyond for one in told)
+    if kind == "finite":
+        held = f"{words.number(beyond)} of {words.number(samples)} answers hold NaN or infinite values"
+        return held if beyond else "no NaN, no infinite value"
+    worst = max((one for one in told if one.samples), key=lambda one: (one.state == "failed", one.times or 0.0))
+    return parity_words(replace(worst, samples=samples, beyond=beyond, state="failed" if beyond else "passed"))
+
+
+def _before(kind: str, rows: Sequence[ParityRow], baseline: str) -> str:
+    samples, beyond = sum(row.told.samples for row in rows), sum(row.told.beyond for row in rows)
+    if not samples:
+        return ""
+    what = "hold NaN or infinite values" if kind == "finite" else "are beyond the tolerance"
+    return f"of {baseline} {words.number(beyond)} of {words.number(samples)} {what}"
+
+
+def shadow_timed(rows: Sequence[ParityRow], version: int) -> int:
+    """How many eager calls were made beside live ones of this version."""
+    return sum(row.told.timed for row in rows if row.told.kind == "shadow" and row.version_id == version)
+
+
+def live_json(found: Sequence[Live]) -> list[dict[str, Any]]:
+    """The same for machines."""
+    return [
+        {"kind": one.kind, "region": one.region, "samples": one.samples, "beyond": one.beyond, "nonfinite": one.nonfinite,
+         "speed_up": one.speed, "compiled_seconds": one.compiled, "eager_seconds": one.eager, "relative_error": one.relative,
+         "told_at": one.at.isoformat(), "left_alone": one.reasons}
+        for one in found
+    ]  # fmt: skip

@@ -1,0 +1,104 @@
+"""The Version page's sampled live calls: speed-up and error of shadow calls, NaN and infinities, what was left alone, old agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from compilewatch.wire.parity import Parity, parity_data
+from django.test import Client
+
+from dashboard.projects.models import Project
+from tests.dashboard.requests import region_make
+from tests.dashboard.ui.version_story import Story, part, shown, url_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def story(store_reports: Callable[..., object]) -> Story:
+    return Story(store_reports)
+
+
+def shadow(state: Any = "passed", region: str = "forward", **fields: Any) -> dict[str, Any]:
+    if state != "not compared":
+        fields = {"where": "output", "error": 1e-6, "tolerance": 1e-4, "relative": 2e-6, "samples": 101, "timed": 100, **fields}
+        fields = {"compiled_seconds": 0.002, "eager_seconds": 0.005, **fields}
+    return parity_data(Parity(f"shadow calls of {region}", state, region=region, kind="shadow", reference="eager", **fields))
+
+
+def finite(beyond: int, samples: int = 500) -> dict[str, Any]:
+    state: Any = "failed" if beyond else "passed"
+    fields: dict[str, Any] = {"region": "forward", "kind": "finite", "where": "output", "nonfinite": beyond}
+    return parity_data(Parity("values of forward", state, samples=samples, beyond=beyond, **fields))
+
+
+def card(client: Client, project: Project, version: str = "2") -> str:
+    return part(shown(client, project, version), "parity")
+
+
+def test_without_any_there_is_no_table(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("2")
+    story.fold()
+    text = card(signed_in, project)
+    assert "No golden batch is declared" in text and "Speed-up" not in text
+
+
+def test_speed_up_error_samples_and_age_stand_there(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("2", parities=[shadow()])
+    story.start("2", parities=[shadow(compiled_seconds=0.004, eager_seconds=0.005, samples=301, timed=300, relative=3e-5)])
+    story.start("2")
+    story.fold()
+    text = card(signed_in, project)
+    assert "1.43 times as fast" in text and "3.5 ms compiled, 5 ms eager on average" in text
+    assert "402" in text and "2 of 3 processes, the newest" in text
+    assert "402 sampled calls agree; at most output is off by 1e-06, with a tolerance of 0.0001 against eager" in text
+    assert "the largest error is 0.003 % of its output" in text
+    assert "No golden batch is declared" in text, "a shadow call is no golden batch"
+    (one,) = signed_in.get(url_of(project, "2", ".json")).json()["live_calls"]
+    assert (one["kind"], one["samples"], one["beyond"]) == ("shadow", 402, 0)
+    assert one["speed_up"] == pytest.approx(5.0 / 3.5)
+
+
+def test_slower_compiled_calls_are_said_to_be_slower(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("2", parities=[shadow(compiled_seconds=0.005, eager_seconds=0.002)])
+    story.fold()
+    assert "2.5 times as slow" in card(signed_in, project)
+
+
+def test_what_is_left_alone_says_why_and_claims_nothing(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("2", parities=[shadow("not compared", why="it draws random numbers")])
+    story.fold()
+    text = card(signed_in, project)
+    assert "left alone: it draws random numbers (1 process)" in text and "none was compared" in text and "not known" in text
+    assert "times as" not in text
+
+
+def test_nan_stands_beside_that_of_the_baseline(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("1", ago=100, parities=[finite(0, 900)])
+    story.start("2", parities=[finite(12)])
+    story.fold()
+    text = card(signed_in, project)
+    assert "12 of 500 answers hold NaN or infinite values" in text
+    assert "of 1 0 of 900 hold NaN or infinite values" in text and "not measured" in text
+    assert "no NaN, no infinite value" in card(signed_in, project, "1")
+
+
+def test_payback_says_that_it_rests_on_shadow_calls(story: Story, signed_in: Client, project: Project) -> None:
+    measured = region_make(calls=50, p50=0.05, runtime="eager", compiled=0, outermost=False)
+    story.start("1", calls=1000, p50=0.01, ago=30, beside=[measured], parities=[shadow(samples=51, timed=50)])
+    story.fold()
+    assert "estimated from 50 shadow calls of 1" in part(shown(signed_in, project, "1"), "pay")
+    story.start("1", calls=1000, p50=0.01, ago=20, beside=[region_make(calls=450, p50=0.05, runtime="eager", compiled=0, outermost=False)])
+    story.fold()
+    assert "estimated from 500 eager calls of 1, 50 of them shadow calls" in part(shown(signed_in, project, "1"), "pay")
+
+
+def test_what_strangers_write_stays_text(story: Story, signed_in: Client, project: Project) -> None:
+    odd = "<script>alert(1)</script>"
+    told = {"name": odd, "state": "failed", "why": odd, "region": odd, "kind": "shadow", "samples": 1 << 80, "eager_seconds": odd}
+    story.start("2", parities=[told, {**told, "name": "x", "kind": odd}])
+    story.fold()
+    raw = signed_in.get(url_of(project, "2")).content.decode()
+    assert odd not in raw and "&lt;script&gt;alert(1)" in raw
