@@ -17,9 +17,14 @@ MAX_BUCKETS = 16
 LOOK_SECONDS, PAUSE_SECONDS = 0.005, 0.0002
 LONG = 1 << 15
 """Calls that one line may hold unbinned; beyond, callers bin the excess, should the agent's thread not come by."""
+TOO_LONG = 1 << 17
+"""Calls of which one line holds the times at most, about 4 MiB, where callers come faster than anybody can bin."""
 NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
 CHUNK = 1024
 """Calls binned at a time: so long, about 0.2 ms, nobody else in the process runs Python code."""
+MOST_CHUNKS = 32
+"""That one caller bins at a time: more than what comes in 5 ms of one processor, and soon over; it would else bin what all other threads
+call meanwhile, for seconds."""
 OTHER = "other"
 MAX_SPECS = 1_000
 
@@ -174,13 +179,27 @@ class Line:
         steady = len(self.plain) + len(self.compiled) + len(self.partial) + len(self.unknown)
         return steady + sum(map(len, self.eager.values())) + len(self.warmup) + len(self.errors)
 
+    def shorten(self) -> None:
+        """Bins some of what is too much; for a caller, which has other things to do."""
+        for _ in range(MOST_CHUNKS):
+            if self.waiting() > LONG:
+                self.drain()
+
+    def _thin(self) -> None:
+        """Where far too many wait, forgets how long the oldest of them took: they count like calls that were not timed."""
+        excess = len(self.plain) - TOO_LONG
+        if excess > 0:
+            del self.plain[: excess + LONG]
+            self.sampling.undone.append(-(excess + LONG))
+
     def steps(self) -> range:
         """As many steps of `drain` as what waits now takes."""
         return range(1 + self.waiting() // CHUNK)
 
     def drain(self) -> int:
-        """Bins the oldest `CHUNK` calls of each kind into the open region and answers how many they were; one thread at a time."""
+        """Bins the newest `CHUNK` calls of each kind into the open region and answers how many they were; one thread at a time."""
         region, before = self.region, self.region.calls
+        self._thin()
         if self.spec.eager:
             for certain in (self.plain, self.compiled, self.partial, self.unknown):
                 self.eager[self.spec.eager] += take(certain, CHUNK)
@@ -251,9 +270,12 @@ def blank(region: Region) -> Region:
 
 
 def take(values: list[Any], most: int | None = None) -> list[Any]:
-    """Removes and returns what the list holds now, or the oldest `most` of it; what is appended meanwhile stays."""
-    taken = values[:most]
-    del values[: len(taken)]
+    """Removes and returns what the list holds now, or the newest `most` of it; what is appended meanwhile stays."""
+    # From the end: to take some from the front would move all the rest, and a list that grew long would never be short again.
+    end = len(values)
+    begin = 0 if most is None else max(0, end - most)
+    taken = values[begin:end]
+    del values[begin:end]
     return taken
 
 

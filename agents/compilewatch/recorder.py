@@ -102,14 +102,15 @@ class Recorder:
     def pace(self) -> None:
         """Decides which regions are so short that only some of their calls are timed. For the agent's thread, after `drain`."""
         with self._draining:
-            self.sampler.pace(list(self._all_lines), bool(self.compiling.frames()) or self.commanded)
+            self.sampler.pace(self._all_lines, bool(self.compiling.frames()) or self.commanded)
 
     def look(self, line: Line, now: float) -> None:
-        """Every few milliseconds one caller comes here: where its line grew too long, it bins what is too much; never waits."""
+        """Every few milliseconds one caller comes here: where its line grew too long, it bins some of what is too much; never waits."""
         self.look_at = now + LOOK_SECONDS
-        while line.waiting() > LONG and self._draining.acquire(blocking=False):
+        if line.waiting() > LONG and self._draining.acquire(blocking=False):
             try:
-                line.drain()
+                line.shorten()
+                self.sampler.pace(self._all_lines, bool(self.compiling.frames()) or self.commanded)  # the agent's thread may wait long
             finally:
                 self._draining.release()
 
@@ -120,8 +121,7 @@ class Recorder:
             lines = [line.emptied() for line in list(self._all_lines)]
             self.sampler.settle(lines)
             closed = [line.close() for line in lines]
-        regions = regions_merge([region for region in closed if region])
-        report = self._log.close(Report((seq, seq), (start, end), regions))
+        report = self._log.close(Report((seq, seq), (start, end), regions_merge([region for region in closed if region])))
         report.gauges = self._gauges
         self.compiling.fill(report.gauges)
         report.gauges.degraded_frames = len(self._latched.frames)

@@ -226,12 +226,12 @@ class Sampler:
         return found
 
     def pace(self, lines: Iterable[Line], compiling: bool) -> None:
-        """About once a second, on the agent's thread."""
+        """About once a second, mostly on the agent's thread."""
         now = time.perf_counter()
         elapsed = now - self._paced
         if elapsed < PACE_SECONDS:
             return
-        samplings = self.settle(lines)
+        samplings = self.settle(list(lines))
         quiet, self._quiet, self._paced = self._quiet and not compiling, not compiling, now
         self._at_work = [sampling for sampling, mine in samplings.items() if sampling.pace(elapsed, quiet and _alike(sampling, mine, now))]
         self.ever = self.ever or bool(self._at_work)

@@ -16,7 +16,8 @@ from tests.bench.peers import prometheus, timed
 from tests.bench.table import Row, show
 
 ROUNDS, ROUND_SECONDS = 61, 0.02
-SHARE = 1.0
+SHARE, GOAL_FROM_US = 1.0, 55.0
+"""Percent, of a step at least this long; a shorter one is shown beside the peer."""
 WIDTHS = (64, 512)
 
 
@@ -56,10 +57,10 @@ def rows_of(width: int) -> list[Row]:
         for name in ways:
             added[name].append(found[name] - found["bare"])
     step, ours, peer = statistics.median(base), statistics.median(added["ours"]), statistics.median(added["peer"])
-    what = f"a compiled step of {step:.0f} us"
+    what, goal = f"a compiled step of {step:.0f} us", SHARE if step >= GOAL_FROM_US else None
     return [
         Row(f"added to {what}", "us", ours, peer, "prometheus_client"),
-        Row(f"share of {what}", "%", ours / step * 100, peer / step * 100, "prometheus_client", SHARE),
+        Row(f"share of {what}", "%", ours / step * 100, peer / step * 100, "prometheus_client", goal),
     ]
 
 

@@ -10,7 +10,7 @@ from tests.bench.peer_server import PeerServer
 from tests.bench.process import in_turn
 from tests.bench.table import Row, show
 
-ROUNDS, TORCH_ROUNDS = 5, 3
+ROUNDS, TORCH_ROUNDS = 5, 7
 IMPORT_MS, INIT_MS, EXIT_MS = 20.0, 5.0, 50.0
 IMPORT_RATIO = 0.31
 """Of prometheus_client, which took 64 ms where the goal of 20 ms was set."""
@@ -90,7 +90,7 @@ def starts() -> list[Row]:
         Row("first use of the package, after torch", "ms", torch["torch"]["load"]),
         Row("init, before torch", "ms", bare["bare"]["init"], sentry, "sentry_sdk.init", INIT_MS),
         Row("init, after torch", "ms", torch["torch"]["init"], sentry, "sentry_sdk.init", INIT_MS),
-        Row("init, after torch._dynamo", "ms", torch["dynamo"]["init"], sentry, "sentry_sdk.init"),
+        Row("init, after torch._dynamo", "ms", torch["dynamo"]["init"], sentry, "sentry_sdk.init", INIT_MS),
     ]
 
 

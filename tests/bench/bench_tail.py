@@ -63,8 +63,9 @@ def main() -> int:
             found[way] = answer(start(LOOP, *words, environ=environment(SPOOL="off")))
     peer, rows = found["prometheus_client"], []
     for way in WAYS[:-1]:
-        goals = {"goal_ratio": 1.0} if way == "watch" else {}
         for figure, unit in (("p50", "us"), ("p999", "us"), ("max", "ms")):
+            # The slowest call is a thread that waited for the interpreter: chance decides on which side.
+            goals = {"goal_ratio": 1.0} if way == "watch" and figure != "max" else {}
             shown = {"p50": "median", "p999": "99.9 %", "max": "slowest"}[figure]
             rows.append(Row(f"8 threads, {way}: {shown}", unit, found[way][figure], peer[figure], "prometheus_client", **goals))
     return show(rows)

@@ -86,13 +86,14 @@ def guest(make_user: Callable[..., User], project: Project) -> User:
 
 
 @pytest.fixture
-def ids(project: Project, user: User, guest: User, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def ids(project: Project, user: User, guest: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """One of everything in `project`. Nothing else may use the database while one transaction is undone again and again."""
     monkeypatch.setattr(committer, "_write_refusals", lambda: None)
     monkeypatch.setattr(connection, "close", lambda: None)
-    monkeypatch.setattr(logging.root.manager, "disable", logging.ERROR)  # thousands of refusals with their tracebacks
     key_create(project=project)
-    return belongings(project, user, guest)
+    logging.disable(logging.ERROR)  # thousands of refusals with their tracebacks
+    yield belongings(project, user, guest)
+    logging.disable(logging.NOTSET)  # in these words: each logger remembers what it may say until it is told anew
 
 
 @pytest.fixture

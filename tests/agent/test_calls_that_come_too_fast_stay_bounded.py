@@ -1,0 +1,81 @@
+"""Where calls come faster than anybody can bin them, no caller is held up for long, little is held, and every call counts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import compilewatch
+import pytest
+from compilewatch.lines import CHUNK, LONG, MOST_CHUNKS, TOO_LONG, Line, take
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.report import Report
+
+Window = Callable[[], Report]
+
+
+@pytest.fixture
+def line(window: Window) -> Line:
+    """The line of a region that was called once."""
+    compilewatch.watch(lambda: None, name="fast")()
+    window()
+    [found] = [line for line in RECORDER._all_lines if line.region.name == "fast"]
+    return found
+
+
+def looked(line: Line) -> None:
+    RECORDER.look(line, time.perf_counter())
+
+
+def test_one_caller_bins_some_of_what_is_too_much_and_goes_on(line: Line) -> None:
+    line.plain += [1e-6] * TOO_LONG
+    looked(line)
+    assert line.waiting() == TOO_LONG - MOST_CHUNKS * CHUNK
+    del line.plain[LONG:]
+    looked(line)
+    assert line.waiting() == LONG
+
+
+def test_what_nobody_can_bin_is_counted_without_its_time(line: Line, window: Window) -> None:
+    line.plain += [1e-6] * (4 * TOO_LONG) + [1e-3] * LONG
+    looked(line)
+    assert line.waiting() < TOO_LONG
+    [region] = window().regions
+    assert region.calls == 4 * TOO_LONG + LONG
+    assert region.latency is not None
+    assert region.latency.count == TOO_LONG - LONG  # those of which the time is known, the newest
+    assert region.latency.quantile(0.95) == pytest.approx(1e-3, rel=0.02)
+
+
+def test_what_comes_while_some_is_taken_stays(line: Line) -> None:
+    def came() -> None:
+        for number in range(200_000):
+            values.append(number)
+
+    values: list[int] = list(range(-5_000, 0))
+    taken: list[int] = []
+    adding = [threading.Thread(target=came) for _ in range(2)]
+    for thread in adding:
+        thread.start()
+    while any(thread.is_alive() for thread in adding) or values:
+        taken += take(values, CHUNK)
+    assert sorted(taken) == sorted([*range(-5_000, 0), *range(200_000), *range(200_000)])
+
+
+def test_a_window_of_eight_threads_without_a_pause_has_every_call(window: Window) -> None:
+    call = compilewatch.watch(lambda: None, name="hammered")
+
+    def hammer() -> None:
+        for _ in range(100_000):
+            call()
+
+    threads = [threading.Thread(target=hammer) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    most = 0
+    while any(thread.is_alive() for thread in threads):
+        most = max(most, sum(line.waiting() for line in RECORDER._all_lines))
+        time.sleep(0.01)
+    assert sum(region.calls for region in window().regions) == 800_000
+    assert most < 800_000
