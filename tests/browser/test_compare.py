@@ -26,6 +26,7 @@ def made(project: Project) -> Made:
 
 def opened(page: Page, live_server: LiveServer, made: Made, drawn: int = 6) -> Page:
     page.goto(live_server.url + made.url("compare"))
+    page.locator(".draw").first.scroll_into_view_if_needed()
     expect(page.locator("body")).to_have_attribute("data-drawn", str(drawn))
     return page
 
@@ -100,7 +101,25 @@ def test_without_the_chart_library_the_tables_open_by_themselves(
     page = sign_in(user)
     page.route("**/vendor/plotly.min.js", lambda route: route.abort())
     page.goto(live_server.url + made.url("compare"))
+    page.locator("#strip").scroll_into_view_if_needed()
     expect(page.locator("#strip")).to_contain_text("did not load")
     expect(page.get_by_role("region", name="Every instance, as a table")).to_be_visible()
     assert all("ERR_FAILED" in complaint for complaint in complaints)
     complaints.clear()
+
+
+def test_the_chart_library_is_fetched_when_a_chart_comes_into_view_and_nothing_moves(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    page, fetched = sign_in(user), []
+    page.on("request", lambda request: fetched.append(request.url) if "plotly" in request.url else None)
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.goto(live_server.url + made.url("compare"), wait_until="networkidle")
+    assert fetched == []
+    expect(page.locator("#strip")).to_have_text("The chart follows.")
+    places = "[...document.querySelectorAll('main section')].map((one) => one.getBoundingClientRect().top + scrollY)"
+    before = page.evaluate(places)
+    page.locator("#strip").scroll_into_view_if_needed()
+    expect(page.locator("body")).to_have_attribute("data-drawn", "6")
+    assert len(fetched) == 1
+    assert page.evaluate(places) == before

@@ -1,13 +1,16 @@
-// Draws the Compare page: intervals, every instance, distributions; again when the theme or the width class changes.
+// Draws the Compare page once a chart comes into view: intervals, every instance, distributions; again when theme or width class change.
 
-import { density } from "./densities.js";
-import { intervals } from "./intervals.js";
+import { density, densityHeight } from "./densities.js";
+import { intervals, intervalsHeight } from "./intervals.js";
+import { plotly, whenNear } from "./library.js";
 import { savePlot } from "./save.js";
-import { strip } from "./strip.js";
+import { strip, stripHeight } from "./strip.js";
 import { onThemeChange } from "./theme.js";
 
 const data = JSON.parse(document.getElementById("compare-data").textContent);
 const boxes = document.querySelectorAll(".draw");
+const controls = document.querySelectorAll("[data-curves], [data-plot]");
+const buttons = document.querySelectorAll("[data-curve], [data-plot]");
 
 // Shares of calls or shares up to a time: which one is drawn stands in the page's address.
 const summed = () => new URL(location.href).searchParams.get("curve") === "ecdf";
@@ -26,8 +29,7 @@ function choose(curve) {
 }
 
 function offer() {
-  press();
-  document.querySelectorAll("[data-curves], [data-plot]").forEach((element) => { element.hidden = false; });
+  buttons.forEach((button) => { button.disabled = false; });
   document.querySelectorAll("[data-curve]").forEach((button) => button.addEventListener("click", () => choose(button.dataset.curve)));
   document.querySelectorAll("[data-plot]").forEach((button) => button.addEventListener("click", () => {
     document.querySelectorAll(button.dataset.plot).forEach((plot, i) => savePlot(plot, `${button.dataset.name}${i ? `-${i + 1}` : ""}`));
@@ -45,12 +47,44 @@ async function drawAll() {
   document.body.dataset.drawn = work.length;
 }
 
-if (window.Plotly) {
+// Boxes and buttons take their place before there is anything to see, so that nothing below moves when it is drawn.
+function reserve() {
+  controls.forEach((element) => { element.hidden = false; });
+  buttons.forEach((button) => { button.disabled = true; });
+  press();
+  const heights = { intervals: intervalsHeight(data.intervals), strip: stripHeight(data.strip) };
+  boxes.forEach((box) => {
+    box.style.height = `${heights[box.id] ?? densityHeight}px`;
+    box.classList.add("waiting");
+    box.textContent = "The chart follows.";
+  });
+}
+
+function clear() {
+  boxes.forEach((box) => {
+    box.classList.remove("waiting");
+    box.textContent = "";
+  });
+}
+
+function begin() {
+  clear();
   offer();
   drawAll();
   onThemeChange(drawAll);
   matchMedia("(min-width: 1321px)").addEventListener("change", drawAll);
-} else {
-  boxes.forEach((box) => { box.classList.add("failed"); box.textContent = "The chart library did not load; the tables hold the same numbers."; });
+}
+
+function failed() {
+  clear();
+  controls.forEach((element) => { element.hidden = true; });
+  boxes.forEach((box) => {
+    box.classList.add("failed");
+    box.style.height = "";
+    box.textContent = "The chart library did not load; the tables hold the same numbers.";
+  });
   document.querySelectorAll("details.twin").forEach((twin) => { twin.open = true; });
 }
+
+reserve();
+whenNear(boxes, () => plotly().then(begin, failed));

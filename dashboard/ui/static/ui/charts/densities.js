@@ -51,6 +51,8 @@ function ticks(low, high) {
   return best;
 }
 
+export const densityHeight = 112;
+
 export function density(element, panel, whole = false) {
   // The outermost calls are kept in the numbers; the drawing ends where the bins hold under one call in a thousand.
   const visible = panel.curves.flatMap((one) => one.edges.filter((_, i) => (one.shares[Math.min(i, one.shares.length - 1)] || 0) >= 0.001));
@@ -58,7 +60,7 @@ export function density(element, panel, whole = false) {
   const high = Math.max(...visible) * 1.05;
   const shown = ticks(low, high);
   return draw(element, [...panel.curves.map((one) => curve(one, panel.unit, whole)), ...medians(panel.curves, whole ? 0.5 : 0)], {
-    height: 112, margin: { t: 6, r: 10, b: 22, l: whole ? 38 : 10 },
+    height: densityHeight, margin: { t: 6, r: 10, b: 22, l: whole ? 38 : 10 },
     xaxis: {
       type: "log", range: [Math.log10(low), Math.log10(high)], tickvals: shown,
       ticktext: shown.map((tick, i) => figure(tick) + (i === shown.length - 1 ? ` ${panel.unit}` : "")),

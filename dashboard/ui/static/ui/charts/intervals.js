@@ -60,6 +60,10 @@ function notes(rows, wide) {
   return found;
 }
 
+export function intervalsHeight(rows) {
+  return HEAD + rows.length * ROW + FOOT;
+}
+
 export function intervals(element, rows) {
   const wide = matchMedia("(min-width: 1321px)").matches;
   const known = rows.map((row, y) => ({ row, y })).filter(({ row }) => row.interval && row.interval.centre > LEFT && row.interval.centre < RIGHT);
@@ -78,9 +82,8 @@ export function intervals(element, rows) {
     },
   };
   const shown = element.clientWidth < 420 ? TICKS.filter((_, i) => i !== 2 && i !== 4) : TICKS;
-  element.style.height = `${HEAD + rows.length * ROW + FOOT}px`;
   return draw(element, [marks], {
-    height: HEAD + rows.length * ROW + FOOT, margin: { t: HEAD, r: 12, b: FOOT, l: 12 }, shapes: [zero, ...lines], annotations: notes(rows, wide),
+    height: intervalsHeight(rows), margin: { t: HEAD, r: 12, b: FOOT, l: 12 }, shapes: [zero, ...lines], annotations: notes(rows, wide),
     xaxis: {
       range: [LEFT, RIGHT], tickangle: 0, tickvals: shown.map((tick) => Math.log1p(tick)),
       ticktext: shown.map((tick) => (tick ? percent(Math.log1p(tick)) : "0")),

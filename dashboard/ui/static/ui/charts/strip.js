@@ -22,11 +22,13 @@ function means(rows) {
   })));
 }
 
+export function stripHeight({ rows }) {
+  return rows.length * ROW + 36;
+}
+
 export function strip(element, { rows, unit }) {
   const narrow = element.clientWidth < 520;
   const left = narrow ? 8 : Math.min(240, Math.round(element.clientWidth * 0.42));
-  const height = rows.length * ROW + 36;
-  element.style.height = `${height}px`;
   const limit = Math.max(12, Math.floor((left - 8) / 6.4));
   const short = (text) => (text.length > limit && !narrow ? `${text.slice(0, limit - 1)}\u2026` : text);
   const names = rows.flatMap((row, y) => [
@@ -36,7 +38,7 @@ export function strip(element, { rows, unit }) {
   ]);
   const rules = rows.slice(1).map((_, y) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y + 0.5, y1: y + 0.5, line: { color: css("--line"), width: 1 } }));
   return draw(element, SIDES.map((one) => side(rows, one, unit)), {
-    height, margin: { t: 8, r: 72, b: 28, l: left }, shapes: [...rules, ...means(rows)], annotations: names,
+    height: stripHeight({ rows }), margin: { t: 8, r: 72, b: 28, l: left }, shapes: [...rules, ...means(rows)], annotations: names,
     xaxis: { ticksuffix: ` ${unit}`, showticksuffix: "last", nticks: 6, rangemode: "normal" },
     yaxis: { range: [rows.length - 0.5, -0.5], showgrid: false, showticklabels: false },
   });
