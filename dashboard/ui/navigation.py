@@ -21,12 +21,12 @@ SECTIONS = (
     Section("f", "Fleet", "fleet", ("fleet", "model", "compare", "version", "baseline", "instance", "rank", "switch")),
     Section("n", "Findings", "findings", ("finding",)),
     Section("a", "Alerts", "alerts", ("alert", "grades")),
-    Section("s", "Setup", "setup", ("setup", "command_key")),
+    Section("s", "Setup", "setup", ("setup", "command_key", "key_make", "channel")),
     Section(
         "e",
         "Settings",
         "judging",
-        ("judging", "rule", "guide", "maintenance", "key", "channel", "member", "settings", "audit", "data", "budget"),
+        ("judging", "rule", "guide", "maintenance", "keys", "key_add", "key_remove", "member", "settings", "audit", "data", "budget"),
     ),
     Section("h", "Health", "health", ("health",)),
 )

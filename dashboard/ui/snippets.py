@@ -22,11 +22,27 @@ def environment(*, address: str, key: str) -> str:
 
 SERVING = """import compilewatch
 
-compilewatch.init(model="ranker", version="2026.11.3")
+compilewatch.init(model="ranker", version="2026.11.3")  # a new version with each deployment
 model = compilewatch.compile(model, mode="reduce-overhead")  # in place of torch.compile
 
-warm_up(model)
+model(example)  # warm up: a call with each shape that requests have
 compilewatch.ready()  # from here on a compilation stalls a request"""
+
+TRY = """# try_it.py: a whole program for two minutes on the CPU, run with: python try_it.py
+import time
+
+import compilewatch
+import torch
+
+compilewatch.init(model="try-it", version="1")
+model = compilewatch.compile(torch.nn.Linear(64, 64))
+model(torch.randn(8, 64))  # compiles
+compilewatch.ready()
+
+end = time.time() + 120
+while time.time() < end:
+    model(torch.randn(8, 64))
+    time.sleep(0.02)"""
 
 TRAINING = """import compilewatch
 
@@ -76,6 +92,7 @@ def snippets(*, address: str, key: str = "") -> list[Snippet]:
 
     return [
         Snippet("serving", "Serving", "Two lines in the process that answers requests.", SERVING),
+        Snippet("try", "Nothing at hand", "A whole program that runs as it stands here; it needs torch and a C++ compiler.", TRY),
         Snippet("training", "Training", "A region around the step; every rank reports for itself.", TRAINING),
         Snippet("run", "Without touching the code", "Watches every torch.compile of a program.", RUN),
         Snippet("docker", "Docker", "The agent is in the image; the rest comes from outside.", filled(DOCKER)),

@@ -85,6 +85,17 @@ def signed_size(count: float) -> str:
     return size(count) if count < 0 else "+" + size(count)
 
 
+_BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
+_SYSTEMS = (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "macOS"), ("Linux", "Linux"))
+
+
+def browser(agent: str) -> str:
+    """Firefox on Linux; a browser calls itself by the names of those before it, so the rarest name counts. Empty where none is known."""
+    name = next((said for part, said in _BROWSERS if part in agent), "")
+    system = next((said for part, said in _SYSTEMS if part in agent), "")
+    return f"{name} on {system}" if name and system else name
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """1 instance, 6 instances."""
     return f"{number(count)}{SPACE}{one if count == 1 else many or one + 's'}"

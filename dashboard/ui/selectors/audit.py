@@ -58,7 +58,7 @@ def audit_said(value: Any) -> str:
     """What was there before or after, on one line."""
     if value is None:
         return ""
-    parts = [f"{name} {_plain(one)}" for name, one in value.items()] if isinstance(value, dict) else [_plain(value)]
+    parts = [f"{name} {_plain(one)}" for name, one in value.items() if one != ""] if isinstance(value, dict) else [_plain(value)]
     text = ", ".join(parts)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 

@@ -72,6 +72,12 @@ def points(value: Any) -> str:
 
 
 @register.filter
+def browser(agent: str) -> str:
+    """Firefox on Linux; what is not known as it calls itself."""
+    return words.browser(agent) or agent
+
+
+@register.filter
 def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString:
     """A time element that the page's script turns into the viewer's zone, else UTC; `short` drops the hour on other days."""
     if value is None:

@@ -28,6 +28,9 @@ from dashboard.ui.selectors.switch import switches_live
 from dashboard.ui.selectors.versions import versions_listed
 from dashboard.ui.tables import Order
 
+AWAITED = 10
+"""Minutes after its newest report in which a page without charts expects them."""
+
 
 @require_safe
 @project_page()
@@ -40,8 +43,11 @@ def model(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The charts' numbers as the page draws them; 304 for who has them."""
-    return json_tagged(request, _drawn(_page(request, model_id)[0]))
+    """The charts' numbers as the page draws them; 304 for who has them. A page that waits for its first charts is told to load again."""
+    page, _ = _page(request, model_id)
+    if request.headers.get("HX-Request"):
+        return uncached(HttpResponse(status=204, headers={} if page.silent else {"HX-Refresh": "true"}))
+    return json_tagged(request, _drawn(page))
 
 
 @require_safe
@@ -136,6 +142,7 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[s
             (words, with_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
         ],
         "last_minute": last,
+        "awaited": chosen.live and (last is None or window.last - last <= AWAITED),
         "heads": _order(query, whole=whole).heads(query, versions_columns(whole=whole), name="vsort", page="vpage"),
         "paged": paged(query, total=page.versions_total, size=VERSIONS_LISTED, name="vpage"),
         "switches": switches_live(project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment),

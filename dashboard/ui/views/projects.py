@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
-from django.contrib.auth import password_validation
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
@@ -16,10 +17,8 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
 from dashboard.projects.invitations import InvitationError, invitation_accept, invitation_of
 from dashboard.projects.making import ProjectError, project_make
-from dashboard.projects.models import Invitation
-from dashboard.projects.selectors import may_make_projects
-
-EXPLAINS = " ".join(str(text) for text in password_validation.password_validators_help_texts())
+from dashboard.projects.models import Invitation, Member, Role
+from dashboard.projects.selectors import may_make_projects, role_includes
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -48,7 +47,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     found = invitation_of(token)
     if found is None:
         return render(request, "ui/invitation_gone.html", status=404)
-    context = {"invitation": found, "token": token, "explains": EXPLAINS}
+    context = {"invitation": found, "token": token} | _already(request, found)
     if request.method != "POST":
         return render(request, "ui/invitation.html", context)
     user = request.user if isinstance(request.user, User) else None
@@ -60,6 +59,12 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         given = {"username": request.POST.get("username", ""), "errors": _errors(error)}
         return render(request, "ui/invitation.html", context | given, status=400)
     return _in(request, found, user)
+
+
+def _already(request: HttpRequest, found: Invitation) -> dict[str, Any]:
+    """The membership of whoever looks, if there is one, and whether the invitation gives them more."""
+    member = Member.objects.filter(project=found.project, user=request.user).first() if isinstance(request.user, User) else None
+    return {"member": member, "member_gains": member and not role_includes(Role(member.role), Role(found.role))}
 
 
 def _account(request: HttpRequest) -> User:

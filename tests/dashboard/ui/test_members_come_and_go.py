@@ -70,6 +70,18 @@ def test_who_has_an_account_signs_in_and_keeps_the_greater_role(signed_in: Clien
     assert Member.objects.get(user__username="oscar").role == Role.OPERATOR
 
 
+def test_a_member_who_opens_a_link_reads_what_it_would_change(signed_in: Client, project: Project, make_user: MakeUser) -> None:
+    operator = sign_in(Client(), make_user("oscar", project, Role.OPERATOR))
+    less = operator.get(invited(signed_in, role="viewer")).content.decode()
+    assert "You are a member already, as operator. This link gives you nothing more" in less
+    assert 'type="submit">Become' not in less
+    more = operator.get(invited(signed_in, role="admin")).content.decode()
+    assert "This makes you admin." in more
+    assert 'type="submit">Become admin' in more
+    stranger = sign_in(Client(), make_user("stranger"))
+    assert "You are signed in as <b>stranger</b>. The link works once" in stranger.get(invited(signed_in)).content.decode()
+
+
 @pytest.mark.parametrize("ended", ["expired", "revoked", "maker gone"])
 def test_a_link_that_ended_leads_nowhere(signed_in: Client, project: Project, user: User, make_user: MakeUser, ended: str) -> None:
     path = invited(signed_in)

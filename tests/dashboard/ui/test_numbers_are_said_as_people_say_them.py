@@ -50,3 +50,17 @@ def test_points(difference: float, said: str) -> None:
 @pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (33_500_000_000, "31.2 GiB"), (1023, "1 KiB"), (-214_748_365, "−205 MiB")])
 def test_sizes(count: float, said: str) -> None:
     assert words.size(count).replace(S, " ") == said
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0", "Firefox on Linux"),
+        ("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Safari/537.36 Edg/130.0", "Edge on Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Safari/604.1", "Safari on iPhone"),
+        ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36", "Chrome on Android"),
+        ("curl/8.5", ""),
+    ],
+)  # fmt: skip
+def test_browsers(agent: str, said: str) -> None:
+    assert words.browser(agent) == said

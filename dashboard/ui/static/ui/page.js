@@ -31,6 +31,10 @@
     setTimeout(() => { delete event.target.dataset.sent; }, 4000);
   });
 
+  // On a phone the sections scroll: where one is stands in sight.
+  const here = document.querySelector(".nav [aria-current]");
+  if (here) here.parentElement.scrollLeft = here.offsetLeft + here.offsetWidth + 16 - here.parentElement.clientWidth;
+
   async function copy(button) {
     const text = document.getElementById(button.dataset.copy).textContent;
     const label = button.querySelector("[data-label]");

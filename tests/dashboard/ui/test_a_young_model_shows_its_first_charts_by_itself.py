@@ -1,0 +1,59 @@
+"""A model whose first minute is being counted: the page says so, asks again, and is told to load once there is something to draw."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.projects.models import Project
+from tests.dashboard.ui.factory import Shape, model
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+def young(project: Project, *, minutes: int) -> WatchedModel:
+    """A model that reported so many minutes ago, before any call of it was counted."""
+    now, minute = clock.now(), clock.minute_of(clock.unix()) - minutes
+    seen = {"project": project, "first_seen_at": now - timedelta(minutes=minutes), "last_seen_at": now}
+    made = WatchedModel.objects.create(name="try-it", **seen)
+    version = ModelVersion.objects.create(model=made, name="1", last_minute=minute, revision=1, **seen)
+    Deployment.objects.create(
+        project=project, model=made, version=version, environment="production", started_minute=minute, last_minute=minute
+    )
+    return made
+
+
+def test_it_waits_and_is_told_to_load_when_minutes_are_there(signed_in: Client, project: Project) -> None:
+    made = young(project, minutes=1)
+    html = signed_in.get(f"/p/ranking/models/{made.pk}/").content.decode()
+    assert "Reports arrive, their first minute is being counted" in html
+    assert "No report in these" not in html
+    waiting = signed_in.get(f"/p/ranking/models/{made.pk}.json", headers=HTMX)
+    assert (waiting.status_code, waiting.headers.get("HX-Refresh")) == (204, None)
+    reporting = model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
+    told = signed_in.get(f"/p/ranking/models/{reporting.pk}.json", headers=HTMX)
+    assert (told.status_code, told.headers.get("HX-Refresh")) == (204, "true")
+
+
+def test_a_model_that_has_been_silent_for_long_is_not_waited_for(signed_in: Client, project: Project) -> None:
+    made = young(project, minutes=500)
+    html = signed_in.get(f"/p/ranking/models/{made.pk}/").content.decode()
+    assert "No report in these" in html
+    assert "being counted" not in html
+
+
+def test_a_range_of_the_past_is_not_waited_for(signed_in: Client, project: Project) -> None:
+    made = young(project, minutes=1)
+    html = signed_in.get(f"/p/ranking/models/{made.pk}/?range=1h&until={clock.minute_of(clock.unix()) - 600}").content.decode()
+    assert "being counted" not in html
+
+
+def test_making_a_key_stays_in_setup(signed_in: Client, project: Project) -> None:
+    html = signed_in.post("/p/ranking/setup/keys/add/", {"name": "x"}).content.decode()
+    assert html.count('aria-current="true"') == 1
+    assert 'data-go="s" aria-current="true"' in html
