@@ -47,6 +47,7 @@ app.steps["worker"].add(Beating)
 @signals.beat_init.connect
 def beat_lives(**_: Any) -> None:
     """Beat says that it lives."""
+    garbage_seldom()
     refusal_ends()
     Heart(name=f"beat@{socket.gethostname()}", kind="beat", broker=broker_trouble).start()
 

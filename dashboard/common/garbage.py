@@ -1,13 +1,34 @@
 """How often Python looks for garbage in circles: thousands of rows and reports are made at once and are gone soon, without circles."""
 
 import gc
+import os
+import threading
+import time
 
 THRESHOLDS = 50_000, 20, 50
 """Python's own are 700, 10 and 10. With those a fold of 2,000 reports spent a fifth of its time looking through what lives for long."""
+ALL_SECONDS = 60.0
+"""Between two looks through everything that is not frozen: a connection that timed out while it was made lies in a circle, and its socket
+stays open until then."""
+_NAME = "compilewatch-garbage"
 
 
 def garbage_seldom() -> None:
-    """Of a process that has loaded what it needs: that is never looked through again, the rest seldom."""
+    """Of a process that has loaded what it needs: that is never looked through again, the rest seldom, but once a minute. Its forked
+    children do likewise."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
+    if all(thread.name != _NAME for thread in threading.enumerate()):
+        _look_each_minute()
+        os.register_at_fork(after_in_child=_look_each_minute)
+
+
+def _look_each_minute() -> None:
+    threading.Thread(target=_look, name=_NAME, daemon=True).start()
+
+
+def _look() -> None:
+    while True:
+        time.sleep(ALL_SECONDS)
+        gc.collect()

@@ -1,0 +1,53 @@
+"""What only the garbage collector can free is gone after its next round, in a process and in its children: it may hold a socket."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PROCESS = """
+import contextlib, os, socket, sys, time
+import psycopg
+from dashboard.common import garbage
+
+def sockets():
+    found = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+    return found
+
+class Circle:
+    def __init__(self):
+        self.own, self.socket = self, socket.socket()
+
+def leave():
+    before = sockets()
+    for _ in range(4):
+        Circle()
+    with contextlib.suppress(psycopg.OperationalError):
+        psycopg.connect(host="127.0.0.1", port=int(sys.argv[1]), connect_timeout=2)
+    assert sockets() > before, "nothing was left"
+    until = time.monotonic() + 20
+    while sockets() > before and time.monotonic() < until:
+        time.sleep(0.05)
+    return sockets() - before
+
+garbage.ALL_SECONDS = 0.2
+garbage.garbage_seldom()
+child = os.fork()
+if not child:
+    os._exit(leave())
+print(leave(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_connection_that_timed_out_leaves_no_socket() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        command = [sys.executable, "-c", PROCESS, str(silent.getsockname()[1])]
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0", "0"]
