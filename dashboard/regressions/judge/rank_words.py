@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from .figures import SPACE
 from .ranks import Divergence
 
-NAMED = 6
+NAMED, GRAPHS = 6, 2
+KEY_SHOWN = 9
+"""Enough of a key to tell two apart, and to find its folder by."""
 
 
 def divergence_words(one: Divergence) -> str:
@@ -23,12 +25,19 @@ def divergence_words(one: Divergence) -> str:
     if one.kind == "cache":
         return f"{who} compiled `{one.about}` that the caches served to {others}{where}: a slow start of these ranks holds up all"
     if one.kind == "graph":
-        return f"{who} asked the caches for another graph of `{one.about}` than {others}{where}"
+        asked = f" ({', '.join(map(key_words, one.graphs[:GRAPHS]))}{', …' if len(one.graphs) > GRAPHS else ''})" if one.graphs else ""
+        usual = f" ({key_words(one.usual_graph)})" if one.usual_graph else ""
+        return f"{who} asked the caches for another graph of `{one.about}`{asked} than {others}{usual}{where}"
     if one.kind == "straggler":
         return f"{who} {'is' if single else 'are'} behind with `{one.about}`{where}: {others} have compiled it"
     more = "more" if one.kind == "more" else "less"
     times = _plural(abs(one.count - one.usual), "time")
     return f"{who} compiled `{one.about}` {times} {more} often than {others}{where}: a collective inside may wait for ever"
+
+
+def key_words(key: str) -> str:
+    """The beginning of a key, as code."""
+    return f"`{key[:KEY_SHOWN]}`"
 
 
 def _ranks(ranks: Sequence[int]) -> str:

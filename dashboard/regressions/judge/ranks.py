@@ -61,6 +61,9 @@ class Divergence:
     count: int = 0
     usual: int = 0
     stage: str = ""
+    graphs: tuple[str, ...] = ()
+    """Which graphs they asked the caches for, by their keys."""
+    usual_graph: str = ""
 
 
 Place = tuple[str, str]
@@ -171,7 +174,9 @@ def _asked(stage: str, members: Sequence[_Member], place: Place) -> Iterable[Div
         usual, count = keys.most_common(1)[0]
         other = tuple(rank for rank, one in first.items() if one.key and one.key != usual)
         # A key may hold the number of the device: it says nothing for certain unless most ranks share one.
-        yield Divergence("graph", other, count, _named(place), newest, count > keys.total() / 2, stage=stage)
+        asked = tuple(sorted({first[rank].key for rank in other}))
+        certain = count > keys.total() / 2
+        yield Divergence("graph", other, count, _named(place), newest, certain, stage=stage, graphs=asked, usual_graph=usual)
 
 
 def _eager(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:

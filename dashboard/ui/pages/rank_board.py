@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ from dashboard.fleet.models import CompileEvent, Instance, InstanceState
 from dashboard.fleet.selectors.instance_states import instance_state
 from dashboard.regressions.judge.facts import FRESH_MINUTES
 from dashboard.regressions.judge.rank_words import divergence_words
-from dashboard.regressions.judge.ranks import Compiled, Divergence, divergences
+from dashboard.regressions.judge.ranks import COUNTED, Compiled, Divergence, divergences
 from dashboard.regressions.rank_facts import PASSING, rank_of, stage_of
 from dashboard.ui import words
 
-PATTERN = 24
+PATTERN, GRAPHS_SHOWN = 24, 8
 LETTERS = {"hit": "H", "miss": "M", "bypass": "B", "": "–"}
 
 
@@ -46,6 +47,10 @@ class RankRow:
     newest: str
     pattern: str
     answers: str
+    graphs: str
+    """A hash of all graphs that the caches were asked for first: ranks of the same hash asked for the same; empty: none was told."""
+    graphs_told: int
+    another_graph: bool
     eager: str
     now: str
     seen: datetime
@@ -78,9 +83,10 @@ def rank_board(instances: Sequence[Instance], compiled: Mapping[int, Sequence[Co
     ranks = [rank_of(one, [_compiled(event) for event in compiled.get(one.pk, ())]) for one in instances]
     found = divergences(ranks)
     apart = {rank for one in found if one.certain for rank in one.ranks}
+    other = {rank for one in found if one.kind == "graph" for rank in one.ranks}
     size = max((one.world_size for one in instances), default=0)
     return RankBoard(
-        rows=[_row(one, compiled.get(one.pk, ()), one.rank in apart) for one in instances],
+        rows=[_row(one, compiled.get(one.pk, ()), one.rank in apart, one.rank in other) for one in instances],
         lines=[Line(divergence_words(one), one.certain, clock.at(one.at), _passed(one)) for one in found],
         missing=max(0, size - len(instances)),
         stages=len({rank.stage for rank in ranks}),
@@ -98,7 +104,17 @@ def _compiled(event: CompileEvent) -> Compiled:
     return Compiled(event.at.timestamp(), event.frame, place, event.kind, event.outcome, event.cache_key, cache)
 
 
-def _row(one: Instance, events: Sequence[CompileEvent], apart: bool) -> RankRow:
+def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
+    """The key of the first compilation of each frame, where one was told."""
+    first: dict[tuple[str, int, str], str] = {}
+    for event in events:
+        if event.kind in COUNTED:
+            first.setdefault((event.file, event.line, event.frame), event.cache_key)
+    return {place: key for place, key in first.items() if key}
+
+
+def _row(one: Instance, events: Sequence[CompileEvent], apart: bool, another_graph: bool) -> RankRow:
+    graphs = _graphs(events)
     kinds = Counter(event.kind for event in events)
     answers = [event.cache_fx or event.cache_aot for event in events]
     counted = Counter(answer for answer in answers if answer)
@@ -115,6 +131,9 @@ def _row(one: Instance, events: Sequence[CompileEvent], apart: bool) -> RankRow:
         newest=events[-1].compile_id if events else "",
         pattern="".join(LETTERS.get(answer, "?") for answer in answers[:PATTERN]) + ("…" if len(answers) > PATTERN else ""),
         answers=", ".join(f"{count} {answer}" for answer, count in sorted(counted.items())),
+        graphs=hashlib.sha256(repr(sorted(graphs.items())).encode("utf-8", "replace")).hexdigest()[:GRAPHS_SHOWN] if graphs else "",
+        graphs_told=len(graphs),
+        another_graph=another_graph,
         eager=words.percent(one.eager_calls / one.known_calls) if one.known_calls else "",
         now=compiling,
         seen=one.last_seen_at,

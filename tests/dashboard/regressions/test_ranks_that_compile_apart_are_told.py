@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboard.regressions.judge.rank_words import divergence_words
 from dashboard.regressions.judge.ranks import Compiled, Divergence, Rank, divergences
 
 NOW = 1_000_000.0
@@ -70,6 +71,18 @@ def test_another_graph_than_most_is_certain_and_a_cold_rank_is_to_look_at() -> N
     assert ("graph", (1, 2), False) in kinds(divergences(ranks)), "two machines with two devices each, and no majority"
     every = [Rank(number, NOW, (compiled(60, key=f"k{number}"),)) for number in range(4)]
     assert divergences(every) == [], "a key may hold the number of the device"
+
+
+def test_another_graph_is_named_by_its_key() -> None:
+    ranks = job(4, compiled(60, key="ausual0123456789"))
+    ranks[3] = Rank(3, NOW, (compiled(60, key="aother0123456789"),))
+    (found,) = divergences(ranks)
+    assert divergence_words(found) == (
+        "Rank 3 asked the caches for another graph of `step (train.py:8)` (`aother012`) than the 3\u00a0others (`ausual012`)"
+    )
+    many = [Rank(number, NOW, (compiled(60, key=f"k{number}"),)) for number in range(3)]
+    (several,) = divergences([*many, *(Rank(number, NOW, (compiled(60, key="most"),)) for number in range(3, 8))])
+    assert "(`k0`, `k1`, …) than the 5\u00a0others (`most`)" in divergence_words(several)
 
 
 @pytest.mark.parametrize(("stages", "found"), [(("", ""), [("more", (0,), True)]), (("first", "second"), [])])

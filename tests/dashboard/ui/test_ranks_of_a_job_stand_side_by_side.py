@@ -34,12 +34,12 @@ def rank(made: Made, number: int, *, job: str = "train-7", size: int = 4, **colu
     )  # fmt: skip
 
 
-def compiled(of: Instance, entry: int, *, ago: int = 300, cache: str = "hit", kind: str = "first") -> None:
+def compiled(of: Instance, entry: int, *, ago: int = 300, cache: str = "hit", kind: str = "first", key: str = "k") -> None:
     at = clock.now() - timedelta(seconds=ago)
     CompileEvent.objects.create(
         project_id=of.project_id, day=int(at.timestamp() // 86400), instance_id=of.pk, seq=entry + 1, number=0, version_id=of.version_id,
         environment=ENVIRONMENT, at=at, compile_id=f"0/{entry}", frame="step", file="train.py", line=8, kind=kind, outcome="ok", total=4.0,
-        cache_fx=cache, cache_key="k",
+        cache_fx=cache, cache_key=key,
     )  # fmt: skip
 
 
@@ -62,6 +62,26 @@ def test_a_recompilation_of_one_rank_alone_is_said(signed_in: Client, made: Made
         (0, 0, "H", False), (1, 0, "H", False), (2, 1, "HM", True), (3, 0, "H", False),
     ]  # fmt: skip
     assert len(signed_in.get(made.url("ranks.csv")).content.decode().splitlines()) == 5
+
+
+def test_a_rank_of_another_graph_is_named_with_its_key_and_marked(signed_in: Client, made: Made) -> None:
+    for number in range(4):
+        one = rank(made, number)
+        compiled(one, 0, key="aother7890" if number == 3 else "ausual7890")
+        if number == 0:
+            compiled(one, 1, kind="backward", key="another of its own")
+    text = shown(signed_in, made.url(BOARD))
+    assert "Rank 3 asked the caches for another graph of <code>step (train.py:8)</code> (<code>aother789</code>) than the 3 others" in text
+    assert text.count("not those of most") == 1 and "no rank told which graphs" not in text
+    hashes = [row["graphs"] for row in signed_in.get(made.url("ranks.json?job=train-7")).json()["rows"]]
+    assert hashes[0] == hashes[1] == hashes[2] != hashes[3] and all(len(one) == 8 for one in hashes)
+
+
+def test_ranks_that_told_no_graph_have_none(signed_in: Client, made: Made) -> None:
+    for number in range(2):
+        compiled(rank(made, number, size=2), 0, key="", cache="")
+    text = shown(signed_in, made.url(BOARD))
+    assert text.count('<span class="dim">not told</span>') == 2 and "no rank told which graphs it asked the caches for" in text
 
 
 def test_a_compilation_too_many_is_no_news_after_an_hour(signed_in: Client, made: Made) -> None:
