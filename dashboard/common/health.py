@@ -76,6 +76,13 @@ def migrations_check() -> Check:
     return Check("migrations", True, 0, 0, "migrations", "Every migration is applied.")
 
 
+def how_long(seconds: float) -> str:
+    """150 s, 50 min, 3 h: as somebody says it who looks at a clock."""
+    if seconds < 300:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
 def workers_check() -> Check:
     """How long ago the last worker was heard of, and whether one still folds."""
     workers = [beat for beat in heartbeats() if beat.kind == "worker"]
@@ -83,7 +90,9 @@ def workers_check() -> Check:
         return Check("workers", False, None, ALIVE_FOR, "s", "No worker was heard of in the last day: reports wait and nothing is judged.")
     age = min(_age(worker.seen_at) for worker in workers)
     if age > ALIVE_FOR:
-        return Check("workers", False, age, ALIVE_FOR, "s", f"No worker was heard of for {age:.0f} s: reports wait and nothing is judged.")
+        return Check(
+            "workers", False, age, ALIVE_FOR, "s", f"No worker was heard of for {how_long(age)}: reports wait and nothing is judged."
+        )
     alive = [worker for worker in workers if worker_state(worker) != "gone"]
     if not any(worker_state(worker) == "works" for worker in alive):
         return Check("workers", False, age, ALIVE_FOR, "s", f"{_workers(alive)} here, but none has ended a fold in the last minute.")

@@ -57,7 +57,12 @@ def test_all_is_well(signed_in: Client, worker: None) -> None:
 
 @pytest.mark.parametrize(
     ("seen", "folded", "sentence"),
-    [(45, 45, "No worker was heard of for 45 s"), (2, 120, "none has ended a fold in the last minute")],
+    [
+        (45, 45, "No worker was heard of for 45 s"),
+        (3000, 3000, "No worker was heard of for 50 min"),
+        (10_800, 10_800, "No worker was heard of for 3 h"),
+        (2, 120, "none has ended a fold in the last minute"),
+    ],
 )
 def test_a_worker_that_is_gone_or_idle(signed_in: Client, worker: None, seen: int, folded: int, sentence: str) -> None:
     now = clock.now()

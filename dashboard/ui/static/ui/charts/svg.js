@@ -15,8 +15,7 @@ function styled(drawing) {
   return copy;
 }
 
-async function save(drawing, name) {
-  const { width, height } = drawing.getBoundingClientRect();
+export async function picture(drawing, width, height) {
   const copy = styled(drawing);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", width);
@@ -24,6 +23,12 @@ async function save(drawing, name) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
   await image.decode();
+  return image;
+}
+
+async function save(drawing, name) {
+  const { width, height } = drawing.getBoundingClientRect();
+  const image = await picture(drawing, width, height);
   const sheet = document.createElement("canvas");
   [sheet.width, sheet.height] = [2 * width + 32, 2 * height + 32];
   const pen = sheet.getContext("2d");
