@@ -1,0 +1,94 @@
+"""Somebody on call, from the Slack message: which version, since when, which machines, what to do, in at most two clicks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard.accounts.models import User
+from dashboard.alerts.channels.base import Message
+from dashboard.alerts.channels.slack import Slack
+from dashboard.alerts.facts import alert_facts
+from dashboard.alerts.models import Alert, RollbackGuide
+from dashboard.common import clock
+from dashboard.fleet.models import Instance
+from dashboard.projects.models import Project
+from tests.dashboard.ui.charts_factory import Made
+from tests.dashboard.ui.charts_story import rolled_back
+from tests.dashboard.ui.stories import line
+
+
+@pytest.fixture
+def made(project: Project) -> Made:
+    return rolled_back(project)
+
+
+@pytest.fixture
+def alert(made: Made) -> Alert:
+    """The alert of the worse version, with a guide how to roll back."""
+    deployment = made.deployments["2026.11.3"]
+    verdict = deployment.verdicts.get()
+    told = Alert.objects.create(
+        project=made.project, deployment=deployment, number=7, verdict=verdict, severity="roll_back", worst="roll_back",
+        title="ranker 2026.11.3: p50 31 % slower, 28 % of calls eager", opened_at=clock.now(),
+    )  # fmt: skip
+    line(told, "opened", verdict.sentence, 1, verdict)
+    RollbackGuide.objects.create(project=made.project, model_name="ranker", text="kubectl argo rollouts undo ranker", url="")
+    return told
+
+
+def buttons(alert: Alert) -> dict[str, str]:
+    """The paths behind the buttons of the message that Slack shows."""
+    body = Slack().build(Message("m1", "opened", clock.now(), alert_facts(alert=alert, verdict=alert.verdict))).body
+    elements = [one for block in json.loads(body)["blocks"] for one in block.get("elements", []) if one.get("type") == "button"]
+    return {one["text"]["text"]: one["url"].removeprefix(settings.BASE_URL) for one in elements}
+
+
+def test_one_click_for_what_and_since_when_and_a_second_for_the_machines(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, alert: Alert, made: Made
+) -> None:
+    page = sign_in(user)
+    page.goto(live_server.url + buttons(alert)["Acknowledge"])
+    expect(page.get_by_role("heading", level=1)).to_contain_text("2026.11.3")
+    main = page.locator("main")
+    expect(main).to_contain_text("on all 4 instances")
+    expect(main).to_contain_text("Send calls back to 2026.11.2")
+    expect(main).to_contain_text("kubectl argo rollouts undo ranker")
+    expect(page.locator(".tl")).to_contain_text("2026.11.3 deployed")
+    page.get_by_role("link", name="Its instances").click()
+    hosts = set(Instance.objects.filter(version=made.versions["2026.11.3"]).values_list("host", flat=True))
+    for host in hosts:
+        expect(page.locator("main table").first).to_contain_text(host)
+
+
+def test_the_evidence_is_one_click_from_the_message_too(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, alert: Alert, made: Made
+) -> None:
+    page = sign_in(user)
+    page.goto(live_server.url + buttons(alert)["See evidence"])
+    expect(page.locator("main")).to_contain_text("its p50 is 31 % slower")
+    expect(page.locator("main table").first).to_contain_text("REGRESSED")
+
+
+def test_the_whole_way_from_the_fleet_to_resolved(sign_in: Callable[[User], Page], user: User, alert: Alert, made: Made) -> None:
+    page = sign_in(user)
+    page.locator("table.fleet").get_by_role("link", name="ranker", exact=True).click()
+    page.get_by_role("link", name="See evidence").click()
+    expect(page.locator("main table").first).to_contain_text("REGRESSED")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()
+    page.get_by_role("link", name="A-7").click()
+    for action, question, answer in (
+        ("Acknowledge", "What are you doing about it?", "rolling back"),
+        ("Resolve", "What ended it?", "rolled back by hand"),
+    ):
+        page.locator("summary", has_text=action).click()
+        page.get_by_label(question).fill(answer)
+        page.get_by_role("button", name=action).click()
+        expect(page.locator(".tl")).to_contain_text(answer)
+    alert.refresh_from_db()
+    assert (alert.state, alert.acknowledged_at is not None) == ("resolved", True)

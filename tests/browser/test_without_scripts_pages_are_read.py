@@ -1,0 +1,60 @@
+"""A browser that runs no script: every page still says its answer, in words and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard.accounts.models import User
+from dashboard.fleet.models import Instance
+from dashboard.projects.models import Project
+from tests.dashboard.ui.charts_factory import Made
+from tests.dashboard.ui.charts_story import rolled_back
+
+
+@pytest.fixture
+def made(project: Project) -> Made:
+    return rolled_back(project)
+
+
+@pytest.fixture
+def page(browser: Browser, sign_in: Callable[[User], Page], user: User) -> Iterator[Page]:
+    """Somebody who has signed in, and runs no script from then on."""
+    context = browser.new_context(java_script_enabled=False, storage_state=sign_in(user).context.storage_state())
+    context.set_default_timeout(120_000)
+    yield context.new_page()
+    context.close()
+
+
+def test_every_page_says_its_answer(page: Page, live_server: LiveServer, made: Made) -> None:
+    worse = made.versions["2026.11.3"]
+    instance = Instance.objects.filter(version=worse).earliest("pk")
+    project = f"/p/{made.project.slug}/"
+    answers = {
+        project: "ROLL BACK",
+        made.url(): "its p50 is 31 % slower",
+        made.url("weeks/"): "Not enough history",
+        made.pair("2026.11.2", "2026.11.3"): "its p50 is 31 % slower",
+        made.url(f"versions/{worse.pk}/"): "its p50 is 31 % slower",
+        made.url("instances/"): instance.host,
+        made.url(f"instances/{instance.instance_id}/"): "Frames of it run eager until it restarts.",
+        project + "findings/": "candidates.size(0)",
+        project + "setup/": "Reports arrive.",
+        project + "health/": "NOT WELL",
+    }
+    for address, answer in answers.items():
+        page.goto(live_server.url + address)
+        main = page.locator("main")
+        assert answer in main.inner_text().replace("\u00a0", " "), address
+    for address in (project, made.url(), made.pair("2026.11.2", "2026.11.3"), made.url("instances/"), project + "findings/"):
+        page.goto(live_server.url + address)
+        expect(page.locator("main table tbody tr").first).to_be_visible()
+
+
+def test_the_comparison_of_weeks_is_one_link_away(page: Page, live_server: LiveServer, made: Made) -> None:
+    page.goto(live_server.url + made.url())
+    page.locator("section.weeks").get_by_role("link", name="as a page").click()
+    expect(page.get_by_role("table", name="ranker in the last 28 days and in the 28 days before")).to_be_visible()
