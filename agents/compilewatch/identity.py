@@ -14,6 +14,7 @@ from typing import Any
 from compilewatch import __version__
 from compilewatch.components import components, gpu_name, short_hash
 from compilewatch.config import Config
+from compilewatch.kernels import CHOSEN
 from compilewatch.placement import placement_of
 from compilewatch.process_start import process_started
 from compilewatch.wire.report import STAGE, Identity
@@ -100,7 +101,7 @@ def _declared(config: Config) -> dict[str, str]:
 
 
 def identity_refresh(identity: Identity) -> None:
-    """Adds what has become known since: torch once it is imported, the GPU once the job has started CUDA itself."""
+    """Adds what has become known since: torch once it is imported, the GPU once the job has started CUDA itself, kernels once chosen."""
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "__version__"):
         identity.torch = str(torch.__version__)
@@ -108,7 +109,7 @@ def identity_refresh(identity: Identity) -> None:
         if not identity.gpu:
             _gpu_find(identity, torch)
     declared = {name: value for name, value in identity.components.items() if name == STAGE}
-    identity.components = {**components(), **declared}
+    identity.components = {**components(), **CHOSEN, **declared}
     identity.triton = identity.components.get("triton", "")
 
 

@@ -11,7 +11,7 @@ from compilewatch.wire import report as wire
 from compilewatch.wire.causes import SENTENCES
 from compilewatch.wire.codec import decode, encode
 from compilewatch.wire.command import RECEIPTS, REFUSALS, RESTORE, VERBS
-from compilewatch.wire.parity import LASTS, REFERENCES, STATES, Parity
+from compilewatch.wire.parity import KINDS, LASTS, REFERENCES, STATES, Parity
 from compilewatch.wire.report import Identity, Report
 from compilewatch.wire.sketch import Sketch
 
@@ -38,7 +38,7 @@ _WORDS = {
     *wire.COLD_START_ENDS,
     *SENTENCES,
     *(*VERBS, RESTORE, *RECEIPTS, *REFUSALS),
-    *(*STATES, *REFERENCES, *LASTS),
+    *(*STATES, *REFERENCES, *LASTS, *KINDS),
     *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
     *("torch.compile", "eager", "inductor", "other", "True", "False", "None"),
 }
@@ -63,6 +63,10 @@ def identity_redact(identity: Identity) -> None:
     for field in dataclasses.fields(identity):
         if field.name not in KEPT_OF_IDENTITY and field.name != "capabilities":
             setattr(identity, field.name, _redacted(getattr(identity, field.name)))
+    chosen = {name: value for name, value in identity.components.items() if name.startswith(wire.KERNEL)}
+    for name, value in chosen.items():
+        del identity.components[name]
+        identity.components[wire.KERNEL + fingerprint(name)] = fingerprint(value)
     identity.capabilities = {name: (answer, fingerprint(why)) for name, (answer, why) in identity.capabilities.items()}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from compilewatch.redaction import fingerprint, identity_redact, report_redacted
 from compilewatch.wire.codec import dumps
+from compilewatch.wire.parity import Parity, parity_data, parity_of
 from compilewatch.wire.report import Compile, Fact, Finding, Gauges, Identity, Region, Report
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +108,10 @@ def test_words_of_the_protocol_stay() -> None:
 def test_another_word_than_strict_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     done = run("import compilewatch; print(compilewatch.init(model='m'))", ENDPOINT="file:/dev/null", REDACT="yes")
     assert (done.stdout, done.stderr) == ("False\n", "compilewatch: off: redact must be strict or empty, got 'yes'\n")
+
+
+def test_what_kind_of_parity_it_is_stays_readable() -> None:
+    told = parity_data(Parity("shadow calls of their model", "passed", kind="shadow", region="their model", samples=3))
+    (fact,) = report_redacted(Report((1, 1), (0.0, 1.0), facts=[Fact("parity", 0.5, told)])).facts
+    back = parity_of(fact.data)
+    assert (back.kind, back.state, back.samples) == ("shadow", "passed", 3) and "their" not in str(fact.data)

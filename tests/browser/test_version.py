@@ -54,10 +54,12 @@ def story(project: Project) -> Story:
     for number in range(3):
         made.start("1", compiling=10.0 + number, ago=50 - number, key="ak1", parities=[parity("passed", 1e-3)])
     hostile = {**CONFIGURED, f"env {HOSTILE}"[:60]: "77aa11bb"}
+    kernels = [{"kernel mm 1a2b3c": "triton_mm 99aa00"}, {"kernel mm 1a2b3c": f"{HOSTILE}"[:100]}, {}]
     for number in range(3):
         host = f"{HOSTILE[:60]}-{number}"
         made.start(
-            HOSTILE, compiling=40.0 + 30 * number, ago=4, cache=MISS, miss=NO_EARLIER_RUN, key="ak2", components=hostile, host=host,
+            HOSTILE, compiling=40.0 + 30 * number, ago=4, cache=MISS, miss=NO_EARLIER_RUN, key="ak2", components=hostile | kernels[number],
+            host=host,
             reason=HOSTILE, frame=HOSTILE, kind="recompile" if number else "first", in_request=bool(number), eager=20,
             identity={"capabilities": {"gpu_time": ("no", HOSTILE)}},
             parities=[parity("failed", 0.2), parity("not compared", None, name=HOSTILE, why=HOSTILE), *live()] if number else [],

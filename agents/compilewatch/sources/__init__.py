@@ -17,6 +17,7 @@ SOURCES: tuple[Listed, ...] = (
     ("compilations:Compilations", "compilations", "torch._dynamo.utils"),
     ("miss_causes:Caches", "caches", "torch._dynamo.utils"),
     ("autotune_cache:AutotuneCache", "autotune_cache", "torch._inductor.codecache"),
+    ("kernel_choices:KernelChoices", "kernel_choices", "torch._inductor.codecache"),
     ("megacache:MegaCache", "mega_cache", "torch.compiler"),
     ("headers:PrecompiledHeaders", "precompiled_headers", "torch._inductor.codecache"),
     ("limits:Limits", "recompile_limit", "torch._dynamo.convert_frame"),

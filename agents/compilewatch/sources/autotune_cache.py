@@ -1,4 +1,4 @@
-"""Whether the choice of a matrix multiplication's kernel was in inductor's autotune cache, or had to be measured anew."""
+"""Which kernel was chosen for a matrix multiplication, and whether that was in inductor's autotune cache or had to be measured anew."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from compilewatch.guard import Guard
+from compilewatch.kernels import chosen_note
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.caches import CacheLookups, Lookup
 from compilewatch.sources.torch_names import GEMM_CHOICES
 
-_BENCHMARK = 3
-"""Where `lookup(choices, op, inputs, benchmark)` has the function that measures."""
+_OPERATOR, _INPUTS, _BENCHMARK = 1, 2, 3
+"""Where `lookup(choices, op, inputs, benchmark)` has what; the last is the function that measures."""
 
 
 class AutotuneCache(Source):
@@ -51,15 +52,21 @@ class AutotuneCache(Source):
             if self._bound is not None and (measured or timings):
                 with guard:
                     lookups.add(Lookup("autotune", "miss" if measured else "hit"))
+                    if timings:
+                        chosen_note(_given(_OPERATOR, "op", args, kwargs), _given(_INPUTS, "inputs", args, kwargs), timings)
             return timings
 
         self._bound = (ours, previous)
         GEMM_CHOICES.put(ours)
 
 
+def _given(place: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return kwargs[name] if name in kwargs else args[place]
+
+
 def _noting(measured: list[bool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments with a function that measures as before and leaves a note that it did."""
-    benchmark = kwargs["benchmark"] if "benchmark" in kwargs else args[_BENCHMARK]
+    benchmark = _given(_BENCHMARK, "benchmark", args, kwargs)
     if benchmark is None:
         return args, kwargs
 

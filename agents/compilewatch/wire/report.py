@@ -26,6 +26,9 @@ MAX_JUDGED_WINDOW = 60.0
 STAGE = "pipeline stage"
 """The component by which a rank declares that it runs another part of the model than others: only within a part do ranks have to agree."""
 
+KERNEL = "kernel "
+"""How the component begins by which a process says what kernel was the fastest for an operator and its inputs."""
+
 EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error")
 COMPILE_KINDS = ("first", "recompile", "empty", "backward", "autotune")
 OUTCOMES = ("ok", "skipped", "raised", "suppressed")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from compilewatch.wire.report import KERNEL
 from django.db.models import Count, OuterRef, Q, Subquery, Sum
 
 from dashboard.common import clock
@@ -33,6 +34,7 @@ def instance_traits(*, project_id: int, instance_ids: Collection[int]) -> dict[i
     found = {id: _of_identity(*known) for id, _, _, *known in told}
     if not found:
         return {}
+    _kernels_drop(found)
     _caches_add(project_id, found, since=min(row[1] for row in told))
     _shapes_add(project_id, found, newest=max(row[2] for row in told))
     _findings_add(found)
@@ -50,6 +52,15 @@ def _of_identity(gpu: str, host: str, torch: str, agent: str, rank: int, size: i
     for key, value in components.items() if isinstance(components, Mapping) else ():
         told.setdefault(str(key)[:_SHOWN], str(value)[:_SHOWN])
     return {key: value for key, value in told.items() if value}
+
+
+def _kernels_drop(found: dict[int, Traits]) -> None:
+    """Kernels that not all of them have chosen: one that has not met a shape yet chose nothing else."""
+    kernels = {key for traits in found.values() for key in traits if key.startswith(KERNEL)}
+    for key in kernels:
+        if not all(key in traits for traits in found.values()):
+            for traits in found.values():
+                traits.pop(key, None)
 
 
 def _caches_add(project_id: int, found: dict[int, Traits], *, since: datetime) -> None:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compilewatch.wire.report import KERNEL
+
 SHIFTED = 0.10
 """Where both sides have the same values, a share of instances that differs by so much is a difference too."""
 FIRST = ("gpu", "gpu_count", "world_size", "driver", "cuda", "torch", "triton", "python", "agent")
@@ -28,10 +30,19 @@ def environment_diff(baseline: Sequence[Mapping[str, str]], candidate: Sequence[
     keys = {key for instance in (*baseline, *candidate) for key in instance}
     found = []
     for key in sorted(keys, key=lambda key: (FIRST.index(key) if key in FIRST else len(FIRST), key)):
-        before, after = (Counter(instance.get(key, "") for instance in side) for side in (baseline, candidate))
+        before, after = (Counter(_values(key, side)) for side in (baseline, candidate))
+        if not before or not after:
+            continue
         if set(before) != set(after) or shifted(before, after):
             found.append(Difference(key, counted(before), counted(after)))
     return tuple(found)
+
+
+def _values(key: str, side: Sequence[Mapping[str, str]]) -> list[str]:
+    """What the instances have; of kernels, those that have chosen one: an instance that has not met a shape yet chose nothing else."""
+    if key.startswith(KERNEL):
+        return [instance[key] for instance in side if key in instance]
+    return [instance.get(key, "") for instance in side]
 
 
 def shifted(before: Counter[str], after: Counter[str]) -> bool:

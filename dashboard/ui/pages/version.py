@@ -15,6 +15,7 @@ from dashboard.ui.charts.compile_line import CompileLine, Compiling, compile_lin
 from dashboard.ui.pages.findings_board import Column, findings_columns
 from dashboard.ui.pages.forecast import MOST_REPLICAS, Forecast, forecasts
 from dashboard.ui.pages.headroom import LIMIT, FrameRoom, frames_room, nearest
+from dashboard.ui.pages.version_kernels import KernelsCard, kernels_card, kernels_json
 from dashboard.ui.pages.version_live import Live, live_calls, live_json, shadow_timed
 from dashboard.ui.pages.version_misses import MissesCard, cold_and_warm, misses_card
 from dashboard.ui.pages.version_parity import ParityCard, parity_card, parity_json
@@ -67,6 +68,7 @@ class VersionPage:
     payback: Payback
     parity: ParityCard
     live_calls: list[Live]
+    kernels: KernelsCard | None
     columns: list[Column]
     blind: list[Blind]
     silent: int
@@ -128,6 +130,7 @@ def version_page(facts: VersionFacts, *, instance: int | None = None, replicas: 
         live_calls=live_calls(
             facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
         ),
+        kernels=kernels_card(own),
         columns=findings_columns(facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None),
         blind=_blind(own),
         silent=len(own) - len(live),
@@ -210,6 +213,7 @@ def version_json(page: VersionPage) -> dict[str, Any]:
         "payback": _payback_json(page.payback),
         "parity": parity_json(page.parity),
         "live_calls": live_json(page.live_calls),
+        "kernels": kernels_json(page.kernels),
         "findings": {column.key: column.total for column in page.columns},
         "blind": [asdict(one) for one in page.blind],
     }  # fmt: skip

@@ -1,0 +1,112 @@
+"""Which kernel inductor's autotuning chose is a component of the process: the same in two processes that chose alike, else another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compilewatch import kernels
+from compilewatch.kernels import CHOSEN, MOST, chosen_note
+from compilewatch.redaction import identity_redact
+from compilewatch.sources import torch_names
+from compilewatch.sources.kernel_choices import KernelChoices
+from compilewatch.wire.report import KERNEL, Identity
+
+from tests.agent.programs import run
+
+JOB = """
+import sys, torch, compilewatch
+import torch._inductor.config
+import torch._inductor.codecache as codecache
+torch._inductor.config.freezing = True
+compilewatch.init(model="m", interval=0.2)
+loses = "cpp_" if sys.argv[1:] == ["slow"] else "_mkl"  # which kernel is the slower one on this machine
+measured = codecache.PersistentCache.lookup
+def lookup(self, choices, op, inputs, benchmark, *rest, **more):
+    def other(choices):
+        return {one: 1e6 if one.name.startswith(loses) else seconds for one, seconds in benchmark(choices).items()}
+    return measured(self, choices, op, inputs, benchmark and other, *rest, **more)
+codecache.PersistentCache.lookup = lookup
+model = torch.nn.Sequential(torch.nn.Linear(64, 64)).eval()
+options = {"max_autotune": True, "max_autotune_gemm_backends": "CPP,ATEN", "freezing": True}
+with torch.no_grad():
+    torch.compile(model, options=options)(torch.ones(64, 64))
+"""
+
+
+def told(folder: Path, name: str, cache: str, how: str, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, str], Any]:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / cache))
+    (folder / "job.py").write_text(JOB)
+    done = run(folder / "job.py", how, ENDPOINT=f"file:{folder / name}", SPOOL="off")
+    assert done.returncode == 0, done.stderr
+    identity = json.loads((folder / name).read_text().splitlines()[-1])["instance"]
+    chosen = {key: value for key, value in identity["components"].items() if key.startswith(KERNEL)}
+    return chosen, identity["capabilities"]["kernel_choices"]
+
+
+@pytest.mark.timeout(175)
+def test_processes_that_chose_another_kernel_differ_in_that_component_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, capability = told(tmp_path, "1", "a", "fast", monkeypatch)
+    warm, _ = told(tmp_path, "2", "a", "fast", monkeypatch)
+    other, _ = told(tmp_path, "3", "b", "slow", monkeypatch)
+    [(place, value)] = first.items()
+    assert place.startswith("kernel packed_linear ") and value.startswith("cpp_CppMicroGemm")
+    assert warm in (first, {}), "a start out of the graph cache asks for no choice"
+    assert other.keys() == first.keys() and other[place].startswith("_mkl_linear ")
+    assert capability[0] == "partly"
+
+
+class Measured:
+    def __init__(self, name: str, key: str = "k") -> None:
+        self.name, self._key = name, key
+
+    def hash_key(self) -> str:
+        return self._key
+
+
+@pytest.fixture(autouse=True)
+def _none_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "CHOSEN", CHOSEN)
+    CHOSEN.clear()
+
+
+def chosen(name: str, key: str) -> str:
+    CHOSEN.clear()
+    chosen_note("mm", "(8, 8)", {Measured(name, key): 1.0, Measured("mm", "z"): 2.0})
+    (value,) = CHOSEN.values()
+    return value
+
+
+def test_the_number_of_a_template_says_nothing_and_its_key_does() -> None:
+    assert chosen("triton_mm_3", "x") == chosen("triton_mm_17", "x") != chosen("triton_mm_3", "y")
+    assert chosen("triton_mm_3", "x").startswith("triton_mm ")
+
+
+def test_one_candidate_and_what_failed_to_run_are_no_choice() -> None:
+    chosen_note("mm", "a", {Measured("mm"): 1.0})
+    chosen_note("mm", "b", {Measured("mm"): 1.0, Measured("triton_mm_1"): float("inf")})
+    assert CHOSEN == {}
+
+
+def test_so_many_are_told_and_no_more() -> None:
+    for number in range(MOST + 9):
+        chosen_note("mm", str(number), {Measured("mm"): 1.0, Measured("triton_mm_1"): 2.0})
+    assert len(CHOSEN) == MOST
+
+
+def test_a_torch_without_the_lookup_says_no_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(torch_names.GEMM_CHOICES), "problem", lambda self: "PersistentCache.lookup is not there")
+    assert KernelChoices().install(None) == ("no", "no choices of kernels: PersistentCache.lookup is not there")  # type: ignore[arg-type]
+
+
+def test_strict_redaction_leaves_fingerprints_that_can_be_compared() -> None:
+    def redacted(kernel: str) -> dict[str, str]:
+        one = Identity("i", 0.0, "m", "1", components={"kernel their_own_op a1b2c3": kernel, "torch": "2.13"})
+        identity_redact(one)
+        return one.components
+
+    first, same, other = redacted("their_kernel x"), redacted("their_kernel x"), redacted("another y")
+    assert first == same != other and first.keys() == other.keys() and "their" not in str(first)
+    assert all(name == "torch" or name.startswith(KERNEL) for name in first)

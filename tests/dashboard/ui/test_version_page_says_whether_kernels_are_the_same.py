@@ -1,0 +1,76 @@
+"""The Version page's kernel choices: not told, the same, other ones on some processes; another GPU is no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.fleet.models import Instance
+from dashboard.fleet.selectors.traits import instance_traits
+from dashboard.projects.models import Project
+from dashboard.regressions.judge.environment import environment_diff
+from tests.dashboard.ui.version_story import Story, part, shown, url_of
+
+pytestmark = pytest.mark.django_db
+MM, ADDMM = "kernel mm 1a2b3c", "kernel addmm 9f8e7d"
+
+
+@pytest.fixture
+def story(store_reports: Callable[..., object]) -> Story:
+    return Story(store_reports)
+
+
+def start(story: Story, *kernels: dict[str, str], **told: Any) -> None:
+    for one in kernels:
+        story.start("2", components={"torch": "2.13", **one}, **told)
+    story.fold()
+
+
+def card(client: Client, project: Project) -> str:
+    return part(shown(client, project, "2"), "kernels")
+
+
+def test_where_none_is_told_there_is_no_card(story: Story, signed_in: Client, project: Project) -> None:
+    start(story, {}, {})
+    assert "Kernel choices" not in shown(signed_in, project, "2")
+    assert signed_in.get(url_of(project, "2", ".json")).json()["kernels"] is None
+
+
+def test_the_same_on_all_is_said(story: Story, signed_in: Client, project: Project) -> None:
+    start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {})
+    text = card(signed_in, project)
+    assert "the same on all processes, for 2 operators" in text and "1 of 3 processes told of no choice" in text
+
+
+def test_replicas_that_chose_another_kernel_are_named(story: Story, signed_in: Client, project: Project) -> None:
+    start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "triton_mm aa"}, {MM: "<b>cublas</b> cc"})
+    text = card(signed_in, project)
+    assert "not the same on all processes for 1 of 1 operator" in text and '<code class="wrap">mm 1a2b3c</code>' in text
+    assert "<code>triton_mm aa</code> on 2" in text and "on 1: <bdi>gpu-03 / 0</bdi>" in text
+    raw = signed_in.get(url_of(project, "2")).content.decode()
+    assert "<b>cublas" not in raw
+    (apart,) = signed_in.get(url_of(project, "2", ".json")).json()["kernels"]["apart"]
+    assert [(one["kernel"], one["processes"]) for one in apart["choices"]] == [("triton_mm aa", 2), ("<b>cublas</b> cc", 1)]
+
+
+def test_another_gpu_is_no_difference_between_replicas(story: Story, signed_in: Client, project: Project) -> None:
+    start(story, {MM: "triton_mm aa"})
+    start(story, {MM: "triton_mm cc"}, identity={"gpu": "NVIDIA H100"})
+    assert "no two processes on one type of GPU chose for the same operator and inputs" in card(signed_in, project)
+
+
+def test_a_kernel_that_all_have_is_a_trait_and_one_that_some_have_not_met_is_none(story: Story, project: Project) -> None:
+    start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "cublas cc"})
+    ids = list(Instance.objects.order_by("pk").values_list("pk", flat=True))
+    traits = instance_traits(project_id=project.pk, instance_ids=ids)
+    assert [traits[id].get(MM) for id in ids] == ["triton_mm aa", "cublas cc"]
+    assert not any(ADDMM in one for one in traits.values())
+
+
+def test_versions_are_compared_by_kernels_that_both_have_chosen() -> None:
+    both = environment_diff([{MM: "a", ADDMM: "b"}, {}], [{MM: "c"}])
+    assert [(one.key, one.baseline, one.candidate) for one in both] == [(MM, (("a", 1),), (("c", 1),))]
+    assert environment_diff([{MM: "a"}, {}], [{MM: "a"}]) == ()
