@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from compilewatch.wire import packing
 
@@ -99,14 +100,14 @@ class Sketch:
         rank = q * self.count
         if rank <= self.zero and self.zero:
             return self.min
-        seen = float(self.zero)
-        for i, n in enumerate(self.bins):
-            if n and seen + n >= rank:
-                within = (rank - seen) / n
-                exponent = (self.offset + i + within) / BINS_PER_OCTAVE
-                value = math.ldexp(2.0 ** (exponent % 1.0), math.floor(exponent))
-                return min(max(value, self.min), self.max)
-            seen += n
+        up_to = list(accumulate(self.bins, initial=self.zero))
+        i = bisect_left(up_to, rank, 1)
+        while i < len(up_to) and up_to[i] == up_to[i - 1]:
+            i += 1  # only rank 0 meets empty bins: it lies in the first that is filled
+        if i < len(up_to):
+            exponent = (self.offset + i - 1 + (rank - up_to[i - 1]) / (up_to[i] - up_to[i - 1])) / BINS_PER_OCTAVE
+            value = math.ldexp(2.0 ** (exponent % 1.0), math.floor(exponent))
+            return min(max(value, self.min), self.max)
         return self.max
 
     def copy(self) -> Sketch:

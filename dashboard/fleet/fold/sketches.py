@@ -143,7 +143,16 @@ class Sketches:
 
     def sketches(self) -> list[Sketch]:
         """Each row as a sketch of its own."""
-        return [Sketch.unpack(data) for data in self.packed()]
+        columns = (self.count, self.total, self.low, self.high, self.zero, self.starts, self.ends)
+        bins, filled = self.bin.tolist(), self.filled.tolist()
+        found = []
+        for count, total, low, high, zero, start, end in zip(*(column.tolist() for column in columns), strict=True):
+            offset = bins[start] if end > start else 0
+            dense = [0] * (bins[end - 1] - offset + 1) if end > start else []
+            for place in range(start, end):
+                dense[bins[place] - offset] = filled[place]
+            found.append(Sketch(SCALE, count, total, low, high, zero, offset, dense))
+        return found
 
     def _numbers(self) -> tuple[Ints, Ints]:
         """The whole numbers of all packed rows, one after the other, and where those of each row end."""

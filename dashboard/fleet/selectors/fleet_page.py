@@ -113,12 +113,16 @@ class FleetFacts:
     deployments: list[Deployment]
     versions: dict[int, VersionFacts]
     instances: list[Seen]
+    environments: list[str]
+    """Every environment that a version was ever deployed to."""
 
 
 def fleet_facts(*, project_id: int, window: Window, environment: str = "") -> FleetFacts:
     """Reads the fleet of one project in six queries."""
     models = list(WatchedModel.objects.filter(project_id=project_id).select_related("project").order_by("name"))
-    deployments = list(_deployments(project_id, window, environment))
+    deployed = list(_deployments(project_id, window))
+    inside = [one for one in deployed if one.ended_minute is None or one.last_minute >= window.start]
+    deployments = [one for one in inside if environment in ("", one.environment)]
     versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
     series = _of_series(project_id, window, environment)
     regions = _add_calls(versions, series, project_id, window)
@@ -128,7 +132,7 @@ def fleet_facts(*, project_id: int, window: Window, environment: str = "") -> Fl
     for instance in instances:
         if instance.cold_start is not None:
             versions[instance.version_id].cold_starts.append(instance.cold_start)
-    return FleetFacts(models, deployments, versions, instances)
+    return FleetFacts(models, deployments, versions, instances, sorted({one.environment for one in deployed}))
 
 
 def version_points(*, project_id: int, version_ids: Iterable[int], environment: str, window: Window) -> dict[int, VersionFacts]:
@@ -150,12 +154,12 @@ def last_report_at(*, project_id: int) -> datetime | None:
     return newest
 
 
-def _deployments(project_id: int, window: Window, environment: str) -> QuerySet[Deployment]:
-    in_window = Q(ended_minute=None) | Q(last_minute__gte=window.start)
-    rows = Deployment.objects.filter(in_window, project_id=project_id)
-    if environment:
-        rows = rows.filter(environment=environment)
-    return rows.select_related("version").order_by("started_minute")
+def _deployments(project_id: int, window: Window) -> QuerySet[Deployment]:
+    """Those of the window, and the last one of each environment, which says that there is one."""
+    everywhere = Deployment.objects.filter(project_id=project_id)
+    last = everywhere.order_by().values("environment").annotate(last=Max("pk")).values("last")
+    wanted = Q(ended_minute=None) | Q(last_minute__gte=window.start) | Q(pk__in=last)
+    return everywhere.filter(wanted).select_related("version").order_by("started_minute")
 
 
 def _of_series(project_id: int, window: Window, environment: str) -> dict[str, Any]:

@@ -83,12 +83,14 @@ def instances_reporting(*, project_id: int, model_id: int, environment: str, sin
     return [Reporting(one, one.missing or 0) for one in found[:LATEST]]
 
 
-def version_configurations(*, project_id: int, version_ids: Collection[int], environment: str) -> list[Configuration]:
-    """Version, identity and components of the instances seen last."""
-    rows = Instance.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment).order_by(
-        "-last_minute", "pk"
-    )
-    return list(rows.values_list("version_id", "identity", "components")[:LATEST])
+def instances_configured(
+    *, project_id: int, version_ids: Collection[int], environment: str
+) -> tuple[list[InstanceFacts], list[Configuration]]:
+    """The instances of some versions seen last, and how each is configured; one query for both."""
+    rows = Instance.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment)
+    found = list(rows.select_related("cold_start").defer("capabilities").order_by("-last_minute", "pk")[:LATEST])
+    named = [_facts(row) for row in found if not row.instance_id.startswith(OTHER_INSTANCE)]
+    return named, [(row.version_id, row.identity, row.components) for row in found]
 
 
 def _facts(row: Instance) -> InstanceFacts:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models import Max, Q, Sum
 
 from dashboard.fleet.models import VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.selectors.trends import Span, spans_days, spans_slots
+from dashboard.fleet.selectors.trends import Span, spans_days, spans_grouped, spans_slots
 
 _LARGEST = (
     "gpu_allocated",
@@ -42,8 +42,8 @@ def version_memory(*, project_id: int, environment: str, spans: Mapping[int, Spa
         return {}
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
     wanted = Q()
-    for version_id, span in spans.items():
-        wanted |= Q(version_id=version_id, **spans_slots(span, hourly))
+    for span, version_ids in spans_grouped(spans).items():
+        wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
     rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
     largest = {f"most_{name}": Max(name) for name in _LARGEST}
     found = rows.values("version_id").annotate(**largest, all_ooms=Sum("ooms")).order_by()

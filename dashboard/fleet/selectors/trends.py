@@ -103,7 +103,7 @@ def region_calls(*, project_id: int, series: Mapping[int, SeriesFacts], span: Sp
     """How many calls each region took; one region needs no query."""
     regions = {facts.region: 0 for facts in series.values()}
     if len(regions) > 1:
-        rows = _calls(project_id, {None: (span, list(series))}, hourly)
+        rows = _calls(project_id, {span: list(series)}, hourly)
         for series_id, calls in rows.values_list("series_id").annotate(n=Sum("calls")).order_by():
             regions[series[series_id].region] += calls
     return regions
@@ -111,14 +111,11 @@ def region_calls(*, project_id: int, series: Mapping[int, SeriesFacts], span: Sp
 
 def call_points(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> list[CallPoint]:
     """One query for all versions, each over its own span."""
-    by_version: dict[int | None, tuple[Span, list[int]]] = {}
-    for series_id, facts in series.items():
-        if facts.version_id in spans:
-            by_version.setdefault(facts.version_id, (spans[facts.version_id], []))[1].append(series_id)
-    if not by_version:
+    wanted = spans_grouped({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
+    if not wanted:
         return []
     eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
-    rows = _calls(project_id, by_version, hourly).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
+    rows = _calls(project_id, wanted, hourly).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
     columns = ("calls", "errors", "items", "eager", "known", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
     return [
         CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, calls, told, *values)
@@ -136,8 +133,8 @@ def process_points(
         return []
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
     wanted = Q()
-    for version_id, span in spans.items():
-        wanted |= Q(version_id=version_id, **spans_slots(span, hourly))
+    for span, version_ids in spans_grouped(spans).items():
+        wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
     rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
     columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
     points = [
@@ -157,14 +154,20 @@ def instance_points(*, project_id: int, series: Collection[int], span: Span) -> 
     return [InstancePoint(*row) for row in rows.values_list("instance_id", "series_id", "latency", "gpu").iterator(chunk_size=2000)]
 
 
-def _calls(
-    project_id: int, wanted: Mapping[int | None, tuple[Span, list[int]]], hourly: bool
-) -> QuerySet[VersionHour] | QuerySet[VersionMinute]:
+def _calls(project_id: int, wanted: Mapping[Span, list[int]], hourly: bool) -> QuerySet[VersionHour] | QuerySet[VersionMinute]:
     table: type[VersionHour] | type[VersionMinute] = VersionHour if hourly else VersionMinute
     which = Q()
-    for span, series_ids in wanted.values():
+    for span, series_ids in wanted.items():
         which |= Q(series_id__in=series_ids, **spans_slots(span, hourly))
-    return table.objects.filter(which, spans_days(span for span, _ in wanted.values()), project_id=project_id)
+    return table.objects.filter(which, spans_days(wanted), project_id=project_id)
+
+
+def spans_grouped(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
+    """Whose span is the same: most versions of a page share theirs, and a condition costs as much for one as for all of them."""
+    found: dict[Span, list[int]] = {}
+    for id, span in spans.items():
+        found.setdefault(span, []).append(id)
+    return found
 
 
 def spans_slots(span: Span, hourly: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instances import Configuration, InstanceFacts, version_configurations, version_instances
+from dashboard.fleet.selectors.instances import Configuration, InstanceFacts, instances_configured
 from dashboard.fleet.selectors.pairs import pair_spans, spans_hourly
 from dashboard.fleet.selectors.traits import MOST, Traits, instance_traits
 from dashboard.fleet.selectors.trends import (
@@ -106,7 +106,7 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
     verdict, turned = verdict_of_pair(a, b)
     last = max((span.last for span in spans.values()), default=whole.last)
     recent = Span(max(whole.first, last - STRIP_MINUTES), last)
-    instances = version_instances(project_id=project, version_ids=ids, environment=environment)
+    instances, configurations = instances_configured(project_id=project, version_ids=ids, environment=environment)
     return CompareFacts(
         model=model,
         standing=standing,
@@ -125,6 +125,6 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
         instances=instances,
         points=[] if verdict or not together else instance_points(project_id=project, series=list(series), span=recent),
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
-        configurations=version_configurations(project_id=project, version_ids=ids, environment=environment),
+        configurations=configurations,
         traits=instance_traits(project_id=project, instance_ids=_newest(instances)),
     )

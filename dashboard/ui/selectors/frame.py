@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.switches.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import LimitReached
 from dashboard.fleet.selectors.limits import SHOWN_FOR
@@ -18,11 +19,13 @@ from dashboard.projects.models import Member, Project, Role
 
 @dataclass(frozen=True)
 class Membership:
-    """One project of a person; `over_limit` is whether a limit of it was reached within a day."""
+    """One project of a person; `switched` is whether something is switched in it now, `over_limit` whether a limit was reached within a
+    day: what there is none of is not asked for."""
 
     project: Project
     role: Role
     open_alerts: int
+    switched: bool
     over_limit: bool
 
 
@@ -34,9 +37,10 @@ def memberships_of(user: User | AnonymousUser) -> list[Membership]:
     reached = LimitReached.objects.filter(project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR))
     rows = Member.objects.filter(user_id=user.pk).annotate(
         open_alerts=Coalesce(Subquery(waiting.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0),
+        switched=Exists(Switch.objects.filter(project=OuterRef("project"), ended_at=None)),
         over_limit=Exists(reached),
     )
     return [
-        Membership(row.project, Role(row.role), row.open_alerts, row.over_limit)
+        Membership(row.project, Role(row.role), row.open_alerts, row.switched, row.over_limit)
         for row in rows.select_related("project").order_by("project__name", "project_id")
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
@@ -32,6 +34,7 @@ from dashboard.regressions.selectors import Chosen, baseline_chosen
 from dashboard.ui.charts.roles import Drawn, versions_drawn
 from dashboard.ui.selectors.caches import CacheFacts, cache_facts
 
+P = TypeVar("P", CallPoint, ProcessPoint)
 VERSIONS_LISTED = 12
 EVENTS_SHOWN = 30
 AROUND = 60
@@ -141,13 +144,15 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
     in_window = _inside(standing, wanted, span)
     drawn = standing.drawn([id for id in charted if id in in_window or id in standing.pair])
     series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
-    outside = versions_outside(series.values())
     regions = region_calls(project_id=project, series=series, span=span, hourly=hourly)
     region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
-    series = {id: facts for id, facts in series.items() if facts.region == region}
+    read_calls = partial(call_points, project_id=project, series={id: facts for id, facts in series.items() if facts.region == region})
+    read_processes = partial(process_points, project_id=project, environment=environment, outside=versions_outside(series.values()))
     own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
     ids = [version.id for version in drawn]
     instances = version_instances(project_id=project, version_ids=wanted, environment=environment)
+    calls, own_calls = _both(read_calls, in_window, own, hourly)
+    processes, own_processes = _both(read_processes, in_window, own, hourly)
     return ModelFacts(
         model=model,
         asked=asked,
@@ -155,22 +160,33 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
         drawn=drawn,
         region=region,
         regions=regions,
-        calls=call_points(project_id=project, series=series, spans=in_window, hourly=hourly),
-        processes=process_points(project_id=project, environment=environment, spans=in_window, hourly=hourly, outside=outside),
+        calls=calls,
+        processes=processes,
         instances=instances,
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
-        events=compile_events_newest(
-            project_id=project, version_ids=ids, environment=environment, first=span.first, last=span.last + 1, most=EVENTS_SHOWN
-        ),
+        events=_events(project, ids, environment, span),
         alerts=_alerts(model, environment, asked.window),
-        own_calls=call_points(project_id=project, series=series, spans=own, hourly=True),
-        own_processes=process_points(project_id=project, environment=environment, spans=own, hourly=True, outside=outside),
+        own_calls=own_calls,
+        own_processes=own_processes,
         memory=version_memory(project_id=project, environment=environment, spans=in_window, hourly=hourly),
         caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
         chosen=baseline_chosen(model=model, environment=environment),
         posted=_posted(model, environment, asked.window),
         reporting=_reporting(model, environment),
     )
+
+
+def _events(project: int, version_ids: Sequence[int], environment: str, span: Span) -> list[CompileEvent]:
+    wanted: dict[str, Any] = {"project_id": project, "version_ids": version_ids, "environment": environment}
+    return compile_events_newest(**wanted, first=span.first, last=span.last + 1, most=EVENTS_SHOWN)
+
+
+def _both(read: Callable[..., list[P]], in_window: Mapping[int, Span], own: Mapping[int, Span], hourly: bool) -> tuple[list[P], list[P]]:
+    """The points of the range and those of own last days, which are hours: one query where the range is read in hours, too."""
+    if not hourly:
+        return read(spans=in_window, hourly=False), read(spans=own, hourly=True)
+    points = read(spans={**in_window, **own}, hourly=True)
+    return [one for one in points if one.version_id in in_window], [one for one in points if one.version_id in own]
 
 
 def model_standing(*, model: WatchedModel, environment: str = "", version_id: int | None = None, always: Sequence[int] = ()) -> Standing:

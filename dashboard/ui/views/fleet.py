@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.fleet_page import environments_of, fleet_facts
+from dashboard.fleet.selectors.fleet_page import fleet_facts
 from dashboard.fleet.selectors.instance_states import instance_state
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.door import ProjectRequest, project_page
@@ -40,7 +40,7 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
     facts = fleet_facts(project_id=project.pk, window=window, environment=environment)
     said = judgements(project_id=project.pk, start_minute=window.start, environment=environment)
     states = {one.pk: instance_state(one, now) for one in facts.instances}
-    alerts = open_alerts(project_id=project.pk)
+    alerts = open_alerts(project_id=project.pk) if request.membership.open_alerts else []
     rows = fleet_rows(facts=facts, said=said, alerts=alerts, window=window, states=states, everywhere=not environment)
     shown = [row for row in rows if row.kind == request.GET.get("verdict", row.kind)]
     return {
@@ -55,7 +55,8 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
         "changes": changes(facts=facts, verdicts=said.changes, window=window),
         "unseen": unseen(rows=rows, instances=facts.instances, states=states),
         "verdict": request.GET.get("verdict", ""),
-        "switches": switches_live(project_id=project.pk, environment=environment),
+        "switches": switches_live(project_id=project.pk, environment=environment) if request.membership.switched else [],
+        "environments": [(name, with_query(request.GET, env=name), name == environment) for name in facts.environments],
     }
 
 
@@ -75,10 +76,8 @@ def _counts(request: ProjectRequest, kinds: list[str]) -> list[dict[str, Any]]:
 
 def _controls(request: ProjectRequest) -> dict[str, Any]:
     chosen = range_of(request.GET)
-    environments = environments_of(project_id=request.project.pk)
     return {
         "ranges": [(one.label, with_query(request.GET, range=one.key), one == chosen) for one in RANGES],
-        "environments": [(name, with_query(request.GET, env=name), name == request.GET.get("env", "")) for name in environments],
         "all_environments_query": with_query(request.GET, env=""),
         "kinds": VerdictKind,
     }

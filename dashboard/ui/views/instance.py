@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instance_detail import RegionBeside, frame_history, instance_events, instance_findings, regions_beside
 from dashboard.fleet.selectors.instance_list import instance_find, windows_missing
-from dashboard.fleet.selectors.instances import version_configurations, version_instances
+from dashboard.fleet.selectors.instances import instances_configured
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
@@ -96,13 +96,13 @@ def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Insta
 def _page(found: Instance) -> InstancePage:
     """Reads the page in a fixed number of queries."""
     project, ids = found.project_id, [found.version_id]
-    known = version_instances(project_id=project, version_ids=ids, environment=found.environment)
+    known, configurations = instances_configured(project_id=project, version_ids=ids, environment=found.environment)
     return instance_page(
         found,
         missing=windows_missing(project_id=project, instance_ids=[found.instance_id]).get(found.instance_id, 0),
         regions=regions_beside(found),
         findings=instance_findings(found),
         history=frame_history(found),
-        configurations=version_configurations(project_id=project, version_ids=ids, environment=found.environment),
+        configurations=configurations,
         compilations=compilations(instance_events(found), version_drawn(found), known, {}),
     )

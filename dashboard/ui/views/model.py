@@ -145,7 +145,9 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[s
         "awaited": chosen.live and (last is None or window.last - last <= AWAITED),
         "heads": _order(query, whole=whole).heads(query, versions_columns(whole=whole), name="vsort", page="vpage"),
         "paged": paged(query, total=page.versions_total, size=VERSIONS_LISTED, name="vpage"),
-        "switches": switches_live(project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment),
+        "switches": switches_live(project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment)
+        if request.membership.switched
+        else [],
         "last_url": with_query(query, range=chosen.key if chosen.key in SPANS else "", until=str(last + 1), to="", **{"from": ""})
         if last
         else "",

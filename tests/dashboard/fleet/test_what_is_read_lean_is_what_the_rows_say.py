@@ -4,7 +4,8 @@ from django.db.models import Sum
 
 from dashboard.common import clock
 from dashboard.common.plain_rows import rows_plain
-from dashboard.fleet.models import Instance, Series, VersionMinute
+from dashboard.fleet.models import Deployment, Instance, Series, VersionMinute
+from dashboard.fleet.selectors.fleet_page import Window, fleet_facts
 from dashboard.fleet.selectors.instance_states import blind_to, instance_state
 from dashboard.fleet.selectors.seen import Seen, instances_seen
 from dashboard.projects.models import Project
@@ -45,3 +46,15 @@ def test_rows_of_calls_join_their_series(project: Project) -> None:
     for series, calls in VersionMinute.objects.values_list("series_id", "calls"):
         apart[versions[series]] = apart.get(versions[series], 0) + calls
     assert dict(joined) == apart
+
+
+def test_an_environment_stays_listed_once_its_last_deployment_is_long_over(project: Project) -> None:
+    made = rolled_back(project)
+    now = clock.minute_of(clock.unix())
+    old = {"project": project, "model": made.model, "version": made.versions["2026.10.9"], "environment": "staging"}
+    Deployment.objects.create(**old, started_minute=now - 90_000, last_minute=now - 80_000, ended_minute=now - 80_000)
+    window = Window(now - 60, now, 1)
+    everywhere, staging = (fleet_facts(project_id=project.pk, window=window, environment=name) for name in ("", "staging"))
+    assert everywhere.environments == staging.environments == ["production", "staging"]
+    assert {one.environment for one in everywhere.deployments} == {"production"}
+    assert staging.deployments == []
