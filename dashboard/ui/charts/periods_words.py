@@ -105,7 +105,7 @@ def _served_signs(periods: Periods) -> Iterator[str]:
 
 def _main_sentence(periods: Periods, main: RegionPeriods | None) -> str:
     if main is None:
-        return f"Not one call was reported in the {2 * DAYS} days before today. Each {DAYS} of them need {LEAST_DAYS} days with calls."
+        return f"Not one call was reported in the {2 * DAYS} days before today; each half of them needs {LEAST_DAYS} days with calls."
     name = f"`{main.region}`"
     if main.why == "no_calls":
         return f"No call of {name} was reported in the last {DAYS} days; there is nothing to compare."

@@ -61,7 +61,7 @@ def test_ten_days_are_not_a_month(signed_in: Client, project: Project) -> None:
 
 def test_a_model_without_a_call_says_so(signed_in: Client, project: Project) -> None:
     model = weeks(project, lambda ago: 0.012, days=0)
-    assert "Not one call was reported in the 56 days before today." in page(signed_in, model)
+    assert "Not one call was reported in the 56 days before today;" in page(signed_in, model)
 
 
 def test_the_model_page_asks_for_the_part_and_links_the_page(signed_in: Client, project: Project) -> None:

@@ -78,7 +78,7 @@ def test_a_short_history_says_when_there_is_enough(first: int) -> None:
 
 
 def test_no_call_at_all_and_none_of_late() -> None:
-    assert said().sentences[0].startswith("Not one call was reported in the 56 days before today.")
+    assert said().sentences[0].startswith("Not one call was reported in the 56 days before today;")
     assert said(days(H100, BEFORE, 0.02)).sentences[0] == (
         "No call of `forward` was reported in the last 28 days; there is nothing to compare."
     )
