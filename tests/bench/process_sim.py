@@ -55,7 +55,8 @@ def simulate_processes(fleet: Fleet) -> Processes:
     age = np.arange(minutes)[None] - begun
     faulty = np.zeros(count, bool)
     if fleet.fault != "none":
-        faulty[rng.permutation(np.flatnonzero(arms))[: max(1, round(fleet.affected * fleet.candidates))]] = True
+        candidates = np.flatnonzero(arms)
+        faulty[rng.permutation(candidates)[: max(1, round(fleet.affected * len(candidates)))]] = True
     active = faulty[:, None] & (age >= fleet.onset)
     return Processes(
         arms,

@@ -56,6 +56,8 @@ class Process:
                 series.add(minute, lives)
             elif isinstance(series, LevelSeries):
                 series.remember(minute, strata)
+            elif isinstance(series, GrowthSeries):
+                series.remember(minute, lives)
 
     def add(self, minute: int, states: Iterable[InstanceState], comparisons: int) -> None:
         """Takes all rows of one closed minute, in any order; the first minutes of an instance are left out."""

@@ -95,6 +95,8 @@ def level_row(series: Compared, track: Track, settings: Settings, comparisons: i
         found["tolerated"] = series.metric.tolerated
         if 2 * series.after_end > series.matched_minutes:
             found["layouts"] = ("last_day",)
+    elif isinstance(series, GrowthSeries) and any(series.from_past(group.stratum) for group in series.groups):
+        found["layouts"] = ("last_day",)
     return row_of(metric, track, verdict, label, reason, **found)
 
 
@@ -117,7 +119,7 @@ def levels_of(series: Compared, arm: Arm, group: Group) -> dict[Any, tuple[float
         totals = series.totals[arm][group.stratum]
         return {unit: (totals[unit].level / totals[unit].minutes, totals[unit].minutes) for unit in counted}
     if isinstance(series, GrowthSeries):
-        blocks = series.blocks[arm][group.stratum]
+        blocks = series.known(arm, group.stratum)
         return {unit: (number, series.metric.block_minutes * len(blocks[unit].medians)) for unit, number in counted.items()}
     return {unit: (number, 1) for unit, number in counted.items()}
 

@@ -160,7 +160,7 @@ def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str],
     change = row.change or 0.0
     if row.metric == "leak":
         grown = f"GPU memory grows by {percent(row.candidate)} an hour"
-        return f"{grown}, {percent(change)} ({interval(row, True)}) more than on {baseline}, on {instances(row)}{since(row, say_minute)}"
+        return f"{grown}, {percent(change)} ({interval(row, True)}) more than on {found_against(baseline, row.layouts)}, on {instances(row)}{since(row, say_minute)}"
     of = f" of `{row.region}`" if several and row.region else ""
     size = f"{percent(abs(own(change, row.worse)))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
     than = found_against(baseline, row.layouts)
