@@ -159,8 +159,8 @@ def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str],
     name, worse, better = LEVELS.get(row.metric, (row.metric, "worse", "better"))
     change = row.change or 0.0
     if row.metric == "leak":
-        grown = f"GPU memory grows by {percent(row.candidate)} an hour"
-        return f"{grown}, {percent(change)} ({interval(row, True)}) more than on {found_against(baseline, row.layouts)}, on {instances(row)}{since(row, say_minute)}"
+        more = f"{percent(change)} ({interval(row, True)}) more than on {found_against(baseline, row.layouts)}"
+        return f"GPU memory grows by {percent(row.candidate)} an hour, {more}, on {instances(row)}{since(row, say_minute)}"
     of = f" of `{row.region}`" if several and row.region else ""
     size = f"{percent(abs(own(change, row.worse)))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
     than = found_against(baseline, row.layouts)

@@ -1,4 +1,4 @@
-"""A version that leaks and has replaced its baseline is found, as one beside it is: how the baseline grew before its end is what it is held against."""
+"""A version that leaks and has replaced its baseline is found: how the baseline grew before its end is what it is held against."""
 
 from __future__ import annotations
 
