@@ -101,3 +101,24 @@ def test_the_state_of_a_module_is_as_without_us(window: Window) -> None:
             mine, theirs = shadowed(batch), alone(batch)
         assert torch.equal(mine["map"], theirs["map"])
     assert all(torch.equal(one, two) for one, two in zip(module.state_dict().values(), plain.state_dict().values(), strict=True))
+
+
+class Elsewhere(nn.Module):
+    def __init__(self, noted: list[int], on: str) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4, device=on))
+        self.note = noted.append
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling():
+            self.note(1)
+        return torch.ones(4, device="meta") + 1.0
+
+
+@pytest.mark.parametrize(("on", "what"), [("meta", "weights are"), ("cpu", "output is")])
+def test_what_is_on_another_device_is_left_alone_before_anything_runs_twice(window: Window, on: str, what: str) -> None:
+    noted: list[int] = []
+    model = every_call(Elsewhere(noted, on))
+    for _ in range(3):
+        model(torch.ones(4))
+    assert last(window()).why == f"its {what} on meta: shadow calls are for dense tensors on the CPU" and noted == []

@@ -120,6 +120,9 @@ class Shadow:
         torch, target, before = seen
         if self._left(before):
             return
+        for one in torch.utils._pytree.tree_leaves(answer):
+            if isinstance(one, torch.Tensor):
+                _refuse_tensor(torch, one, "output")
         if self._eager is None:
             self._eager = torch.compiler.disable(_calling(target))
         copies = _copied(torch, (args, kwargs))
@@ -191,6 +194,9 @@ def _pure_target(torch: Any, fn: Any) -> Target:
     parts = () if target.module is None else target.module.modules()
     if any(getattr(part, "_compiled_call_impl", None) is not None for part in list(parts)[1:]):
         raise NotCompared("a part of it is compiled by itself")
+    for one in () if target.module is None else (*target.module.parameters(), *target.module.buffers()):
+        if one.device.type != "cpu":
+            raise NotCompared(f"its weights are on {one.device.type}: shadow calls are for dense tensors on the CPU")
     return target
 
 
