@@ -71,10 +71,11 @@ def comparison_at(*, deployment: Deployment, baseline: Deployment | None, now_mi
         found = _brought(found, deployment, baseline, now_minute)
     with _guard:
         _running[key] = found
-        while len(_running) > KEPT:
+        while next(iter(_running.values())).next_minute < now_minute - FORGOTTEN_AFTER:
+            _running.popitem(last=False)
+        if len(_running) > KEPT:
             # Sweeps go through all deployments in one order: letting go of the oldest would drop each one just before its turn.
-            oldest = next(iter(_running.values()))
-            _running.popitem(last=oldest.next_minute >= now_minute - FORGOTTEN_AFTER)
+            _running.popitem()
     return found.comparison
 
 

@@ -84,10 +84,11 @@ def test_more_deployments_than_are_kept_do_not_drop_each_other(
     start = candidate.started_minute
     found = [sweep(start + minute) for minute in (1, 2, 3)]
     assert [sum(before is after for before, after in zip(*each, strict=True)) for each in pairwise(found)] == [3, 3]
-    # What nobody asks for any more makes room.
+    # What nobody asks for any more is let go of, however much room there is: a worker would hold the comparisons of all old versions.
     later = start + 3 + running.FORGOTTEN_AFTER + 1
     pairs = [(candidate, replaced(baseline, number)) for number in (7, 8)]
     assert all(before is after for before, after in zip(sweep(later), sweep(later), strict=True))
+    assert set(running._running) == {(candidate.pk, 1007), (candidate.pk, 1008)}
 
 
 def replaced(deployment: Deployment, number: int) -> Deployment:
