@@ -11,11 +11,13 @@ from dashboard.common.broker import BROKER, place
 from dashboard.common.garbage import garbage_seldom
 from dashboard.common.heartbeat import Heart
 from dashboard.common.refused import refusal_ends
+from dashboard.common.sockets import channels_close, inherited_close
 from dashboard.env import env_check
 
 env_check()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
+channels_close()
 app = Celery("compilewatch")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 # In embedded mode the tasks run in threads of the web process, which would otherwise meet Celery's default application.
@@ -70,3 +72,9 @@ def beat_begins(**_: Any) -> None:
         from dashboard.sweeper import Prober  # noqa: PLC0415  # Django is set up only now
 
         Prober().start()
+
+
+@signals.worker_process_init.connect
+def child_begins(**_: Any) -> None:
+    """A process that runs tasks has no use for the connections of the one that forked it."""
+    inherited_close()

@@ -16,6 +16,7 @@ minutes, and tables from when retention has begun to drop from the oldest that i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -57,8 +58,6 @@ class Soak:
         text = written(base=self.began, pace=given.pace, day=given.day)
         self.clock = clock(text)
         self.line = SoakLine(folder_of(self.folder / "line"), text)
-        self.line.start(channel="http://127.0.0.1:9/none")
-        self.line.manage("retention", "--project", "flow", "--set", *(f"{name}={days}" for name, days in KEPT.items()))
         self.proxy = TwoDoors(list(self.line.ports.values()), given.seed)
         self.books = Books(folder_of(self.folder / "ledgers"))
         self.jobs: dict[str, subprocess.Popen[bytes]] = {}
@@ -79,6 +78,8 @@ class Soak:
 
     def run(self) -> None:
         """Until its minutes are over or it is told to end."""
+        self.line.start(channel="http://127.0.0.1:9/none")
+        self.line.manage("retention", "--project", "flow", "--set", *(f"{name}={days}" for name, days in KEPT.items()))
         crowd = Crowd(port=self.proxy.port, key=self.line.key, clock=self.clock, books=self.books, days=LIVES, of_a_day=12, rate=3.0)
         crowd.start()
         for name in ("lasting-1", "lasting-2", "guest-1", "guest-2"):
@@ -163,18 +164,20 @@ class Soak:
             self.proxy.up()
 
     def close(self) -> dict[str, int]:
-        """Ends the jobs, waits for the folds, and compares the books a last time."""
-        for job in self.jobs.values():
-            job.terminate()
-        for job in self.jobs.values():
-            job.wait(60)
-        deadline = time.monotonic() + 120
-        while not self.line.folded() and time.monotonic() < deadline:
-            time.sleep(0.5)
-        found = self.books.audit(self.line)
-        self.line.close()
-        self.proxy.close()
-        return found
+        """Ends the jobs, waits for the folds, and compares the books a last time; whatever fails, no process is left behind."""
+        self.over.set()
+        with contextlib.ExitStack() as ends:
+            ends.callback(self.proxy.close)
+            ends.callback(self.line.close)
+            for job in self.jobs.values():
+                ends.callback(job.kill)
+                job.terminate()
+            for job in self.jobs.values():
+                job.wait(60)
+            deadline = time.monotonic() + 120
+            while not self.line.folded() and time.monotonic() < deadline:
+                time.sleep(0.5)
+            return self.books.audit(self.line)
 
 
 def report(samples: list[dict[str, Any]], given: argparse.Namespace) -> Iterable[str]:

@@ -139,7 +139,8 @@ class Stack:
     def kill(self, role: str) -> None:
         """SIGKILL to the process and everything it started."""
         process = self.processes.pop(role)
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def status(self, path: str) -> int:
