@@ -1,37 +1,14 @@
-"""Sockets that a worker must let go of: those of a Redis that went away, and those that a child has from the process that forked it."""
+"""Which sockets a worker's children keep, and what closes those to a Redis that went away."""
 
 import gc
 import socket
-from contextlib import suppress
 
-from kombu.transport import TRANSPORT_ALIASES, redis, virtual
-from redis import RedisError
-
-
-class Channel(redis.Channel):
-    """Closes its connections whether or not Redis answers: kombu's stops at the first thing that fails, and is then kept for ever, with
-    its sockets, by what it would do when the process ends."""
-
-    def close(self) -> None:
-        """What was not acknowledged comes back by itself, after its visibility timeout."""
-        try:
-            super().close()
-        except (RedisError, OSError):
-            self._disconnect_pools()  # type: ignore[attr-defined]
-            self._close_clients()  # type: ignore[attr-defined]
-            with suppress(RedisError, OSError):
-                virtual.Channel.close(self)
-
-
-class Transport(redis.Transport):
-    """kombu's but for its channels."""
-
-    Channel = Channel
+from kombu.transport import TRANSPORT_ALIASES
 
 
 def channels_close() -> None:
     """From now on every connection to Redis is closed when it is lost."""
-    TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), f"{__name__}:Transport"))
+    TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "dashboard.common.redis_transport:Transport"))
 
 
 def inherited_close() -> None:

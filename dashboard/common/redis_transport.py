@@ -1,0 +1,27 @@
+"""A worker's connections to Redis, which are closed when Redis goes away; loaded only where Redis is used."""
+
+from contextlib import suppress
+
+from kombu.transport import redis, virtual
+from redis import RedisError
+
+
+class Channel(redis.Channel):
+    """Closes its connections whether or not Redis answers: kombu's stops at the first thing that fails, and is then kept for ever, with
+    its sockets, by what it would do when the process ends."""
+
+    def close(self) -> None:
+        """What was not acknowledged comes back by itself, after its visibility timeout."""
+        try:
+            super().close()
+        except (RedisError, OSError):
+            self._disconnect_pools()  # type: ignore[attr-defined]
+            self._close_clients()  # type: ignore[attr-defined]
+            with suppress(RedisError, OSError):
+                virtual.Channel.close(self)
+
+
+class Transport(redis.Transport):
+    """kombu's but for its channels."""
+
+    Channel = Channel

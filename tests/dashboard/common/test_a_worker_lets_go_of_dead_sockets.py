@@ -1,0 +1,72 @@
+"""A Redis that went away leaves no socket in a worker, and a child of a worker holds none of its parent's: both grew with each outage."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import kombu
+import psutil
+import pytest
+
+from dashboard.common.redis_transport import Transport
+from dashboard.common.sockets import channels_close, inherited_close
+from tests.faults.private_redis import PrivateRedis
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[PrivateRedis]:
+    """One that may be killed."""
+    with contextlib.closing(PrivateRedis(tmp_path)) as server:
+        yield server
+
+
+def _sockets_to(port: int) -> int:
+    """How many of this process's descriptors are connections to that port, whoever holds them."""
+    return sum(bool(one.raddr) and one.raddr.port == port for one in psutil.Process().net_connections("tcp"))
+
+
+def _consuming(redis: PrivateRedis, got: list[object]) -> kombu.Connection:
+    """As a worker waits for tasks, and for what all workers are told, with a queue that is to go when its consumer does."""
+    channels_close()
+    connection = kombu.Connection(redis.url, transport_options={"socket_timeout": 1, "socket_connect_timeout": 1})
+    told = kombu.Queue("told", kombu.Exchange("told", type="fanout"), auto_delete=True)
+    for queue in (kombu.Queue("tasks"), told):
+        kombu.Consumer(connection.channel(), [queue], callbacks=[lambda body, _: got.append(body)], no_ack=True).consume()
+    with contextlib.suppress(TimeoutError):
+        connection.drain_events(timeout=0.2)
+    return connection
+
+
+def test_a_lost_connection_leaves_no_socket(redis: PrivateRedis) -> None:
+    connection = _consuming(redis, [])
+    assert isinstance(connection.transport, Transport)
+    assert _sockets_to(redis.port)
+    redis.kill()
+    # What Celery does with a connection that broke.
+    with contextlib.suppress(Exception):
+        connection.collect(socket_timeout=0.1)
+    del connection
+    gc.collect()
+    assert _sockets_to(redis.port) == 0
+
+
+def test_a_child_holds_none_of_its_parent(redis: PrivateRedis) -> None:
+    got: list[object] = []
+    connection = _consuming(redis, got)
+    there = _sockets_to(redis.port)
+    assert there
+    child = os.fork()
+    if not child:
+        inherited_close()
+        os._exit(_sockets_to(redis.port))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert _sockets_to(redis.port) == there
+    with kombu.Connection(redis.url) as other:
+        kombu.Producer(other.channel()).publish("task", routing_key="tasks")
+    connection.drain_events(timeout=10)
+    assert got == ["task"], "the parent goes on with its own"
+    connection.release()
