@@ -25,6 +25,7 @@ MEMORY_SD, HOST_MEMORY_SD = 0.015, 0.03
 RECOMPILES_WARM, RECOMPILES_AN_HOUR = 12.0, 0.3
 HIT_SHARE, HIT_SD, LOOKUPS_AT_START = 0.95, 0.02, 200.0
 HIT_SECONDS, MISS_SECONDS = 0.5, 2.0
+BELOW_PEAK = (0.02, 0.15)
 OTHER_DRAWS = 7_000_003
 
 
@@ -40,6 +41,7 @@ class Processes:
     begun: Ints
     """In each minute which process of an instance runs, and since when: after it where none does."""
     gpu_peak: Floats
+    gpu_allocated: Floats
     host_rss: Floats
     recompiles: Ints
     starts: list[InstanceStart]
@@ -58,6 +60,7 @@ def simulate_processes(fleet: Fleet) -> Processes:
         candidates = np.flatnonzero(arms)
         faulty[rng.permutation(candidates)[: max(1, round(fleet.affected * len(candidates)))]] = True
     active = faulty[:, None] & (age >= fleet.onset)
+    memory = draw_memory(rng, fleet, age, active, arms)
     return Processes(
         arms,
         gpu,
@@ -65,7 +68,8 @@ def simulate_processes(fleet: Fleet) -> Processes:
         placed.end,
         process,
         begun,
-        np.minimum(np.exp(draw_memory(rng, fleet, age, active, arms)), GPU_SIZE),
+        np.minimum(np.exp(memory), GPU_SIZE),
+        np.minimum(np.exp(draw_held(fleet, memory)), GPU_SIZE),
         np.exp(draw_host_memory(rng, fleet, active)),
         draw_recompiles(rng, fleet, age, active),
         draw_starts(rng, fleet, gpu, faulty),
@@ -84,6 +88,12 @@ def draw_memory(rng: Generator, fleet: Fleet, age: Ints, active: Bools, arms: Bo
     if fleet.fault == "leak":
         level = level + active * fleet.size * np.maximum(age - fleet.onset, 0) / 60.0
     return np.asarray(level)
+
+
+def draw_held(fleet: Fleet, memory: Floats) -> Floats:
+    """The log of bytes in use as looked at now and then: below the peak, by how much the moment decides."""
+    rng = np.random.default_rng((fleet.seed, OTHER_DRAWS, 1))
+    return np.asarray(memory - rng.uniform(*BELOW_PEAK, memory.shape))
 
 
 def draw_host_memory(rng: Generator, fleet: Fleet, active: Bools) -> Floats:
@@ -140,6 +150,7 @@ def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Instan
                 host_rss=int(drawn.host_rss[i, minute]),
                 recompiles=int(drawn.recompiles[i, minute]),
                 start=drawn.starts[i] if minute - drawn.begun[i, minute] >= START_MINUTES else None,
+                gpu_allocated=int(drawn.gpu_allocated[i, minute]),
                 life=i + len(drawn.gpu) * int(drawn.process[i, minute]) if fleet.restart_minutes or fleet.autoscale else None,
             )
             for i, gpu in enumerate(drawn.gpu)

@@ -18,7 +18,7 @@ START_MINUTES = 20
 COLD_START_WITHIN = 120
 """A process that is not ready after so many minutes has no cold start that could be compared."""
 
-_COLUMNS = ("instance_id", "minute", "gpu_peak", "host_rss", "recompiles", "ooms")
+_COLUMNS = ("instance_id", "minute", "gpu_peak", "gpu_allocated", "host_rss", "recompiles", "ooms")
 _SERVED = ("cache_hits", "cache_misses", "hit_seconds", "miss_seconds")
 
 
@@ -50,6 +50,7 @@ class JudgedState(NamedTuple):
     start: JudgedStart | None
     life: str | None
     """The job or process where its unit is more than that one."""
+    gpu_allocated: int | None
 
     @property
     def age(self) -> int:
@@ -85,12 +86,12 @@ def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts
     newest = {id: minute - processes[id].first_minute for id, minute, *_ in sorted(values, key=lambda row: row[1])}
     unread = {id: processes[id].first_minute for id, age in newest.items() if age >= START_MINUTES and _unread(starts.get(id), age)}
     starts.update(instance_starts(project_id=side.project_id, first=unread))
-    for id, minute, gpu_peak, host_rss, recompiles, ooms in values:
+    for id, minute, gpu_peak, gpu_allocated, host_rss, recompiles, ooms in values:
         process = processes[id]
         known = starts.get(id) if minute - process.first_minute >= START_MINUTES else None
         yield JudgedState(
             process.instance, process.unit, arm, _machine(process), minute, process.first_minute,
-            gpu_peak, host_rss, recompiles, ooms, known, _life(process),
+            gpu_peak, host_rss, recompiles, ooms, known, _life(process), gpu_allocated,
         )  # fmt: skip
 
 

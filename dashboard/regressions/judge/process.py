@@ -28,6 +28,13 @@ def process_series(metric: ProcessMetric, settings: Settings) -> ProcessSeries:
     return StormSeries(metric, settings) if isinstance(metric, Storm) else MissSeries(metric, settings)
 
 
+def confirming_series(series: ProcessSeries, settings: Settings) -> LevelSeries | None:
+    """The state of what has to be up as well, where a metric asks for it."""
+    if not isinstance(series, LevelSeries) or series.metric.confirmed_by is None:
+        return None
+    return LevelSeries(series.metric.confirmed_by, settings)
+
+
 class Ooms:
     """How often an instance ran out of memory, and when."""
 
@@ -43,6 +50,7 @@ class Process:
 
     def __init__(self, settings: Settings) -> None:
         self.entries = [(process_series(metric, settings), Track(metric)) for metric in settings.process_metrics]
+        self.confirming = {series: confirming for series, _ in self.entries if (confirming := confirming_series(series, settings))}
         self.ooms: dict[Arm, dict[str, Ooms]] = {"baseline": {}, "candidate": {}}
         self.instances: dict[Arm, set[str]] = {"baseline": set(), "candidate": set()}
         self._settings = settings
@@ -56,6 +64,8 @@ class Process:
                 series.add(minute, lives)
             elif isinstance(series, LevelSeries):
                 series.remember(minute, strata)
+                if series in self.confirming:
+                    self.confirming[series].remember(minute, strata)
             elif isinstance(series, GrowthSeries):
                 series.remember(minute, lives)
 
@@ -67,8 +77,13 @@ class Process:
         lives = by_life(strata)
         for series, track in self.entries:
             minutes = series.add(minute, strata if isinstance(series, LevelSeries) else lives)
+            confirming = self.confirming.get(series)
+            if confirming is not None:
+                confirming.add(minute, strata)
             if minutes:
                 reading = series.read(comparisons, closely=track.driving or track.released)
+                if confirming is not None and reading.regressed and not confirming.read(comparisons, closely=False).leaning:
+                    reading = reading._replace(regressed=False)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
 
     def _strata(self, states: Iterable[InstanceState]) -> dict[Stratum, Arms]:

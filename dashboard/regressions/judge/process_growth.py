@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from statistics import median
 
-from .estimate import Unit, pooled
+from .estimate import Unit, pooled, t_quantile
 from .minutes import Arm, Stratum
 from .process_compared import Arms, Compared, Numbers, Strata, Units, grouped, highest
 from .process_metrics import Growth
@@ -151,6 +152,18 @@ class GrowthSeries(Compared):
     def strata(self) -> list[Stratum]:
         """Where the candidate has instances that are old enough."""
         return list(self.blocks["candidate"])
+
+    def tolerable(self) -> bool:
+        """Whether no instance by itself grows so much faster than the baseline that it is hardly chance: the mean of many would hide it."""
+        estimate = self.estimate
+        if estimate is None:
+            return True
+        least = t_quantile(estimate.df, self._settings.watch_alpha / (2 * self._settings.judged_metrics * self._doublings))
+        for part in estimate.groups:
+            apart = max(self._effect, least * math.sqrt(estimate.variance * (1.0 + 1.0 / len(part.baseline))))
+            if max(part.candidate.values()) - part.baseline_mean >= apart:
+                return False
+        return True
 
     def minutes(self) -> float:
         """The mean minutes of the candidate's instances that count."""

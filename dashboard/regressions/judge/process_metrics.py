@@ -22,6 +22,8 @@ class Level(Metric):
     tolerated: float
     prior_variance: Prior
     doublings: int = 8
+    confirmed_by: Level | None = None
+    """What has to be up as well before this asks for a roll back; it is in no table of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +103,16 @@ def cold_start(row: InstanceState) -> float | None:
     return start.cold_start if start is not None and row.minute >= start.cold_start_minute else None
 
 
+GPU_HELD = Level(
+    name="gpu_held",
+    unit="bytes",
+    value=attrgetter("gpu_allocated"),
+    smallest_effect=0.05,
+    tolerated=0.10,
+    prior_variance=((0, 0.015**2),),
+)
+# The peak is a process's since its start: what a compilation took for a moment counts for as long as it lives. What is in use is
+# looked at now and then, during a call or between two: a busier version seems to hold more. Together they say that more is needed.
 GPU_MEMORY = Level(
     name="gpu_memory",
     unit="bytes",
@@ -108,6 +120,7 @@ GPU_MEMORY = Level(
     smallest_effect=0.05,
     tolerated=0.10,
     prior_variance=((0, 0.015**2),),
+    confirmed_by=GPU_HELD,
 )
 HOST_MEMORY = Level(
     name="host_memory",

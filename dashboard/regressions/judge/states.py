@@ -48,6 +48,7 @@ class InstanceState:
     ooms: int = 0
     start: InstanceStart | None = None
     life: str | int | None = None
+    gpu_allocated: int | None = None
 
     @property
     def age(self) -> int:

@@ -40,6 +40,12 @@ def test_a_leak_is_not_called_healthy_at_six_hours():
     assert not [verdict for minute, verdict in outcome.transitions if minute >= 240 and verdict == "healthy"]
 
 
+def test_a_leak_on_one_of_four_instances_is_not_called_healthy_at_six_hours():
+    outcome = watched(Fleet(seed=610_034, fault="leak", size=0.02, affected=0.25, **ALL_AT_ONCE))  # type: ignore[arg-type]
+    assert not [verdict for minute, verdict in outcome.transitions if minute >= 360 and verdict == "healthy"]
+    assert outcome.verdict != "healthy"
+
+
 def test_a_version_that_grows_as_its_baseline_did_is_left_alone():
     outcome = watched(Fleet(seed=610_032, **ALL_AT_ONCE))  # type: ignore[arg-type]
     assert leak_row(outcome).label in ("NO CHANGE", "NOT ENOUGH DATA")

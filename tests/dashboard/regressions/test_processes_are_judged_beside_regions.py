@@ -20,7 +20,7 @@ START = InstanceStart(compile_time=40.0, cold_start=60.0, cold_start_minute=-59,
 
 def state(name: str, **changes: object) -> InstanceState:
     arm = "candidate" if name.startswith("c") else "baseline"
-    plain = InstanceState(name, name, arm, ("H100",), 0, -60, 30 * GIB, 8 * GIB, start=START)  # type: ignore[arg-type]
+    plain = InstanceState(name, name, arm, ("H100",), 0, -60, 30 * GIB, 8 * GIB, start=START, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
@@ -70,6 +70,23 @@ def test_memory_that_is_a_fifth_higher_on_all_instances_is_rolled_back():
     assert (found.affected_instances, found.candidate_instances) == (2, 2)
     assert found.change == pytest.approx(0.2, abs=0.03)
     assert sentence(outcome).startswith("Roll back new: peak GPU memory is 2")
+
+
+def test_a_peak_that_a_compilation_left_behind_is_watch_at_most():
+    outcome = side_by_side(gpu_peak=80 * GIB)
+    assert (outcome.verdict, row(outcome, "gpu_memory").label) == ("watch", "REGRESSED")
+    assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
+    assert "peak GPU memory is 16" in sentence(outcome).lower().replace("gpu", "GPU")
+
+
+def test_memory_that_only_seems_to_be_in_use_more_often_says_nothing():
+    """Looked at now and then, a version that is busier is met in a call more often: its peak is what it was."""
+    assert side_by_side(gpu_allocated=29 * GIB).verdict == "healthy"
+
+
+def test_a_peak_without_a_word_on_what_is_in_use_is_watch_at_most():
+    rows = [state(name, gpu_allocated=None, gpu_peak=(40 if name.startswith("c") else 30) * GIB) for name in NAMES]
+    assert judged(states(90, *rows), 90).verdict == "watch"
 
 
 def test_host_memory_alone_is_watch():
@@ -225,7 +242,7 @@ def test_memory_is_compared_with_the_last_day_of_a_baseline_that_has_ended(facto
             name, first = (f"b{number}", -400) if minute < 0 else (f"c{number}", 0)
             calls.append(instance(name, minute=minute, first_minute=first, host=f"host-{number}"))
             held = round((30 + number / 10) * GIB * (factor if minute >= 0 else 1.0))
-            found.append(state(name, minute=minute, first_minute=first, gpu_peak=held))
+            found.append(state(name, minute=minute, first_minute=first, gpu_peak=held, gpu_allocated=held))
     outcome = judge(calls, now_minute=90, deployed_minute=0, states=found)
     memory = next(row for row in outcome.evidence if row.unit == "bytes" and row.hard)
     assert (outcome.verdict, memory.label, memory.layouts) == (verdict, label, ("last_day",))
