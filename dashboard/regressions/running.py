@@ -12,7 +12,7 @@ from typing import cast
 
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judging import instance_minutes
-from dashboard.fleet.selectors.judging_states import Starts, instance_states
+from dashboard.fleet.selectors.judging_states import JudgedState, Starts, instance_states
 from dashboard.fleet.selectors.switched import switched_minutes
 from dashboard.fleet.selectors.ways import Changed, changed_ways
 from dashboard.regressions.judge.comparison import Comparison
@@ -41,6 +41,8 @@ class Running:
     changed: Changed
     starts: Starts = field(default_factory=dict)
     """What is known of how instances started; read once each."""
+    gpus: dict[str, str] = field(default_factory=dict)
+    """The GPU type of an instance when it last called: a row of its process knows the newest one alone."""
     late_from: int | None = None
     """The minute from which late data is looked at again, once a comparison was built anew for it."""
 
@@ -123,7 +125,7 @@ def _brought(running: Running, deployment: Deployment, baseline: Deployment | No
     # The baseline has ended somewhere: what it did on the same hosts a day before is read once, from the start.
     start = deployment.started_minute
     comparison = Comparison(start, running.comparison.settings, with_past=True)
-    with_past = Running(comparison, start - DAY, running.late_folds, running.changed, running.starts, running.late_from)
+    with_past = Running(comparison, start - DAY, running.late_folds, running.changed, running.starts, late_from=running.late_from)
     _continue(with_past, deployment, baseline, now_minute)
     return with_past
 
@@ -149,4 +151,17 @@ def _by_minute(running: Running, deployment: Deployment, baseline: Deployment | 
     for state in instance_states(deployment=deployment, baseline=baseline, starts=running.starts, **span):
         if state.minute not in switched.get(state.instance, ()):
             minutes.setdefault(state.minute, ([], []))[1].append(cast(InstanceState, state))
-    return sorted(minutes.items(), key=lambda item: item[0])
+    ordered = sorted(minutes.items(), key=lambda item: item[0])
+    for _, (rows, states) in ordered:
+        _place(running.gpus, rows, states)
+    return ordered
+
+
+def _place(gpus: dict[str, str], rows: list[InstanceMinute], states: list[InstanceState]) -> None:
+    """Puts each process where its calls were in that minute: an instance may come back on another GPU type under the same id."""
+    for row in rows:
+        gpus[str(row.instance)] = str(row.stratum[0])
+    for number, state in enumerate(states):
+        gpu = gpus.get(str(state.instance))
+        if gpu is not None and gpu != state.stratum[0]:
+            states[number] = cast(InstanceState, cast(JudgedState, state)._replace(stratum=(gpu, *state.stratum[1:])))
