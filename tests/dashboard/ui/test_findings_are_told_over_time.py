@@ -28,6 +28,7 @@ def test_a_day_tells_what_was_new_and_what_is_gone_or_back_since(signed_in: Clie
     shown = [finding(made, "guard", f"x.size(0) == {number}", "a.py:1", {HEALTHY.name: 1}) for number in range(4)]
     Finding.objects.filter(pk__in=[one.pk for one in shown[:2]]).update(first_seen_at=clock.now() - timedelta(days=3))
     Finding.objects.filter(pk=shown[2].pk).update(first_seen_at=clock.now() - timedelta(days=90))
+    Finding.objects.filter(pk=shown[3].pk).update(first_seen_at=clock.now())  # some minutes ago may have been yesterday
     for one, state, ago in ((shown[0], "gone", 1), (shown[1], "back", 2), (shown[2], "gone", 60)):
         common = {"environment": ENVIRONMENT, "first_version": one.first_version, "last_version": one.last_version}
         FindingLife.objects.create(finding=one, state=state, since_minute=now_minute() - ago * DAY, **common)
