@@ -50,13 +50,13 @@ class Cluster:
         prefix = ["runuser", "-u", OWNER, "--"] if os.getuid() == 0 else []
         with (self.folder / "commands.log").open("ab") as log:
             command = [*prefix, str(BINARIES / program), *arguments]
-            subprocess.run(command, cwd=self.folder, stdout=log, stderr=log, check=True, timeout=120)
+            subprocess.run(command, cwd=self.folder, stdout=log, stderr=log, check=True, timeout=300)
 
     def start(self) -> None:
         """Listens; returns when it answers."""
         options = [f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}", *self._settings]
         words = " ".join(f"-c {option}" for option in options)
-        self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/server.log", "-w", "-o", words, "start")
+        self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/server.log", "-w", "-t", "290", "-o", words, "start")
 
     def follow(self, primary: Cluster) -> None:
         """Becomes an asynchronous standby of another server: a copy of it that is sent whatever it commits."""

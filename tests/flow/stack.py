@@ -101,7 +101,7 @@ class Stack:
         self.manage("channel_add", "slack", channel, "--project", "flow", "--name", "#alerts")
         for role in self.roles:
             self.start_role(role)
-        wait_for("the web process answers", lambda: self.status("/healthz") == 200, seconds=60)
+        wait_for("the web process answers", lambda: self.status("/healthz") == 200, seconds=300)
 
     def _migrate(self) -> None:
         """The first dashboard of a test process runs the migrations; the others begin with a copy of what they made."""
