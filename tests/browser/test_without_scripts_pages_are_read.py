@@ -56,5 +56,5 @@ def test_every_page_says_its_answer(page: Page, live_server: LiveServer, made: M
 
 def test_the_comparison_of_weeks_is_one_link_away(page: Page, live_server: LiveServer, made: Made) -> None:
     page.goto(live_server.url + made.url())
-    page.locator("section.weeks").get_by_role("link", name="as a page").click()
+    page.locator("section.weeks").get_by_role("link", name="the whole comparison").click()
     expect(page.get_by_role("table", name="ranker in the last 28 days and in the 28 days before")).to_be_visible()

@@ -68,7 +68,7 @@ def test_the_model_page_asks_for_the_part_and_links_the_page(signed_in: Client, 
     model = weeks(project, lambda ago: 0.012)
     html = signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
     assert f'hx-get="{address(model)}?env=production"' in html
-    assert f'<a href="{address(model)}?env=production">as a page</a>' in html
+    assert f'<a href="{address(model)}?env=production">the whole comparison</a>' in html
     part = page(signed_in, model, **{"HX-Request": "true"})
     assert '<p class="answer">As in the 28 days before</p>' in part
     assert "<html" not in part
