@@ -14,7 +14,10 @@ GROWS = 0.02
 """What a figure may rise in an hour, as part of its median, and still be called flat."""
 SURE = 3.0
 """So many standard errors of its slope lie between a figure that grows and one that does not."""
-FOR_EVER = ("model_version", "deployment", "verdict", "finding", "alert", "audit", "judged", "learned", "deployment_mark")
+FOR_EVER = (
+    "model_version", "deployment", "comparison", "healthy_pair", "verdict", "finding", "alert", "audit", "judged", "learned",
+    "deployment_mark",
+)  # fmt: skip
 """How the names of tables begin in which the dashboard keeps what it found for ever: they grow with versions, not with time."""
 
 

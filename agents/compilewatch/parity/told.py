@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 
 from compilewatch.parity.rule import Compared
 from compilewatch.recorder import RECORDER
@@ -59,9 +58,11 @@ class Totals:
         _names.add(self.name)
         now, state = time.monotonic(), self.state
         if state != self._state or now - self._told >= TELL_SECONDS:
-            with suppress(Exception):
-                self._told, self._state = now, state
+            self._told, self._state = now, state
+            try:
                 RECORDER.fact("parity", parity_data(self.parity()))
+            except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+                RECORDER.internal_error(error)
 
     def parity(self) -> Parity:
         """As it is told."""
