@@ -11,6 +11,7 @@ import msgspec
 from compilewatch.wire.report import Identity, Report
 
 from dashboard.fleet.fold.keys import Source, VersionKey
+from dashboard.fleet.fold.remembered import Remembered
 from dashboard.fleet.fold.text import label, name
 from dashboard.ingest.batch import identity_read, report_read
 
@@ -45,15 +46,16 @@ def report_of(row: Row) -> Report:
     return report_read(row.report)
 
 
-@lru_cache(maxsize=20_000)
-def sender_of(project: int, instance: str, identity: bytes) -> Sender:
-    """The sender in a row; the cache is keyed by all that the answer depends on."""
+def _sender(project: int, instance: str, identity: bytes) -> Sender:
     who = identity_read(identity)
     gpu, world_size = name(who.gpu, 100), _int32(who.world_size, 1)
     version = VersionKey(project, who.model, who.version)
     source = Source(version, instance, who.environment, gpu, world_size)
     return Sender(source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _columns(who))
 
+
+sender_of = Remembered(_sender, period=600.0, most=20_000)
+"""The sender in a row, from project, instance and identity: all that the answer depends on."""
 
 _label = lru_cache(maxsize=20_000)(label)
 """Thousands of processes say the same of themselves."""
