@@ -4,7 +4,8 @@
 fleet is simulated; the seeds are in the table, and they are none that a constant was chosen on. Each deployment is kept when it is done:
 started again, it goes on with those that are missing, of the same judge, hours and prior; more deployments add to fewer. It can be
 spread over machines and over time: `--shard 1/3` watches every third deployment, `--seconds 500` begins none after that, `--into FILE`
-says where they are kept, and `--combine FILE ...` prints the table of all that these files hold. numpy and scipy only."""
+says where they are kept, and `--combine FILE ...` prints the table of all that these files hold of the `--prior`. `--rows TEXT` watches
+the rows alone whose name has that part. numpy and scipy only."""
 
 from __future__ import annotations
 
@@ -89,6 +90,8 @@ def jobs(chosen: argparse.Namespace, judge: str, done: set[int]) -> list[Job]:
     for trial in trials():
         if chosen.groups and not any(name in trial.group for name in chosen.groups.split(",")):
             continue
+        if chosen.rows and chosen.rows not in trial.name:
+            continue
         for fleet in trial.fleets(chosen.deployments, round(chosen.hours * 60)):
             if fleet.seed % parts == part - 1 and fleet.seed not in done:
                 found.append(Job(trial, fleet, chosen.prior, until, judge))
@@ -127,14 +130,15 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--prior", choices=PRIORS, default="production")
     parser.add_argument("--groups", help="parts of the names of groups, with commas: only these")
+    parser.add_argument("--rows", metavar="TEXT", help="a part of the names of rows: only these")
     parser.add_argument("--shard", default="1/1", metavar="PART/PARTS")
     parser.add_argument("--seconds", type=float, default=0.0, help="no deployment is begun after so long; 0 is no limit")
     parser.add_argument("--into", type=Path, default=REPOSITORY / ".var/calibration/deployments.jsonl", metavar="FILE")
-    parser.add_argument("--combine", type=Path, nargs="+", metavar="FILE", help="watch nothing, and print what these files hold")
+    parser.add_argument("--combine", type=Path, nargs="+", metavar="FILE", help="watch nothing: print what these hold of the prior")
     parser.add_argument("--again", action="store_true", help="forget what was kept")
     chosen = parser.parse_args()
     if chosen.combine:
-        lines = kept_lines(chosen.combine)
+        lines = [line for line in kept_lines(chosen.combine) if line["prior"] == chosen.prior]
     else:
         chosen.into.parent.mkdir(parents=True, exist_ok=True)
         if chosen.again:

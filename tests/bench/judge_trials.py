@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from dashboard.regressions.judge import Comparison, Settings
 from tests.bench.fleet_sim import CONFOUNDERS, WORSE, WORSE_STILL, Fleet, instance_minutes, simulate
+from tests.bench.judge_labels import Labels
 from tests.bench.judge_peers import Alarms, alarms
 from tests.bench.process_sim import instance_states
 
@@ -61,10 +62,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Watched:
-    """What was said about one deployment: the first minute of each verdict, whether HEALTHY stood after each look, and the peers."""
+    """What was said about one deployment: the first minute of each verdict and label, whether HEALTHY stood at each look, and peers."""
 
     roll_back: int | None
     watch: int | None
+    labelled: dict[str, int]
     healthy: tuple[bool, ...]
     peers: Alarms
 
@@ -104,8 +106,10 @@ def watch(job: tuple[Fleet, Settings]) -> Watched:
     fleet, settings = job
     comparison = Comparison(0, settings, with_past=fleet.sequential)
     calls, processes = instance_minutes(fleet, -fleet.history), instance_states(fleet, -fleet.history)
-    for index, (rows, states) in enumerate(zip(calls, processes, strict=True)):
-        comparison.add_minute(index - fleet.history, rows, states)
+    labels = Labels()
+    for minute, (rows, states) in enumerate(zip(calls, processes, strict=True), -fleet.history):
+        comparison.add_minute(minute, rows, states)
+        labels.step(minute, comparison)
     first: dict[str, int] = {}
     healthy = [False] * len(settings.looks)
     for minute, verdict in comparison.policy.transitions:
@@ -114,4 +118,4 @@ def watch(job: tuple[Fleet, Settings]) -> Watched:
             if minute <= look:
                 healthy[number] = verdict == "healthy"
     stood = tuple(said for said, look in zip(healthy, settings.looks, strict=True) if look <= fleet.minutes)
-    return Watched(first.get("roll_back"), first.get("watch"), stood, alarms(fleet, simulate(fleet)))
+    return Watched(first.get("roll_back"), first.get("watch"), labels.first, stood, alarms(fleet, simulate(fleet)))

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from dashboard.regressions.judge import InstanceMinute, Settings
-from dashboard.regressions.judge.settings import METRICS, P50
+from dashboard.regressions.judge import InstanceMinute
+from dashboard.regressions.judge.overrides import ENOUGH_PAIRS, Learned, settings_for
 
-# Variance between healthy simulated instances after so many matched minutes, as a fleet would have learned it.
+# Variance between healthy simulated instances after so many matched minutes, as the reference procedure learned it on its simulated fleet.
 LEARNED_VARIANCE = (
     (10, 0.00270),
     (20, 0.00289),
@@ -23,7 +23,27 @@ LEARNED_VARIANCE = (
     (480, 0.00147),
     (1400, 0.00142),
 )
-LEARNED = Settings(metrics=tuple(replace(P50, prior_variance=LEARNED_VARIANCE) if metric is P50 else metric for metric in METRICS))
+LEARNED_TAIL = (
+    (10, 0.00462),
+    (20, 0.00429),
+    (30, 0.00367),
+    (45, 0.00314),
+    (60, 0.00288),
+    (90, 0.00239),
+    (120, 0.00227),
+    (180, 0.00191),
+    (240, 0.00173),
+    (480, 0.00154),
+    (1400, 0.00147),
+)
+LEARNED_DAYS = 3.6e-5
+"""Of one day beside another: so much moves all hosts of that simulated fleet alike."""
+TAUGHT = {
+    "p50": Learned(ENOUGH_PAIRS, LEARNED_VARIANCE, LEARNED_DAYS),
+    "p99": Learned(ENOUGH_PAIRS, LEARNED_TAIL, LEARNED_DAYS),
+    "throughput": Learned(ENOUGH_PAIRS, (), LEARNED_DAYS),
+}
+LEARNED = settings_for({}, TAUGHT)
 
 ROW = InstanceMinute(
     instance="b1",

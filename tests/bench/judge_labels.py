@@ -1,0 +1,42 @@
+"""When each metric is first labelled REGRESSED, as the design's table counts it: before hold times, lone instances and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dashboard.regressions.judge import Comparison
+from dashboard.regressions.judge.policy import Track
+from dashboard.regressions.judge.process import ProcessSeries
+from dashboard.regressions.judge.process_growth import GrowthSeries
+from dashboard.regressions.judge.process_levels import LevelSeries, OnceSeries
+from dashboard.regressions.judge.ratio import RatioSeries
+from dashboard.regressions.judge.region import Series
+
+
+class Labels:
+    """The first minute of each metric's label, of any region."""
+
+    def __init__(self) -> None:
+        self.first: dict[str, int] = {}
+
+    def step(self, minute: int, comparison: Comparison) -> None:
+        """Looks at what the judge itself has read of this minute."""
+        for series, track in entries(comparison):
+            name = track.metric.name
+            if track.reading.leaning and name not in self.first and is_labelled(series, track, comparison):
+                self.first[name] = minute
+
+
+def entries(comparison: Comparison) -> Iterator[tuple[Series | ProcessSeries, Track]]:
+    """Every series of calls and of processes."""
+    for region in comparison.regions.values():
+        yield from region.entries
+    yield from comparison.process.entries
+
+
+def is_labelled(series: Series | ProcessSeries, track: Track, comparison: Comparison) -> bool:
+    """Whether what leans towards worse is surely so at the level that ROLL BACK asks for, whoever shows it."""
+    if not isinstance(series, RatioSeries | LevelSeries | GrowthSeries | OnceSeries):
+        return track.reading.regressed
+    estimate, budget = series.estimate, 2 * comparison.comparisons * series.metric.doublings
+    return estimate is not None and estimate.delta > estimate.margin(comparison.settings.roll_back_alpha / budget)
