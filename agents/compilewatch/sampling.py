@@ -59,6 +59,7 @@ class Sampling:
         "_books",
         "_owed",
         "_short",
+        "base",
         "called",
         "calls",
         "every",
@@ -77,6 +78,8 @@ class Sampling:
         self.nested = nested
         self.hand_out: Callable[[repeat[Sampling]], None] = _to_nobody
         """Gives tickets to the callables of the region."""
+        self.base = 0
+        """What the keys of its lines are without the bucket."""
         self.reset()
 
     def reset(self) -> None:
