@@ -19,6 +19,8 @@ workers sweep by their own timer (`sweeper.py`).
 
 from dataclasses import dataclass
 
+from dashboard.common.in_step import InStep
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -30,7 +32,7 @@ class Stage:
 
 
 STAGES = (
-    Stage("fold", "dashboard.fleet.tasks.fold", 2),
+    Stage("fold", "dashboard.fleet.tasks.fold", 1),
     Stage("scrape", "dashboard.ingest.tasks.scrape", 15),
     Stage("deployments", "dashboard.fleet.tasks.deployments", 10),
     Stage("judge", "dashboard.regressions.tasks.judge", 5),
@@ -54,6 +56,11 @@ def every(name: str) -> float:
 
 
 BEAT_SCHEDULE = {
-    stage.name: {"task": stage.task, "schedule": stage.every, "kwargs": {"swept": True}, "options": {"expires": max(stage.every, 10)}}
+    stage.name: {
+        "task": stage.task,
+        "schedule": InStep(stage.every),
+        "kwargs": {"swept": True},
+        "options": {"expires": max(stage.every, 10)},
+    }
     for stage in STAGES
 }

@@ -24,7 +24,7 @@ from dashboard.pipeline import STAGES, Stage
 logger = logging.getLogger(__name__)
 
 TICK = 1.0
-GRACE = 2.0, 60.0
+GRACE = 4.0, 60.0
 """Seconds a stage may be late before it is run here: its own interval, but at least and at most so much."""
 STUCK_AFTER = 60.0
 """Seconds in which a worker does nothing although there is work, until it ends itself."""

@@ -16,7 +16,7 @@ from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
 from dashboard.common.server_cursor import server_cursor
 from dashboard.common.totals import timed, totals_add
-from dashboard.fleet.attempts import TRIES, Begun, Waiting, attempt_begin
+from dashboard.fleet.attempts import TRIES, Begun, Waiting, attempt_begin, batch_size
 from dashboard.fleet.claims import ClaimLost, claims_confirm, shards_claim
 from dashboard.fleet.fold.decode import Row
 from dashboard.fleet.fold.presence import GONE_AFTER
@@ -29,7 +29,8 @@ from dashboard.ingest.models import SHARDS, FoldAttempt, InboxRow, PoisonReport
 logger = logging.getLogger(__name__)
 
 SHARDS_AT_ONCE = 16
-"""One fold takes rows of so many: what a fold costs however little it holds is paid once, and other workers find the other shards."""
+"""One fold takes rows of so many where more waits than a batch holds, so that other workers find the other shards. Less is one fold: what
+that costs however little it holds is paid once."""
 
 _KEPT = ("project_id", "shard", "instance_id", "seq_first", "seq_last", "received_at", "clock_offset", "identity", "report")
 
@@ -41,11 +42,12 @@ def fold_all(*, seconds: float = math.inf) -> int:
     After so many seconds it begins no further shards: whoever calls it comes again."""
     total, more, stop = 0, True, time.monotonic() + seconds
     while more and time.monotonic() < stop:
-        more, shards = False, _waiting_shards()
-        for start in range(0, len(shards), SHARDS_AT_ONCE):
+        more, (shards, reports) = False, _waiting()
+        at_once = SHARDS if reports <= batch_size() else SHARDS_AT_ONCE
+        for start in range(0, len(shards), at_once):
             if time.monotonic() >= stop:
                 break
-            moved, left = shards_fold(shards[start : start + SHARDS_AT_ONCE])
+            moved, left = shards_fold(shards[start : start + at_once])
             total += moved
             more |= left and moved > 0
     return total
@@ -158,16 +160,17 @@ def deployments_update(*, now_minute: int) -> int:
         return gone.update(ended_minute=F("last_minute"))
 
 
-def _waiting_shards() -> list[int]:
-    """Shards with reports, those first whose oldest has waited longest."""
+def _waiting() -> tuple[list[int], int]:
+    """Shards with reports, those first whose oldest has waited longest, and how many reports that may be: never fewer than there are."""
     numbers = ", ".join(f"({shard})" for shard in range(SHARDS))
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH shard(number) AS (VALUES {numbers}), waiting(number, oldest) AS"
             " (SELECT number, (SELECT min(id) FROM ingest_inbox WHERE ingest_inbox.shard = shard.number) FROM shard)"
-            " SELECT number FROM waiting WHERE oldest IS NOT NULL ORDER BY oldest"
+            " SELECT number, (SELECT max(id) FROM ingest_inbox) - oldest + 1 FROM waiting WHERE oldest IS NOT NULL ORDER BY oldest"
         )
-        return [row[0] for row in cursor.fetchall()]
+        found = cursor.fetchall()
+    return [shard for shard, _ in found], found[0][1] if found else 0
 
 
 def _look_up_by_key() -> None:

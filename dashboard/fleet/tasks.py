@@ -14,8 +14,8 @@ from dashboard.fleet.services import deployments_update, fold_all
 from dashboard.fleet.storage_measures import storage_measure
 from dashboard.pipeline import every
 
-FOLDING_SECONDS = 5.0
-"""A longer backlog is folded by one task after the other, so that a worker that is told to stop is soon done."""
+FOLDING_SECONDS = 2.0
+"""A longer backlog is folded by one task after the other, so that others get their turn and a worker told to stop is soon done."""
 
 
 @shared_task(name="dashboard.fleet.tasks.fold")

@@ -12,7 +12,7 @@ import argparse
 import json
 import time
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Any
 
 from tests.bench.line import Line
@@ -43,6 +43,11 @@ class Run:
         return quantiles(self.lags, n=100)[98]
 
     @property
+    def usual_lag(self) -> float:
+        """Its median."""
+        return median(self.lags)
+
+    @property
     def kept_up(self) -> bool:
         """Whether nearly all that was offered was taken, and folded in time."""
         return self.lag <= LAG_GOAL and self.figures["rate"] >= 0.97 * self.rate and not self.wrong
@@ -50,9 +55,10 @@ class Run:
     def row(self) -> str:
         """One line of the table."""
         cost = ", ".join(f"{part} {self.cost[part]:.0f}" for part in PARTS if part in self.cost)
+        lag = f"fold lag p50 {self.usual_lag:4.1f} s, p99 {self.lag:4.1f} s"
         return (
             f"offered {self.rate:5.0f}/s  acknowledged {self.figures['rate']:5.0f}/s  p99 {self.figures['p99']:6.1f} ms"
-            f"  fold lag p99 {self.lag:5.1f} s  refused {self.figures['refused'] or 'none'}  drained after {self.drained:.0f} s"
+            f"  {lag}  refused {self.figures['refused'] or 'none'}  drained after {self.drained:.0f} s"
             f"  lost or doubled {self.wrong}  processor us a report: {cost}, generator {self.cost['generator']:.0f}"
             f"  log {self.log_bytes:.0f} B a report"
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from compilewatch.wire.report import Request
+from django.db.models import F
 
-from dashboard.fleet import attempts
+from dashboard.fleet import attempts, services
 from dashboard.fleet.models import Instance, ProcessMinute, RegionMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.fleet.services import fold_all, shards_fold
 from dashboard.ingest.models import FoldAttempt, InboxRow
@@ -79,6 +80,26 @@ def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
     assert list(InboxRow.objects.order_by("id").values_list("id", flat=True)) == waiting[4:]
     assert fold_all() == 8
     assert_all_counted([many, few])
+
+
+@pytest.mark.parametrize(("most", "folds"), [(40, [40]), (39, [16, 16, 8])])
+def test_what_a_batch_holds_is_one_fold_and_of_more_other_workers_find_some(
+    make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch, most: int, folds: list[int]
+) -> None:
+    requests = [make_request(version=str(number), instance=number, minutes=1) for number in range(40)]
+    store_reports(*requests)
+    InboxRow.objects.update(shard=F("id") % 40)
+    begun: list[int] = []
+
+    def noted(shards: Sequence[int]) -> tuple[int, bool]:
+        begun.append(len(shards))
+        return shards_fold(shards)
+
+    monkeypatch.setattr(services, "shards_fold", noted)
+    monkeypatch.setattr(services, "batch_size", lambda: most)
+    assert fold_all() == 40
+    assert begun == folds
+    assert_all_counted(requests)
 
 
 def test_a_repeated_request_counts_once(make_request: MakeRequest, store_reports: Store) -> None:
