@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import cast
+from typing import NamedTuple, cast
 
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judging import instance_minutes
@@ -93,9 +93,9 @@ def minutes_replayed(
     running = _begun(deployment, baseline, settings, _changed(deployment, baseline))
     while running.next_minute < until:
         end = min(running.next_minute + PART, until)
-        for minute, (rows, states) in _by_minute(running, deployment, baseline, end):
-            running.comparison.add_minute(minute, rows, states)
-            yield running.comparison, rows
+        for minute, found in _by_minute(running, deployment, baseline, end):
+            _take(running.comparison, minute, found)
+            yield running.comparison, found.rows
         running.next_minute = end
 
 
@@ -131,12 +131,24 @@ def _brought(running: Running, deployment: Deployment, baseline: Deployment | No
 
 
 def _continue(running: Running, deployment: Deployment, baseline: Deployment | None, now_minute: int) -> None:
-    for minute, (rows, states) in _by_minute(running, deployment, baseline, now_minute):
-        running.comparison.add_minute(minute, rows, states)
+    for minute, found in _by_minute(running, deployment, baseline, now_minute):
+        _take(running.comparison, minute, found)
     running.next_minute = now_minute
 
 
-Minute = tuple[list[InstanceMinute], list[InstanceState]]
+class Minute(NamedTuple):
+    """What is judged of a minute, and the calls that an operator's command made eager: those are traffic, and nothing else."""
+
+    rows: list[InstanceMinute]
+    states: list[InstanceState]
+    switched: list[InstanceMinute]
+
+
+def _take(comparison: Comparison, minute: int, found: Minute) -> None:
+    if found.rows or found.states:
+        comparison.add_minute(minute, found.rows, found.states)
+    if found.switched and minute >= comparison.deployed_minute:
+        comparison.adoption.add(minute, found.switched)
 
 
 def _by_minute(running: Running, deployment: Deployment, baseline: Deployment | None, end: int) -> list[tuple[int, Minute]]:
@@ -146,14 +158,14 @@ def _by_minute(running: Running, deployment: Deployment, baseline: Deployment | 
     switched = switched_minutes(deployment=deployment, baseline=baseline, **span)
     # A row of the fleet has every field that the judge reads; a copy of each would cost more than judging it.
     for row in instance_minutes(deployment=deployment, baseline=baseline, changed=running.changed, **span):
-        if row.minute not in switched.get(row.instance, ()):
-            minutes.setdefault(row.minute, ([], []))[0].append(cast(InstanceMinute, row))
+        of = minutes.setdefault(row.minute, Minute([], [], []))
+        (of.switched if row.minute in switched.get(row.instance, ()) else of.rows).append(cast(InstanceMinute, row))
     for state in instance_states(deployment=deployment, baseline=baseline, starts=running.starts, **span):
         if state.minute not in switched.get(state.instance, ()):
-            minutes.setdefault(state.minute, ([], []))[1].append(cast(InstanceState, state))
+            minutes.setdefault(state.minute, Minute([], [], [])).states.append(cast(InstanceState, state))
     ordered = sorted(minutes.items(), key=lambda item: item[0])
-    for _, (rows, states) in ordered:
-        _place(running.gpus, rows, states)
+    for _, found in ordered:
+        _place(running.gpus, found.rows, found.states)
     return ordered
 
 

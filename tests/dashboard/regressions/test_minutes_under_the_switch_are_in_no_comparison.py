@@ -54,6 +54,23 @@ def test_what_was_asked_for_is_no_regression(side_by_side: list[SimulatedInstanc
     assert eager["affected_instances"] == 1
 
 
+def test_calls_that_a_command_made_eager_are_still_the_versions_traffic(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
+    for instance in side_by_side:
+        send(instance)
+    assert said() == "roll_back"
+    before = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
+    for instance in side_by_side:
+        if instance.identity.version == "2026.11.3":
+            receipt(instance.identity.id, "applied", 0.1)
+            receipt(instance.identity.id, "ended", 36.9)
+    said()
+    evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
+    assert evidence["adoption"] == pytest.approx(before["adoption"])
+    assert not evidence["low_adoption"]
+
+
 @pytest.mark.parametrize(
     ("told", "minutes"),
     [
