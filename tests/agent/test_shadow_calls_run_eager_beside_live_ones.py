@@ -125,6 +125,26 @@ def test_grad_mode_and_autocast_are_those_of_the_call(window: Window) -> None:
     assert last(window()).state == "passed"
 
 
+def test_what_it_holds_may_have_defaults(window: Window) -> None:
+    def inner(x: Tensor, factor: float = 2.0, *, more: float = 1.0) -> Tensor:
+        return x * factor + more
+
+    others: list[tuple[object, object]] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
+        def run(*args: Tensor) -> Any:
+            others.extend((object(), None) for _ in range(100))  # what was looked at before lies elsewhere in memory now
+            return graph(*args)
+
+        return run
+
+    model = every_call(lambda x: inner(x), backend)
+    for _ in range(4):
+        model(torch.ones(4))
+    found = last(window())
+    assert (found.why, found.samples) == ("", 4)
+
+
 def test_gradients_of_the_answer_are_the_callables_own(window: Window) -> None:
     module, batch = Perceptron(), torch.randn(4, 48)
     model = every_call(module)

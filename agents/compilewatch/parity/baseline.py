@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from compilewatch import hotpath
 from compilewatch.lines import Spec, named
+from compilewatch.parity.later import Timed, one_gpu
 from compilewatch.parity.runs import Batch, undisturbed
-from compilewatch.parity.target import NotCompared, Target, target_of, uncompiled
+from compilewatch.parity.target import NotCompared, Target, held_by, target_of, uncompiled
 from compilewatch.recorder import RECORDER
 from compilewatch.running import Running, begin
 from compilewatch.runtimes import EAGER
@@ -22,7 +23,7 @@ LONGEST_SECONDS = 10.0
 
 
 class Baseline(NamedTuple):
-    """What came of it: the calls that were timed, their mean in seconds, and one line about it."""
+    """What came of it: the calls that were timed, their mean in seconds (on the GPU, where they ran on one), and one line about it."""
 
     region: str
     calls: int
@@ -81,17 +82,27 @@ def _call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base: int
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
     running = None if spec is None else begin(Running, spec, base, args, kwargs)
-    began = time.perf_counter()
+    timed = Timed(torch, _gpu_of(target, batch))
     try:
         target.eager(*args, **kwargs)
     except BaseException:
         if running is not None:
             running.finish(error=True)
         raise
-    seconds = time.perf_counter() - began
+    timed.stop()
     if running is not None:
         running.finish()
-    return seconds
+        if (on_gpu := timed.on_gpu) is not None:
+            running.line.gpu.append(on_gpu)
+    return timed.seconds
+
+
+def _gpu_of(target: Target, batch: Batch) -> Any:
+    """The one that it runs on; None for the CPU, and for several."""
+    try:
+        return one_gpu([*held_by(target), *batch.tensors], "batch is")
+    except NotCompared:
+        return None
 
 
 class NoTraffic:

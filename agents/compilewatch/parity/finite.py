@@ -11,6 +11,7 @@ from compilewatch import hotpath
 from compilewatch.errors import say
 from compilewatch.lines import named
 from compilewatch.parity.drawn import NEVER, cannot_be_drawn, drawn
+from compilewatch.parity.later import LATER, one_gpu
 from compilewatch.parity.rule import Compared
 from compilewatch.parity.runs import leaves
 from compilewatch.parity.target import NotCompared
@@ -20,6 +21,8 @@ from compilewatch.watching import is_watched, region_of
 
 EVERY = 100
 """One call in so many is looked at: reading an answer once more may take a while."""
+AT_ONCE = 1 << 24
+"""Values that are looked at together: what that takes of memory shows in no peak."""
 
 
 def finite_looked_at(watched: Any, asked: bool) -> Any:
@@ -46,19 +49,25 @@ class Finite:
         if self.every >= NEVER or hotpath.tracing() or RECORDER.lines is None or not self._turn.acquire(blocking=False):
             return answer
         try:
-            self._look(answer)
-        except NotCompared as reason:
-            self._refuse(str(reason))
-        except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
-            self._refuse(f"looking at the answer raised {named(type(error).__name__)}")
+            self._guarded(lambda: self._look(answer))
         finally:
             self._turn.release()
         return answer
 
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Nothing that goes wrong in it reaches the job, or is tried again."""
+        try:
+            step()
+        except NotCompared as reason:
+            self._refuse(str(reason))
+        except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+            self._refuse(f"looking at the answer raised {named(type(error).__name__)}")
+
     def _refuse(self, why: str) -> None:
-        self.every, self._totals.refused = NEVER, why
-        if self._asked or self._totals.samples:
-            self._totals.tell()
+        with self._totals.alone:
+            self.every, self._totals.refused = NEVER, why
+            if self._asked or self._totals.samples:
+                self._totals.tell()
 
     def _look(self, answer: Any) -> None:
         torch: Any = sys.modules.get("torch")
@@ -68,21 +77,32 @@ class Finite:
             outputs = {place: one for place, one in leaves(torch, answer)[0].items() if one.is_floating_point() or one.is_complex()}
             if not outputs:
                 raise NotCompared("it returns no tensor of floating-point numbers")
-            for one in outputs.values():
-                if one.device.type != "cpu":
-                    raise NotCompared(f"its output is on {one.device.type}: looking at it would wait for that")
-            found = [Compared(place, 0.0, 0.0, 0.0, _odd(torch, one), 0, False) for place, one in outputs.items()]
+            device = one_gpu(outputs.values(), "output is")
+            if device is not None and not LATER.has_room(torch):
+                return
+            counts = {place: _odd(torch, one) for place, one in outputs.items()}
+        dtype = str(next(iter(outputs.values())).dtype).removeprefix("torch.")
+        if device is None:
+            self._count(dtype, counts)
+        else:
+            LATER.add(torch, device, lambda: self._guarded(lambda: self._count(dtype, counts)))
+
+    def _count(self, dtype: str, counts: dict[str, Any]) -> None:
+        """Reads what was counted, which waits for a GPU that has not come so far."""
+        found = [Compared(place, 0.0, 0.0, 0.0, int(count), 0, False) for place, count in counts.items()]
         worst = max(found, key=lambda one: one.nonfinite)
         total = sum(one.nonfinite for one in found)
-        self._totals.outputs = len(outputs)
-        self._totals.dtype = str(next(iter(outputs.values())).dtype).removeprefix("torch.")
-        self._totals.add(worst._replace(nonfinite=total, error=float(bool(total))))
-        self._totals.tell()
+        with self._totals.alone:
+            self._totals.outputs, self._totals.dtype = len(found), dtype
+            self._totals.add(worst._replace(nonfinite=total, error=float(bool(total))))
+            self._totals.tell()
 
 
-def _odd(torch: Any, one: Any) -> int:
-    """How many values are NaN or infinite. A sum of what is finite is so too, nearly always, and takes a fraction of the time."""
+def _odd(torch: Any, one: Any) -> Any:
+    """How many values are NaN or infinite: a number, or a tensor of one value on a GPU, where nothing is waited for. On the CPU a sum of
+    what is finite is so too, nearly always, and takes a fraction of the time."""
     one = one.detach()
-    if bool(torch.isfinite(one.sum())):
+    if one.device.type == "cpu" and bool(torch.isfinite(one.sum())):
         return 0
-    return int((~torch.isfinite(one)).sum())
+    values = one.reshape(-1) if one.is_contiguous() else one
+    return sum((~torch.isfinite(part)).sum() for part in values.split(AT_ONCE))

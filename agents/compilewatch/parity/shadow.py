@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -14,10 +13,11 @@ from compilewatch.errors import say
 from compilewatch.lines import NESTED, Spec, named
 from compilewatch.parity.baseline import NoTraffic
 from compilewatch.parity.drawn import NEVER, cannot_be_drawn, drawn
-from compilewatch.parity.rule import Compared, compared, worst
-from compilewatch.parity.runs import leaves
+from compilewatch.parity.later import LATER, Timed, one_gpu
+from compilewatch.parity.rule import Compared
+from compilewatch.parity.side_by_side import Pair, ruled, side_by_side
 from compilewatch.parity.state import Before, roots_of
-from compilewatch.parity.target import NotCompared, Target, target_of
+from compilewatch.parity.target import NotCompared, Target, held_by, target_of
 from compilewatch.parity.told import Totals
 from compilewatch.recorder import RECORDER
 from compilewatch.runtimes import EAGER
@@ -33,8 +33,9 @@ _off: list[str] = []
 
 def shadow(fn: T, rate: float = 0.001) -> T:
     """`fn`, watched; of its calls the share `rate` also runs uncompiled, on copies of the arguments, once the answer is there. For pure
-    functions whose tensors are on the CPU: what changes arguments, draws random numbers or keeps something is found out by the first
-    drawn calls and left alone from then on; the dashboard says why. The answer is always that of `fn`, and nothing else is raised."""
+    functions whose tensors are on the CPU or on one GPU, which nobody waits for: what changes arguments, draws random numbers or keeps
+    something is found out by the first drawn calls and left alone from then on; the dashboard says why. The answer is always that of
+    `fn`, and nothing else is raised."""
     try:
         why = cannot_be_drawn(fn) or ("" if 0.0 < rate <= 1.0 else f"rate must be above 0 and at most 1, not {rate!r:.20}")
         if why:
@@ -55,6 +56,8 @@ class _Seen(NamedTuple):
     torch: Any
     target: Target
     before: Before
+    device: Any
+    """The GPU that its tensors are on, None for the CPU."""
 
 
 class Shadow:
@@ -74,11 +77,14 @@ class Shadow:
             return call()
         try:
             seen = self._guarded(lambda: self._before(args, kwargs))
-            stretch, began = RECORDER.epoch, time.perf_counter()
+            if seen is None:
+                return call()
+            stretch = RECORDER.epoch
+            timed = Timed(seen.torch, seen.device)
             answer = call()
-            seconds = time.perf_counter() - began
-            if seen is not None and RECORDER.epoch == stretch:
-                self._guarded(lambda: self._after(seen, args, kwargs, answer, seconds))
+            timed.stop()
+            if RECORDER.epoch == stretch:
+                self._guarded(lambda: self._after(seen, args, kwargs, answer, timed))
             return answer
         finally:
             self._turn.release()
@@ -98,9 +104,10 @@ class Shadow:
 
     def _refuse(self, why: str) -> None:
         """For good: what was found out once is not tried again."""
-        self.every, self._totals.refused = NEVER, why
-        self._target = self._eager = None
-        self._totals.tell()
+        with self._totals.alone:
+            self.every, self._totals.refused = NEVER, why
+            self._target = self._eager = None
+            self._totals.tell()
 
     def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Seen | None:
         """None where this call says nothing: the agent is off, something compiles, or the dashboard's switch holds."""
@@ -109,15 +116,17 @@ class Shadow:
             raise NotCompared(_off[0])
         if torch is None or RECORDER.lines is None or RECORDER.compiling.frames() or SWITCH.cause()[0]:
             return None
-        self._target = self._target or _pure_target(torch, self._fn)
-        for one in torch.utils._pytree.tree_leaves((args, kwargs)):
-            if isinstance(one, torch.Tensor):
-                _refuse_tensor(torch, one, "argument")
-        target = self._target
-        return _Seen(torch, target, Before(torch, roots_of(target.eager, target.module, args, kwargs)))
+        target = self._target = self._target or _pure_target(torch, self._fn)
+        used = [one for one in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        for one in used:
+            _refuse_tensor(torch, one, "argument")
+        device = one_gpu([*used, *held_by(target)], "weights and arguments are")
+        if device is not None and not LATER.has_room(torch):
+            return None
+        return _Seen(torch, target, Before(torch, roots_of(target.eager, target.module, args, kwargs)), device)
 
-    def _after(self, seen: _Seen, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any, seconds: float) -> None:
-        torch, target, before = seen
+    def _after(self, seen: _Seen, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any, compiled: Timed) -> None:
+        torch, target, before, device = seen
         if self._left(before):
             return
         for one in torch.utils._pytree.tree_leaves(answer):
@@ -128,16 +137,33 @@ class Shadow:
         copies = _copied(torch, (args, kwargs))
         again = Before(torch, roots_of(target.eager, target.module, *copies))
         with NoTraffic(RECORDER.register(self._spec)):
-            began = time.perf_counter()
+            eagerly = Timed(torch, device)
             eager = self._eager(*copies[0], **copies[1])
-            took = time.perf_counter() - began
+            eagerly.stop()
         if self._left(again):
             return
-        self._totals.add(self._compare(torch, answer, eager))
-        if self._warm:  # the first eager call pays for what later ones find ready
-            self._time(seconds, took, args, kwargs)
-        self._warm = True
-        self._totals.tell()
+        pairs = side_by_side(torch, answer, eager, on_gpu=device is not None)
+        key = RECORDER.register(self._spec) + NESTED + hotpath.bucket_of(args, kwargs)
+        warm, self._warm = self._warm, True  # the first eager call pays for what later ones find ready
+        times = (compiled, eagerly) if warm else None
+        if device is None:
+            self._count(torch, pairs, key, times)
+        else:
+            LATER.add(torch, device, lambda: self._guarded(lambda: self._count(torch, pairs, key, times)))
+
+    def _count(self, torch: Any, pairs: list[Pair] | Compared, key: int, times: tuple[Timed, Timed] | None) -> None:
+        """What came of a call, once all of it is there."""
+        with self._totals.alone:
+            if isinstance(pairs, Compared):
+                self._totals.add(pairs)
+            else:
+                found, share = ruled(torch, pairs)
+                self._totals.outputs, self._totals.dtype = len(pairs), str(pairs[0].eager.dtype).removeprefix("torch.")
+                self._totals.relative = max(self._totals.relative or 0.0, share)
+                self._totals.add(found)
+            if times is not None:
+                self._time(key, *times)
+            self._totals.tell()
 
     def _left(self, before: Before) -> bool:
         """Whether nothing is to be made of this call. Random numbers may be another thread's: they have to be drawn time after time."""
@@ -152,41 +178,15 @@ class Shadow:
     def _spec(self) -> Spec:
         return Spec(self._totals.region, runtime=EAGER)
 
-    def _time(self, compiled: float, eager: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _time(self, key: int, compiled: Timed, eager: Timed) -> None:
         """Beside the calls of the region, as what eager takes: no traffic."""
         self._totals.timed += 1
-        self._totals.compiled_seconds += compiled
-        self._totals.eager_seconds += eager
-        key = RECORDER.register(self._spec) + NESTED + hotpath.bucket_of(args, kwargs)
-        RECORDER.line(key).plain.append(eager)
-
-    def _compare(self, torch: Any, compiled: Any, eager: Any) -> Compared:
-        with torch.no_grad(), torch.inference_mode(False):
-            mine, rest = leaves(torch, compiled)
-            theirs, other = leaves(torch, eager)
-            if mine.keys() != theirs.keys() or rest != other:
-                return Compared(
-                    "output", 0.0, 0.0, 0.0, 0, 0, False, "the answer has another structure, or another value, compiled than eager"
-                )
-            if not theirs:
-                raise NotCompared("it returns no tensor")
-            for one in theirs.values():
-                _refuse_tensor(torch, one, "output")
-            found = [compared(torch, place, mine[place].detach(), one.detach(), None) for place, one in theirs.items()]
-            self._totals.outputs = len(theirs)
-            self._totals.dtype = str(next(iter(theirs.values())).dtype).removeprefix("torch.")
-            shares = [_share(one, theirs) for one in found if not one.wrong]
-            self._totals.relative = max([self._totals.relative or 0.0, *shares])
-            return worst(found)._replace(
-                nonfinite=sum(one.nonfinite for one in found), eager_nonfinite=sum(one.eager_nonfinite for one in found)
-            )
-
-
-def _share(one: Compared, theirs: dict[str, Any]) -> float:
-    """The error as a share of the output's size."""
-    eager = theirs[one.where.removeprefix("one value of ")].detach().abs().double()
-    size = float(eager.max() if one.where not in theirs else eager.square().mean().sqrt())
-    return one.error / size if 0.0 < size < float("inf") else 0.0
+        self._totals.compiled_seconds += compiled.seconds
+        self._totals.eager_seconds += eager.seconds
+        line = RECORDER.line(key)
+        line.plain.append(eager.host)
+        if (on_gpu := eager.on_gpu) is not None:
+            line.gpu.append(on_gpu)
 
 
 def _pure_target(torch: Any, fn: Any) -> Target:
@@ -194,9 +194,7 @@ def _pure_target(torch: Any, fn: Any) -> Target:
     parts = () if target.module is None else target.module.modules()
     if any(getattr(part, "_compiled_call_impl", None) is not None for part in list(parts)[1:]):
         raise NotCompared("a part of it is compiled by itself")
-    for one in () if target.module is None else (*target.module.parameters(), *target.module.buffers()):
-        if one.device.type != "cpu":
-            raise NotCompared(f"its weights are on {one.device.type}: shadow calls are for dense tensors on the CPU")
+    one_gpu(held_by(target), "weights are")
     return target
 
 
@@ -213,9 +211,9 @@ def _calling(target: Target) -> Callable[..., Any]:
 def _refuse_tensor(torch: Any, one: Any, what: str) -> None:
     if type(one) not in (torch.Tensor, torch.nn.Parameter):
         raise NotCompared(f"its {what} is a {named(type(one).__name__)}")
-    if one.device.type != "cpu" or one.layout is not torch.strided:
-        where = f"on {one.device.type}" if one.device.type != "cpu" else "sparse"
-        raise NotCompared(f"its {what} is {where}: shadow calls are for dense tensors on the CPU")
+    if one.layout is not torch.strided:
+        raise NotCompared(f"its {what} is sparse: shadow calls are for dense tensors")
+    one_gpu([one], f"{what} is")
 
 
 def _copied(torch: Any, tree: Any) -> Any:

@@ -68,7 +68,8 @@ def _kept_by(function: Any) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:  # nothing was put there yet
             continue
-    yield "a default", (function.__defaults__, function.__kwdefaults__)
+    yield "a default", function.__defaults__
+    yield "a default by name", function.__kwdefaults__
     for name in _names(function.__code__):
         held = function.__globals__.get(name)
         if not isinstance(held, ModuleType | FunctionType | type):
@@ -142,4 +143,11 @@ def _drawn(torch: Any) -> tuple[Any, ...]:
     """Where the sequences of random numbers stand."""
     numpy = sys.modules.get("numpy.random")
     arrays = None if numpy is None else str(numpy.get_state())
-    return torch.get_rng_state().tolist(), random.getstate(), arrays
+    return torch.get_rng_state().tolist(), random.getstate(), arrays, _drawn_on_gpus(torch)
+
+
+def _drawn_on_gpus(torch: Any) -> list[list[int]]:
+    """Seed and position of each GPU's sequence, which the host keeps: nothing is waited for."""
+    if not torch.cuda.is_initialized():
+        return []
+    return [one.get_state().tolist() for one in torch.cuda.default_generators]

@@ -55,6 +55,11 @@ def target_of(torch: Any, fn: Any, reference: Any) -> Target:
     return Target(compiled, eager, owner, "" if eager is owner else eager.__name__)
 
 
+def held_by(target: Target) -> list[Any]:
+    """The tensors that it brings itself."""
+    return [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
+
+
 def _original(torch: Any, compiled: Any) -> Any:
     if isinstance(compiled, torch.nn.Module):
         module = getattr(compiled, "_orig_mod", None)

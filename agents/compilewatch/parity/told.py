@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 from compilewatch.parity.rule import Compared
@@ -18,7 +19,7 @@ _names: set[str] = set()
 
 
 class Totals:
-    """Of one callable; for one thread at a time."""
+    """Of one callable; for one thread at a time, which is the one that holds `alone`: callers and the agent's own."""
 
     def __init__(self, kind: Kind, region: str) -> None:
         self.kind, self.region = kind, region
@@ -31,11 +32,17 @@ class Totals:
         self._told = -TELL_SECONDS
         self._state: State | None = None
         self._process = os.getpid()
+        self._alone = threading.RLock()
 
-    def add(self, worst: Compared) -> None:
-        """A call that was compared. What a parent counted stays the parent's."""
+    @property
+    def alone(self) -> threading.RLock:
+        """Held by whoever counts. What a parent counted stays the parent's, and so does its lock."""
         if self._process != os.getpid():
             self.__init__(self.kind, self.region)  # type: ignore[misc]
+        return self._alone
+
+    def add(self, worst: Compared) -> None:
+        """A call that was compared."""
         self.samples += 1
         self.beyond += worst.times > 1.0
         self.nonfinite += worst.nonfinite

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.lines import Line
+from compilewatch.parity.later import LATER
 from compilewatch.recorder import Recorder
 from compilewatch.sampling import chance
 from compilewatch.sources import Answer, Source
@@ -39,9 +40,11 @@ class GpuTime(Source):
         self._answer: Answer = WAITING
 
     def install(self, recorder: Recorder) -> Answer:
+        LATER.end()
         self._cuda = sys.modules["torch.cuda"]
         if not all(hasattr(self._cuda, name) for name in ("Event", "is_initialized", "is_current_stream_capturing")):
             self._answer = ("no", "this torch has no CUDA events")
+            LATER.end(self._answer[1])
         return self._answer
 
     def poll(self, recorder: Recorder) -> Answer | None:
@@ -55,6 +58,7 @@ class GpuTime(Source):
             self._relax()
             for probe in self._probes:
                 probe.read()
+            LATER.read(self._cuda)
         except Exception as error:
             self._stop(recorder, f"{type(error).__name__}: {error}"[:200])
             raise
@@ -65,12 +69,15 @@ class GpuTime(Source):
             self._relax()
         except (OSError, AttributeError) as error:
             self._answer = ("no", f"the agent's thread cannot relax its capture mode: {error}"[:200])
+            LATER.end(self._answer[1])
             return
         self._answer = ("yes", "")
+        LATER.begin()
         recorder.time_with(self._probe_for)
 
     def _stop(self, recorder: Recorder, why: str) -> None:
         self._answer = ("no", why)
+        LATER.end(why)
         recorder.time_with(None)
         self._probes = []
 
@@ -91,6 +98,7 @@ class GpuTime(Source):
 
     def uninstall(self) -> None:
         self._probes = []
+        LATER.end()
 
 
 def _cuda_runtime() -> ctypes.CDLL:

@@ -15,7 +15,8 @@ NOW_MINUTES, RECENT_MINUTES = 15, 60
 
 
 class SeriesCalls(NamedTuple):
-    """Callers' calls of one series. `known` are those that somebody looked at; `latency_sum` is seconds of the timed ones."""
+    """Callers' calls of one series. `known` are those that somebody looked at; `latency_sum` is seconds of the timed ones, `gpu_sum` of
+    those that were timed on the GPU, each minute's at its median."""
 
     version_id: int
     version: str
@@ -32,6 +33,8 @@ class SeriesCalls(NamedTuple):
     known: int
     latency_sum: float
     latency_count: int
+    gpu_sum: float
+    gpu_count: int
     recent_calls: int
     recent_compiled: int
     recent_known: int
@@ -56,13 +59,31 @@ def model_served(*, project_id: int, model_id: int, version_id: int, environment
     callers = Q(outermost=True) | Q(stratum__runtime=EAGER_RUNTIME)
     rows = Series.objects.filter(wanted, callers, project_id=project_id, version__model_id=model_id)
     known = sum((F(name) for name in ("partial", *EAGER_COLUMNS)), F("compiled"))
-    names = {"calls": F("calls"), "compiled": F("compiled"), "known": known, "all_sum": F("latency_sum"), "all_count": F("latency_count")}
+    names: dict[str, Any] = {
+        "calls": F("calls"),
+        "compiled": F("compiled"),
+        "known": known,
+        "all_sum": F("latency_sum"),
+        "all_count": F("latency_count"),
+    }
+    names |= {"all_gpu": F("gpu_p50") * F("gpu_count"), "all_gpu_count": F("gpu_count")}
     hours, late = _rows(VersionHour, "hour", project_id, first // 60, now // 60), _rows(VersionMinute, "minute", project_id, recent, now)
     sums = {name: _sum(hours, column) for name, column in names.items()}
     sums |= {f"recent_{name}": _sum(late, names[name]) for name in ("compiled", "known")}
     sums["recent_calls"] = _sum(late.filter(minute__gte=now - NOW_MINUTES), F("calls"))
     named = ("version_id", "version__name", "environment", "region", "bucket", *(f"stratum__{part}" for part in ("gpu", "mode", "runtime")))
-    columns = (*named, "stratum__world_size", "last_minute", "calls", "compiled", "known", "all_sum", "all_count")
+    columns = (
+        *named,
+        "stratum__world_size",
+        "last_minute",
+        "calls",
+        "compiled",
+        "known",
+        "all_sum",
+        "all_count",
+        "all_gpu",
+        "all_gpu_count",
+    )
     found = rows.annotate(**sums).order_by("pk").values_list(*columns, "recent_calls", "recent_compiled", "recent_known")
     return [SeriesCalls(*row[:10], *(value or 0 for value in row[10:])) for row in found]
 

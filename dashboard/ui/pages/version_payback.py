@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.common import clock
+from dashboard.fleet.figures.payback import Saved, break_even, saved_against_eager
 from dashboard.fleet.selectors.compiled import Compiled
 from dashboard.fleet.selectors.served import SeriesCalls
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
 
-APART = 0.05
-"""Healthy instances of one version differ by so much (one standard deviation)."""
-EIGHT_IN_TEN = 1.28
-ENOUGH_CALLS = 20
 MOSTLY = 0.8
 
 
@@ -64,19 +60,6 @@ class Payback:
         return f"paid back {told}" if self.calls >= self.break_even else f"pays back {told}, {words.number(self.calls)} so far"
 
 
-@dataclass(frozen=True)
-class Saved:
-    """Seconds that compiled calls took less than eager ones of the same place would have."""
-
-    seconds: float
-    low: float
-    high: float
-    calls: int
-    newest: int
-    reference_calls: int
-    versions: tuple[str, ...]
-
-
 def payback(
     events: Iterable[Compiled], own: Sequence[Started], calls: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], shadows: int = 0
 ) -> Payback:
@@ -115,9 +98,8 @@ def _ledger(first: float, again: float, kept: float | None, saved: Saved | None,
         entries.append(Entry("Saved by compiled calls", None, "no eager run of the same region, shape and GPU was reported"))
         return Payback(entries, unit, spent, calls=calls)
     value, low, high = (one * gpus for one in (saved.seconds, saved.low, saved.high))
-    per_call = value / saved.calls
     at = clock.at_minute(saved.newest)
-    each = words.duration(abs(saved.seconds / saved.calls))
+    each = f"{words.duration(abs(saved.seconds / saved.calls))}{' on the GPU' if saved.on_gpu == saved.calls else ''}"
     name = f"{'Saved' if value >= 0 else 'Lost'}, {each} per call on {words.number(saved.calls)} calls"
     spread = f"estimate, {words.number(round(low))} to {words.number(round(high))}"
     entries.append(Entry(name, value, spread, True))
@@ -129,7 +111,7 @@ def _ledger(first: float, again: float, kept: float | None, saved: Saved | None,
         spent=spent,
         saved=value,
         net=net,
-        break_even=spent / per_call if per_call > 0 else None,
+        break_even=break_even(spent, value, saved.calls),
         calls=saved.calls,
         covered=saved.calls / calls if calls else 0.0,
         reference_at=at,
@@ -142,25 +124,3 @@ def _reference(saved: Saved, shadows: int) -> str:
     nearly_all = shadows >= MOSTLY * saved.reference_calls
     told = f"{words.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of {', '.join(saved.versions[:3])}"
     return told if nearly_all or not shadows else f"{told}, {words.number(min(shadows, saved.reference_calls))} of them shadow calls"
-
-
-def saved_against_eager(calls: Sequence[SeriesCalls], eager: Sequence[SeriesCalls]) -> Saved | None:
-    """Mean against mean in the same region, shape bucket, GPU type and world size; None where no two can be compared."""
-    seconds = variance = 0.0
-    compared = used = newest = 0
-    versions: dict[str, None] = {}
-    for one in calls:
-        like = [other for other in eager if other.place == one.place and other.latency_count]
-        timed = sum(other.latency_count for other in like)
-        if timed < ENOUGH_CALLS or one.latency_count < ENOUGH_CALLS:
-            continue
-        theirs, mine = sum(other.latency_sum for other in like) / timed, one.latency_sum / one.latency_count
-        seconds += (theirs - mine) * one.calls
-        variance += (APART * one.calls) ** 2 * (theirs**2 + mine**2)
-        compared, used = compared + one.calls, used + timed
-        newest = max(newest, *(other.last_minute for other in like))
-        versions |= dict.fromkeys(other.version for other in like)
-    if not compared:
-        return None
-    error = EIGHT_IN_TEN * math.sqrt(variance)
-    return Saved(seconds, seconds - error, seconds + error, compared, newest, used, tuple(versions))

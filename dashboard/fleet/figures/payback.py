@@ -1,0 +1,88 @@
+"""What compiled calls saved against eager ones of the same place, and from which call on that pays for compiling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+APART = 0.05
+"""Healthy instances of one version differ by so much (one standard deviation)."""
+EIGHT_IN_TEN = 1.28
+ENOUGH_CALLS = 20
+
+
+class Timed(Protocol):
+    """Calls of one series. The sums are seconds of those whose time was taken, on the host and on the GPU."""
+
+    @property
+    def version(self) -> str: ...
+    @property
+    def place(self) -> tuple[str, str, str, int]: ...
+    @property
+    def last_minute(self) -> int: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def latency_sum(self) -> float: ...
+    @property
+    def latency_count(self) -> int: ...
+    @property
+    def gpu_sum(self) -> float: ...
+    @property
+    def gpu_count(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Seconds that compiled calls took less than eager ones of the same place would have. `on_gpu` are the calls of which the time on the
+    GPU is what was compared."""
+
+    seconds: float
+    low: float
+    high: float
+    calls: int
+    on_gpu: int
+    newest: int
+    reference_calls: int
+    versions: tuple[str, ...]
+
+
+def saved_against_eager(calls: Sequence[Timed], eager: Sequence[Timed]) -> Saved | None:
+    """Mean against mean in the same region, shape bucket, GPU type and world size; None where no two can be compared. A call whose answer
+    nobody waits for is over on the host before the GPU begins: where both sides have enough times from the GPU, those are compared."""
+    seconds = variance = 0.0
+    compared = used = newest = on_gpu = 0
+    versions: dict[str, None] = {}
+    for one in calls:
+        like = [other for other in eager if other.place == one.place and other.latency_count]
+        means = _means([one], like)
+        if means is None:
+            continue
+        mine, theirs, there = means
+        seconds += (theirs - mine) * one.calls
+        variance += (APART * one.calls) ** 2 * (theirs**2 + mine**2)
+        compared, used = compared + one.calls, used + sum(other.latency_count for other in like)
+        on_gpu += one.calls if there else 0
+        newest = max(newest, *(other.last_minute for other in like))
+        versions |= dict.fromkeys(other.version for other in like)
+    if not compared:
+        return None
+    error = EIGHT_IN_TEN * math.sqrt(variance)
+    return Saved(seconds, seconds - error, seconds + error, compared, on_gpu, newest, used, tuple(versions))
+
+
+def break_even(spent: float, saved: float, calls: int) -> float | None:
+    """After how many calls what was spent is saved; None where compiled calls are not faster."""
+    return spent / (saved / calls) if saved > 0 and calls else None
+
+
+def _means(mine: Sequence[Timed], theirs: Sequence[Timed]) -> tuple[float, float, bool] | None:
+    """Seconds per call of both sides, and whether they are the GPU's."""
+    for there in (True, False):
+        counts = [sum(one.gpu_count if there else one.latency_count for one in side) for side in (mine, theirs)]
+        if min(counts) >= ENOUGH_CALLS:
+            sums = [sum(one.gpu_sum if there else one.latency_sum for one in side) for side in (mine, theirs)]
+            return sums[0] / counts[0], sums[1] / counts[1], there
+    return None

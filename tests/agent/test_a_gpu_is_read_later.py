@@ -1,0 +1,143 @@
+"""What is asked of a GPU is read once it has come so far, on the agent's thread; a stand-in for CUDA's clock says how far that is. The GPU
+itself: `tests/gpu/test_compiling_pays_what_the_ledger_says.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from compilewatch.parity.later import LATER, MOST, Later, Timed, one_gpu
+from compilewatch.parity.rule import Compared
+from compilewatch.parity.side_by_side import MOST as VALUES
+from compilewatch.parity.side_by_side import Pair, ruled, side_by_side
+from compilewatch.parity.target import NotCompared
+from compilewatch.recorder import Recorder
+from compilewatch.sources.gpu_time import GpuTime
+
+
+class Gpu:
+    """CUDA's answers: events are reached up to `reached`, and a graph is captured or not."""
+
+    def __init__(self) -> None:
+        self.recorded, self.reached, self.capturing = 0, 0, False
+        self.streams: list[Any] = []
+        gpu = self
+
+        class Event:
+            def record(self, stream: Any) -> None:
+                gpu.recorded += 1
+                self.number = gpu.recorded
+
+            def query(self) -> bool:
+                return self.number <= gpu.reached
+
+        self.Event = Event
+
+    def is_current_stream_capturing(self) -> bool:
+        return self.capturing
+
+    def current_stream(self, device: Any) -> str:
+        return f"stream of {device}"
+
+    def Stream(self, device: Any) -> str:
+        return f"own stream of {device}"
+
+    @contextmanager
+    def stream(self, stream: Any) -> Iterator[None]:
+        self.streams.append(stream)
+        yield
+
+
+def asked(later: Later, gpu: Gpu, then: Callable[[], None]) -> None:
+    later.add(SimpleNamespace(cuda=gpu), "cuda:0", then)
+
+
+def room(later: Later, gpu: Gpu) -> bool:
+    return later.has_room(SimpleNamespace(cuda=gpu))
+
+
+def test_nothing_is_read_before_the_gpu_has_come_so_far() -> None:
+    later, gpu, read = Later(), Gpu(), list[str]()
+    later.begin()
+    for name in ("first", "second"):
+        asked(later, gpu, lambda name=name: read.append(name))  # type: ignore[misc]
+    later.read(gpu)
+    assert read == []
+    gpu.reached = 1
+    later.read(gpu)
+    assert read == ["first"] and gpu.streams == ["own stream of cuda:0"]
+    gpu.reached = 2
+    later.read(gpu)
+    assert read == ["first", "second"]
+
+
+def test_while_a_graph_is_captured_nothing_is_asked() -> None:
+    later, gpu = Later(), Gpu()
+    assert not room(later, gpu)  # the agent's thread has not said yet that it reads
+    later.begin()
+    assert room(later, gpu)
+    gpu.capturing = True
+    assert not room(later, gpu)
+
+
+def test_a_gpu_that_is_far_behind_is_asked_no_more() -> None:
+    later, gpu = Later(), Gpu()
+    later.begin()
+    for _ in range(MOST):
+        assert room(later, gpu)
+        asked(later, gpu, lambda: None)
+    assert not room(later, gpu)
+    gpu.reached = 1
+    later.read(gpu)
+    assert room(later, gpu)
+
+
+def test_where_nobody_can_read_the_reason_is_said() -> None:
+    later, gpu = Later(), Gpu()
+    later.begin()
+    asked(later, gpu, lambda: None)
+    later.end("no CUDA runtime library is loaded as a file of its own")
+    with pytest.raises(NotCompared, match="the GPU cannot be read without waiting for it: no CUDA runtime library"):
+        room(later, gpu)
+
+
+def test_a_source_that_is_taken_off_or_installed_anew_reads_nothing_of_before() -> None:
+    source, gpu = GpuTime(), Gpu()
+    LATER.begin()
+    asked(LATER, gpu, lambda: None)
+    source.install(Recorder())
+    assert not room(LATER, gpu)
+    LATER.begin()
+    source.uninstall()
+    assert not room(LATER, gpu)
+    gpu.reached = 1
+    LATER.read(gpu)
+    assert gpu.streams == []
+
+
+def test_a_large_answer_is_held_in_part_and_an_odd_one_as_what_it_is() -> None:
+    eager = torch.arange(2.0 * VALUES + 2).reshape(2, -1)
+    held = side_by_side(torch, eager + 1.0, eager, on_gpu=True)
+    assert isinstance(held, list) and VALUES // 2 < held[0].eager.numel() <= VALUES
+    assert torch.equal(held[0].compiled, held[0].eager + 1.0)
+    small = torch.ones(4)
+    (copied,) = side_by_side(torch, small, small, on_gpu=True)
+    assert isinstance(copied, Pair) and copied.compiled.data_ptr() != small.data_ptr()  # a replay may write over it
+    found, share = ruled(torch, [Pair("output", small * 1.5, small)])
+    assert found.times > 1 and share == pytest.approx(0.5)
+    assert isinstance(side_by_side(torch, {"a": small}, small, on_gpu=True), Compared)
+    (other,) = side_by_side(torch, torch.ones(3), small, on_gpu=True)
+    assert "float32[3] compiled and float32[4] eager" in ruled(torch, [other])[0].wrong
+
+
+def test_on_the_cpu_the_host_is_the_clock() -> None:
+    timed = Timed(torch, None)
+    timed.stop()
+    assert timed.seconds == timed.host > 0 and timed.on_gpu is None
+    assert one_gpu([torch.ones(2)], "output is") is None
+    with pytest.raises(NotCompared, match="its output is on meta: looking at it would wait for that"):
+        one_gpu([torch.ones(2, device="meta")], "output is")
