@@ -12,6 +12,7 @@ import pytest
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.report import MAX_REPORTS, Request
 from django.conf import settings
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.test import Client
 
 from dashboard.accounts.models import User
@@ -43,6 +44,15 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
     database["CONN_MAX_AGE"] = 0
     if database["ENGINE"].endswith("sqlite3"):
         database.setdefault("TEST", {})["NAME"] = str(Path(DATA) / "tests.sqlite3")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _passwords_are_cheap() -> Iterator[None]:
+    """Argon2 as in production, at its least cost: each test makes people, and at full cost each took a quarter of a second of all cores."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, least in (("time_cost", 1), ("memory_cost", 8), ("parallelism", 1)):
+            patch.setattr(Argon2PasswordHasher, name, least)
+        yield
 
 
 @pytest.fixture(autouse=True)
