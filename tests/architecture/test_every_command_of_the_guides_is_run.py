@@ -37,6 +37,7 @@ TABLE: dict[str, Run | str] = {
     "make clean": "It removes the environment that the tests run in.",
     "make shots": "It takes pictures of a demo that runs, with its password; what is on them is for people to look at.",
     "make calibrate": "It takes hours. JUDGE.md gives the seeds, and tests/dashboard/regressions judges single fleets of it.",
+    "python -m tests.bench.calibrate --combine FILE ...": "It prints what was kept; tests/dashboard/regressions runs it on short fleets.",
     ".venv/bin/python manage.py setup_project --help": Run(
         "tests/architecture/test_every_command_of_the_guides_is_run.py", "def test_what_a_first_command_takes"
     ),
