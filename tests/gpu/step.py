@@ -1,9 +1,10 @@
 """What watching adds to a short step: an MLP of four layers replayed as a CUDA graph, bare and watched in turn.
 
-`python tests/gpu/step.py` prints one line of JSON: microseconds of the bare step, and what each way adds to it, as the median of the
-differences to the bare step of the same round, with the interval that holds this median in 95 of 100 repetitions. The bare step is taken
-twice in each round, and its mean is what the others are held against; `bare again` is the second less the first: noise. `python function`
-is one that only calls on, the least that any watching can add."""
+`python tests/gpu/step.py [function]` watches a compiled module, or a compiled function that calls it, and prints one line of JSON:
+microseconds of the bare step, and what each way adds to it, as the median of the differences to the bare step of the same round, with the
+interval that holds this median in 95 of 100 repetitions. The bare step is taken twice in each round, and its mean is what the others are
+held against; `bare again` is the second less the first: noise. `python function` is one that only calls on, the least that any watching
+can add."""
 
 from __future__ import annotations
 
@@ -88,6 +89,12 @@ def function_around(step: Step) -> Step:
     return plain
 
 
+def target(kind: str) -> Callable[..., Any]:
+    """What is compiled and watched: the model, or a function that calls it."""
+    layers = model()
+    return (lambda x: layers(x)) if kind == "function" else layers
+
+
 def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
     """Microseconds of a call in each round: bare, watched, and with what is switched on for a part of the time."""
     hook, line = source(CompiledCalls), RECORDER._all_lines[0]
@@ -134,7 +141,8 @@ def counting_share(call_seconds: float) -> float:
 def main() -> int:
     """Prints the line."""
     assert compilewatch.init(model="bench", version="1", endpoint="file:/dev/null", interval=10.0)
-    compiled = torch.compile(model(), mode="reduce-overhead")
+    kind = "".join(sys.argv[1:2]) or "module"
+    compiled = torch.compile(target(kind), mode="reduce-overhead")
     watched = compilewatch.watch(compiled, name="step")
     x = torch.randn(16, 512, device="cuda")
     with torch.inference_mode():
@@ -153,6 +161,7 @@ def main() -> int:
     share = counting_share(base / 1e6)
     usual = added([(1 - share) * timed + share * both for timed, both in zip(differences[TIMED], differences[ALL], strict=True)], base)
     said = {
+        "watched": kind,
         "bare_us": round(base, 2),
         "rounds": len(rounds),
         "added": {name: added(values, base) for name, values in differences.items()},
