@@ -1,0 +1,51 @@
+"""Compiled calls are held against eager ones on the GPU where both sides have enough times from there, else as their callers saw them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from dashboard.fleet.figures.payback import ENOUGH_CALLS, break_even, saved_against_eager
+
+
+@dataclass(frozen=True)
+class Calls:
+    version: str = "1"
+    place: tuple[str, str, str, int] = ("forward", "2^4", "NVIDIA H200", 1)
+    last_minute: int = 7
+    calls: int = 1000
+    latency_sum: float = 0.4  # a caller is back after 0.4 ms
+    latency_count: int = 1000
+    gpu_sum: float = 0.2  # the GPU is done after 4 ms
+    gpu_count: int = 50
+
+
+EAGER = Calls("eager", calls=50, latency_sum=0.1, latency_count=50, gpu_sum=0.45, gpu_count=50)
+
+
+def test_a_caller_who_waits_for_nothing_says_little_of_the_gpu() -> None:
+    saved = saved_against_eager([Calls()], [EAGER])
+    assert saved is not None and saved.seconds == pytest.approx(1000 * (0.009 - 0.004)) and saved.on_gpu == saved.calls == 1000
+    assert saved.low < saved.seconds < saved.high
+
+
+@pytest.mark.parametrize("few", ["compiled", "eager"])
+def test_where_one_side_has_too_few_the_callers_times_are_compared(few: str) -> None:
+    compiled, eager = Calls(), EAGER
+    if few == "compiled":
+        compiled = replace(compiled, gpu_count=ENOUGH_CALLS - 1)
+    else:
+        eager = replace(eager, gpu_count=0, gpu_sum=0.0)
+    saved = saved_against_eager([compiled], [eager])
+    assert saved is not None and saved.seconds == pytest.approx(1000 * (0.002 - 0.0004)) and saved.on_gpu == 0
+
+
+def test_another_place_or_too_few_calls_are_nothing_to_compare_with() -> None:
+    assert saved_against_eager([Calls()], [replace(EAGER, place=("forward", "2^5", "NVIDIA H200", 1))]) is None
+    assert saved_against_eager([Calls()], [replace(EAGER, latency_count=ENOUGH_CALLS - 1, gpu_count=0)]) is None
+
+
+def test_compiling_pays_after_so_many_calls_or_never() -> None:
+    assert break_even(30.0, 5.0, 1000) == pytest.approx(6000)
+    assert break_even(30.0, -5.0, 1000) is None and break_even(30.0, 0.0, 0) is None
