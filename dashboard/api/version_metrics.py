@@ -62,7 +62,7 @@ class Versions:
     def add(self, project: Project) -> None:
         """Reads one project in some ten queries."""
         now = clock.minute_of(clock.unix())
-        facts = fleet_facts(project_id=project.pk, window=Window(now - HOUR, now, RECENT_MINUTES))
+        facts = fleet_facts(project=project, window=Window(now - HOUR, now, RECENT_MINUTES))
         names = {model.pk: model.name for model in facts.models}
         live = sorted((one for one in facts.deployments if one.ended_minute is None), key=lambda one: (-one.started_minute, one.pk))
         told = live[:MOST_DEPLOYMENTS]

@@ -1,11 +1,12 @@
-"""What the door and the frame of every page ask about a person: one query for their projects, roles, and what waits in each."""
+"""What the door and the frame of every page ask about a person: one query for them, their projects, roles, and what waits in each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, Exists, IntegerField, OuterRef, Subquery
+from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from dashboard.accounts.models import User
@@ -29,18 +30,34 @@ class Membership:
     over_limit: bool
 
 
+def person_with_projects(user_id: int) -> User | None:
+    """The person, with their projects kept for `memberships_of`; whoever has no project is asked for once more."""
+    rows = list(_members(user_id).select_related("project", "user"))
+    if not rows:
+        return User.objects.filter(pk=user_id).first()
+    user = rows[0].user
+    user.memberships_read = [_membership(row) for row in rows]  # type: ignore[attr-defined]
+    return user
+
+
 def memberships_of(user: User | AnonymousUser) -> list[Membership]:
-    """The projects of a person by name, with their role in each."""
-    if not user.is_authenticated or not user.is_active:
+    """The projects of a person by name, with their role in each: as they were read with the person, at the start of the request."""
+    if not isinstance(user, User) or not user.is_active:
         return []
+    read: list[Membership] | None = getattr(user, "memberships_read", None)
+    return read if read is not None else [_membership(row) for row in _members(user.pk).select_related("project")]
+
+
+def _members(user_id: int) -> QuerySet[Member]:
     waiting = Alert.objects.filter(project=OuterRef("project")).exclude(state=AlertState.RESOLVED).order_by().values("project")
     reached = LimitReached.objects.filter(project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR))
-    rows = Member.objects.filter(user_id=user.pk).annotate(
+    rows = Member.objects.filter(user_id=user_id).annotate(
         open_alerts=Coalesce(Subquery(waiting.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0),
         switched=Exists(Switch.objects.filter(project=OuterRef("project"), ended_at=None)),
         over_limit=Exists(reached),
     )
-    return [
-        Membership(row.project, Role(row.role), row.open_alerts, row.switched, row.over_limit)
-        for row in rows.select_related("project").order_by("project__name", "project_id")
-    ]
+    return rows.order_by("project__name", "project_id")
+
+
+def _membership(row: Any) -> Membership:
+    return Membership(row.project, Role(row.role), row.open_alerts, row.switched, row.over_limit)

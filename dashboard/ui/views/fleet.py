@@ -37,7 +37,7 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
     chosen = range_of(request.GET)
     window, now = window_of(chosen), clock.now()
     project, environment = request.project, request.GET.get("env", "")
-    facts = fleet_facts(project_id=project.pk, window=window, environment=environment)
+    facts = fleet_facts(project=project, window=window, environment=environment)
     said = judgements(project_id=project.pk, start_minute=window.start, environment=environment)
     states = {one.pk: instance_state(one, now) for one in facts.instances}
     alerts = open_alerts(project_id=project.pk) if request.membership.open_alerts else []

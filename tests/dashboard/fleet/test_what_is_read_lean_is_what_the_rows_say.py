@@ -54,7 +54,7 @@ def test_an_environment_stays_listed_once_its_last_deployment_is_long_over(proje
     old = {"project": project, "model": made.model, "version": made.versions["2026.10.9"], "environment": "staging"}
     Deployment.objects.create(**old, started_minute=now - 90_000, last_minute=now - 80_000, ended_minute=now - 80_000)
     window = Window(now - 60, now, 1)
-    everywhere, staging = (fleet_facts(project_id=project.pk, window=window, environment=name) for name in ("", "staging"))
+    everywhere, staging = (fleet_facts(project=project, window=window, environment=name) for name in ("", "staging"))
     assert everywhere.environments == staging.environments == ["production", "staging"]
     assert {one.environment for one in everywhere.deployments} == {"production"}
     assert staging.deployments == []

@@ -12,9 +12,9 @@ from dashboard.regressions.judging import judging_set
 from tests.dashboard.ui.charts_story import rolled_back
 from tests.dashboard.ui.factory import Shape, model
 
-FRAME = 3  # session, person, projects with roles and what waits in them
+FRAME = 2  # session, person with projects, roles and what waits in them
 MOST = {
-    "": 8,  # 7 where no alert is open
+    "": 5,  # 4 where no alert is open: six with the frame
     "alerts/": 3,  # one for the same versions in other environments
     "alerts/grades/": 2,
     "alerts/{alert}/": 10,
@@ -90,5 +90,5 @@ def test_the_judging_page_asks_as_much_for_many_models_and_choices_as_for_few(si
 def test_a_quiet_project_is_not_asked_for_what_it_has_none_of(signed_in: Client, project: Project) -> None:
     model(project, "ranker", [Shape("1", 0.01, 50, 900), Shape("2", 0.01, 50, 300)], every=120)
     asked = queries(signed_in, "/p/ranking/")
-    assert len(asked) == FRAME + 7
+    assert len(asked) == FRAME + 4 == 6
     assert not [sql for sql in asked[FRAME:] if 'FROM "alert"' in sql or 'FROM "switch"' in sql]

@@ -1,0 +1,44 @@
+"""The models of a project with those of their deployments that the Fleet page shows, in one query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Max, Model, Q
+
+from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.projects.models import Project
+
+
+def models_deployed(*, project: Project, since: int) -> tuple[list[WatchedModel], list[Deployment]]:
+    """Every model by name, and in order of their start the deployments that live, that reported since minute `since`, or that are the last
+    of a model in an environment: without it there would be neither."""
+    last = Deployment.objects.filter(project=project).order_by().values("model", "environment").annotate(last=Max("pk")).values("last")
+    # A model without a deployment has none that ended.
+    shown = Q(deployments__ended_minute=None) | Q(deployments__last_minute__gte=since) | Q(deployments__pk__in=last)
+    rows = WatchedModel.objects.filter(shown, project=project)
+    of_model, of_run, of_version = _fields(WatchedModel), _fields(Deployment), _fields(ModelVersion)
+    columns = (*of_model, *(f"deployments__{name}" for name in of_run), *(f"deployments__version__{name}" for name in of_version))
+    after_model, after_run = len(of_model), len(of_model) + len(of_run)
+    models: dict[int, WatchedModel] = {}
+    deployments: list[Deployment] = []
+    for row in rows.order_by("name", "deployments__started_minute").values_list(*columns):
+        model = models.get(row[0])
+        if model is None:
+            model = models[row[0]] = _made(WatchedModel, of_model, row[:after_model])
+            model.project = project
+        if row[after_model] is not None:
+            deployment = _made(Deployment, of_run, row[after_model:after_run])
+            deployment.model, deployment.version = model, _made(ModelVersion, of_version, row[after_run:])
+            deployments.append(deployment)
+    return list(models.values()), sorted(deployments, key=lambda one: one.started_minute)
+
+
+def _fields(table: type[Model]) -> list[str]:
+    """The key first: where a join found nothing, it is empty."""
+    names = [field.attname for field in table._meta.concrete_fields]
+    return sorted(names, key=lambda name: name != "id")
+
+
+def _made(table: Any, names: list[str], values: tuple[Any, ...]) -> Any:
+    return table.from_db(None, names, values)

@@ -1,0 +1,32 @@
+"""Several queries in one statement give what each of them gives alone."""
+
+from django.db import connection
+from django.db.models import Max, Sum
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.common.plain_rows import rows_plain, rows_together
+from dashboard.fleet.models import Deployment, VersionMinute, VersionProcessMinute, WatchedModel
+from dashboard.projects.models import Project
+from tests.dashboard.ui.charts_story import rolled_back
+
+
+def test_each_query_keeps_its_own_columns_and_types(project: Project) -> None:
+    rolled_back(project)
+    queries = (
+        VersionMinute.objects.values_list("series_id", "calls", "latency", "p50"),
+        VersionProcessMinute.objects.values("version_id").order_by().values_list("version_id", Sum("hit_seconds"), Max("gpu_peak")),
+        Deployment.objects.values_list("environment", "ended_minute"),
+    )
+    with CaptureQueriesContext(connection) as asked:
+        together = rows_together(*queries)
+    assert len(asked) == 1
+    assert [sorted(rows, key=repr) for rows in together] == [sorted(rows_plain(rows), key=repr) for rows in queries]
+    assert all(together)
+
+
+def test_a_query_that_is_none_or_finds_nothing_has_no_rows(project: Project) -> None:
+    names = WatchedModel.objects.filter(project=project).values_list("name")
+    WatchedModel.objects.create(project=project, name="ranker", first_seen_at=project.created_at, last_seen_at=project.created_at)
+    nothing, never = names.filter(name="another"), names.filter(pk__in=[])
+    assert rows_together(None, names, nothing, never) == [[], [("ranker",)], [], []]
+    assert rows_together(None, never) == [[], []]
