@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import NormalDist, fmean, stdev
 
-from dashboard.regressions.judge.estimate import t_quantile
 from dashboard.ui import words
 
 ENOUGH = 3
 LEAST_SPREAD = 0.03
 MOST_REPLICAS = 10_000
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
+DRAWS, NORMAL = 1000, NormalDist()
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,22 @@ def forecast(kind: str, totals: Sequence[float], replicas: int) -> Forecast:
     logs = [math.log(total) for total in totals if total > 0]
     if len(logs) < ENOUGH:
         return Forecast(kind, replicas, len(logs))
-    spread = max(stdev(logs), LEAST_SPREAD) * math.sqrt(1 + 1 / len(logs))
+    drawn = sorted(_slowest(logs, replicas))
+    low, middle, high = (math.exp(drawn[int(part * DRAWS)]) for part in (LOW, MIDDLE, HIGH))
+    return Forecast(kind, replicas, len(logs), middle, low, high)
 
-    def at(probability: float) -> float:
-        # The slowest is below a time when all are, each independently of the others.
-        tail = -math.expm1(math.log(probability) / replicas)
-        return math.exp(fmean(logs) + t_quantile(len(logs) - 1, tail) * spread)
 
-    return Forecast(kind, replicas, len(logs), at(MIDDLE), at(LOW), at(HIGH))
+def _slowest(logs: Sequence[float], replicas: int) -> Iterator[float]:
+    """The slowest of a rollout, drawn often. All replicas of one share what is not known of the mean and of the spread, so that few starts
+    that were seen do not make each replica's time another guess; the draws are the same for the same starts."""
+    mean, spread, freedom = fmean(logs), max(stdev(logs), LEAST_SPREAD), len(logs) - 1
+    chance = random.Random(0)
+    for _ in range(DRAWS):
+        own = spread * math.sqrt(freedom / chance.gammavariate(freedom / 2, 2.0))
+        centre = chance.gauss(mean, own / math.sqrt(len(logs)))
+        # The slowest is below a time when all are.
+        tail = min(max((1.0 - chance.random()) ** (1 / replicas), 1e-12), 1.0 - 1e-12)
+        yield centre + own * NORMAL.inv_cdf(tail)
 
 
 def forecasts(cold: Sequence[float], warm: Sequence[float], replicas: int) -> list[Forecast]:
