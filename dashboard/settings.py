@@ -88,7 +88,7 @@ MIDDLEWARE = [
     "dashboard.common.http.ApiErrors",
     "dashboard.common.away.DatabaseAway",
     "dashboard.ui.compressed.CompressedPages",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "dashboard.ui.packaged.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

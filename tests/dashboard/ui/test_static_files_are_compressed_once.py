@@ -1,0 +1,40 @@
+"""Scripts and styles are compressed once in a process, and who has them is sent nothing again."""
+
+import gzip
+from pathlib import Path
+
+from django.contrib.staticfiles import finders
+from django.test import Client
+
+from dashboard.ui import packaged
+
+ASK = {"Accept-Encoding": "gzip, br"}
+PLOTLY = "/static/vendor/plotly.min.js"
+
+
+def test_the_heaviest_file_is_compressed_for_the_first_who_asks_and_no_other(client: Client) -> None:
+    packaged._kept.cache_clear()
+    first, second = (client.get(PLOTLY, headers=ASK) for _ in range(2))
+    assert (packaged._kept.cache_info().misses, packaged._kept.cache_info().hits) == (1, 1)
+    assert first.content == second.content and first["Content-Encoding"] == "gzip" and int(first["Content-Length"]) == len(first.content)
+    assert gzip.decompress(first.content) == Path(str(finders.find("vendor/plotly.min.js"))).read_bytes()
+    assert first["Content-Type"].startswith("text/javascript") and "Accept-Encoding" in first["Vary"]
+
+
+def test_who_has_a_file_is_sent_nothing_again_whatever_a_proxy_made_of_its_tag(client: Client) -> None:
+    tag = client.get("/static/ui/app.css", headers=ASK)["ETag"]
+    for said in (tag, f"W/{tag}", f'"another", {tag}'):
+        again = client.get("/static/ui/app.css", headers=ASK | {"If-None-Match": said})
+        assert (again.status_code, again.content, again["ETag"]) == (304, b"", tag)
+    assert client.get("/static/ui/app.css", headers=ASK | {"If-None-Match": '"another"'}).status_code == 200
+
+
+def test_who_takes_no_gzip_is_sent_the_file_as_it_is(client: Client) -> None:
+    plain = client.get("/static/ui/app.css", headers={"Accept-Encoding": "br"})
+    assert "Content-Encoding" not in plain
+    assert b"".join(plain) == Path(str(finders.find("ui/app.css"))).read_bytes()  # type: ignore[arg-type]
+
+
+def test_a_file_is_asked_for_and_not_posted_to(client: Client) -> None:
+    assert client.post("/static/ui/app.css", headers=ASK).status_code == 405
+    assert client.get("/static/ui/none.css", headers=ASK).status_code == 404
