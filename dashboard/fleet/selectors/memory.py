@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-from django.db.models import Max, Q, Sum
+from django.db.models import Max, Q, QuerySet, Sum
 
 from dashboard.fleet.models import VersionProcessHour, VersionProcessMinute
 from dashboard.fleet.selectors.trends import Span, spans_days, spans_grouped, spans_slots
@@ -36,15 +36,20 @@ class MemoryFacts(NamedTuple):
     ooms: int
 
 
-def version_memory(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> dict[int, MemoryFacts]:
-    """By version, each over its own span; one query."""
+def memory_rows(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `memory_of` reads, each version over its own span; None where nothing is asked for."""
     if not spans:
-        return {}
+        return None
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
     wanted = Q()
     for span, version_ids in spans_grouped(spans).items():
         wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
     rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
-    largest = {f"most_{name}": Max(name) for name in _LARGEST}
-    found = rows.values("version_id").annotate(**largest, all_ooms=Sum("ooms")).order_by()
-    return {row["version_id"]: MemoryFacts(**{name: row[f"most_{name}"] for name in _LARGEST}, ooms=row["all_ooms"] or 0) for row in found}
+    columns: tuple[Any, ...] = ("version_id", *(Max(name) for name in _LARGEST), Sum("ooms"))
+    largest: QuerySet[Any, Any] = rows.values("version_id").order_by().values_list(*columns)
+    return largest
+
+
+def memory_of(rows: Iterable[tuple[Any, ...]]) -> dict[int, MemoryFacts]:
+    """By version."""
+    return {version_id: MemoryFacts._make((*largest, int(ooms or 0))) for version_id, *largest, ooms in rows}

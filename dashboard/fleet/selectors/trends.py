@@ -111,15 +111,26 @@ def region_calls(*, project_id: int, series: Mapping[int, SeriesFacts], span: Sp
 
 def call_points(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> list[CallPoint]:
     """One query for all versions, each over its own span."""
+    rows = call_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
+    return call_points_of(rows_plain(rows), series, hourly=hourly) if rows is not None else []
+
+
+def call_rows(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `call_points_of` reads; None where nothing is asked for."""
     wanted = spans_grouped({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
     if not wanted:
-        return []
+        return None
     eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
     rows = _calls(project_id, wanted, hourly).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
     columns = ("calls", "errors", "items", "eager", "known", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
+    return rows.values_list("series_id", "hour" if hourly else "minute", *columns)
+
+
+def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesFacts], *, hourly: bool) -> list[CallPoint]:
+    """Rows with what their series stand for."""
     return [
         CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, calls, told, *values)
-        for series_id, slot, calls, errors, *values in rows_plain(rows.values_list("series_id", "hour" if hourly else "minute", *columns))
+        for series_id, slot, calls, errors, *values in rows
         for facts in (series[series_id],)
         for told in (None if facts.outside else errors,)
     ]
@@ -129,18 +140,26 @@ def process_points(
     *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool, outside: Collection[int] = ()
 ) -> list[ProcessPoint]:
     """One query for all versions, each over its own span; of those `outside` only a compile time that a start-up log told is known."""
+    rows = process_rows(project_id=project_id, environment=environment, spans=spans, hourly=hourly)
+    return process_points_of(rows_plain(rows), outside, hourly=hourly) if rows is not None else []
+
+
+def process_rows(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `process_points_of` reads; None where nothing is asked for."""
     if not spans:
-        return []
+        return None
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
     wanted = Q()
     for span, version_ids in spans_grouped(spans).items():
         wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
     rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
     columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
-    points = [
-        ProcessPoint(version_id, slot * 60 if hourly else slot, *values)
-        for version_id, slot, *values in rows_plain(rows.values_list("version_id", "hour" if hourly else "minute", *columns))
-    ]
+    return rows.values_list("version_id", "hour" if hourly else "minute", *columns)
+
+
+def process_points_of(rows: Iterable[tuple[Any, ...]], outside: Collection[int], *, hourly: bool) -> list[ProcessPoint]:
+    """Rows as points in minutes."""
+    points = [ProcessPoint(version_id, slot * 60 if hourly else slot, *values) for version_id, slot, *values in rows]
     return [_from_outside(point) if point.version_id in outside else point for point in points]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dashboard.common import clock
+from dashboard.common.plain_rows import rows_together
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
@@ -17,9 +18,11 @@ from dashboard.fleet.selectors.trends import (
     ProcessPoint,
     SeriesFacts,
     Span,
-    call_points,
+    call_points_of,
+    call_rows,
     instance_points,
-    process_points,
+    process_points_of,
+    process_rows,
     region_calls,
     series_outermost,
     versions_outside,
@@ -103,6 +106,10 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
     regions = region_calls(project_id=project, series=series, span=whole, hourly=hourly)
     region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
     series = {id: facts for id, facts in series.items() if facts.region == region}
+    calls, processes = rows_together(
+        call_rows(project_id=project, series=series, spans=spans, hourly=hourly),
+        process_rows(project_id=project, environment=environment, spans=spans, hourly=hourly),
+    )
     verdict, turned = verdict_of_pair(a, b)
     last = max((span.last for span in spans.values()), default=whole.last)
     recent = Span(max(whole.first, last - STRIP_MINUTES), last)
@@ -120,8 +127,8 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
         region=region,
         regions=regions,
         series=series,
-        calls=call_points(project_id=project, series=series, spans=spans, hourly=hourly),
-        processes=process_points(project_id=project, environment=environment, spans=spans, hourly=hourly, outside=outside),
+        calls=call_points_of(calls, series, hourly=hourly),
+        processes=process_points_of(processes, outside, hourly=hourly),
         instances=instances,
         points=[] if verdict or not together else instance_points(project_id=project, series=list(series), span=recent),
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
@@ -16,25 +15,22 @@ from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, Mod
 from dashboard.fleet.selectors.compile_events import compile_events_newest
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
 from dashboard.fleet.selectors.instances import InstanceFacts, Reporting, instances_reporting, version_instances
-from dashboard.fleet.selectors.memory import MemoryFacts, version_memory
+from dashboard.fleet.selectors.memory import MemoryFacts
 from dashboard.fleet.selectors.seen import GONE_AFTER
 from dashboard.fleet.selectors.trends import (
     CallPoint,
     ProcessPoint,
     Span,
-    call_points,
-    process_points,
     region_calls,
     series_outermost,
-    versions_outside,
 )
 from dashboard.fleet.selectors.versions import LATEST, model_deployments
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 from dashboard.regressions.selectors import Chosen, baseline_chosen
 from dashboard.ui.charts.roles import Drawn, versions_drawn
 from dashboard.ui.selectors.caches import CacheFacts, cache_facts
+from dashboard.ui.selectors.rollups import rollups
 
-P = TypeVar("P", CallPoint, ProcessPoint)
 VERSIONS_LISTED = 12
 EVENTS_SHOWN = 30
 AROUND = 60
@@ -146,13 +142,11 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
     series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
     regions = region_calls(project_id=project, series=series, span=span, hourly=hourly)
     region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
-    read_calls = partial(call_points, project_id=project, series={id: facts for id, facts in series.items() if facts.region == region})
-    read_processes = partial(process_points, project_id=project, environment=environment, outside=versions_outside(series.values()))
     own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
     ids = [version.id for version in drawn]
     instances = version_instances(project_id=project, version_ids=wanted, environment=environment)
-    calls, own_calls = _both(read_calls, in_window, own, hourly)
-    processes, own_processes = _both(read_processes, in_window, own, hourly)
+    place = {"project_id": project, "environment": environment}
+    counted = rollups(place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly)
     return ModelFacts(
         model=model,
         asked=asked,
@@ -160,15 +154,15 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
         drawn=drawn,
         region=region,
         regions=regions,
-        calls=calls,
-        processes=processes,
+        calls=counted.calls,
+        processes=counted.processes,
         instances=instances,
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
         events=_events(project, ids, environment, span),
         alerts=_alerts(model, environment, asked.window),
-        own_calls=own_calls,
-        own_processes=own_processes,
-        memory=version_memory(project_id=project, environment=environment, spans=in_window, hourly=hourly),
+        own_calls=counted.own_calls,
+        own_processes=counted.own_processes,
+        memory=counted.memory,
         caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
         chosen=baseline_chosen(model=model, environment=environment),
         posted=_posted(model, environment, asked.window),
@@ -179,14 +173,6 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
 def _events(project: int, version_ids: Sequence[int], environment: str, span: Span) -> list[CompileEvent]:
     wanted: dict[str, Any] = {"project_id": project, "version_ids": version_ids, "environment": environment}
     return compile_events_newest(**wanted, first=span.first, last=span.last + 1, most=EVENTS_SHOWN)
-
-
-def _both(read: Callable[..., list[P]], in_window: Mapping[int, Span], own: Mapping[int, Span], hourly: bool) -> tuple[list[P], list[P]]:
-    """The points of the range and those of own last days, which are hours: one query where the range is read in hours, too."""
-    if not hourly:
-        return read(spans=in_window, hourly=False), read(spans=own, hourly=True)
-    points = read(spans={**in_window, **own}, hourly=True)
-    return [one for one in points if one.version_id in in_window], [one for one in points if one.version_id in own]
 
 
 def model_standing(*, model: WatchedModel, environment: str = "", version_id: int | None = None, always: Sequence[int] = ()) -> Standing:
