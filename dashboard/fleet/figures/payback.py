@@ -51,7 +51,7 @@ class Saved:
 
 def saved_against_eager(calls: Sequence[Timed], eager: Sequence[Timed]) -> Saved | None:
     """Mean against mean in the same region, shape bucket, GPU type and world size; None where no two can be compared. A call whose answer
-    nobody waits for is over on the host before the GPU begins: where both sides have enough times from the GPU, those are compared."""
+    nobody waits for is over on the host before the GPU begins: where both sides have times from the GPU, those are compared."""
     seconds = variance = 0.0
     compared = used = newest = on_gpu = 0
     versions: dict[str, None] = {}
@@ -79,10 +79,11 @@ def break_even(spent: float, saved: float, calls: int) -> float | None:
 
 
 def _means(mine: Sequence[Timed], theirs: Sequence[Timed]) -> tuple[float, float, bool] | None:
-    """Seconds per call of both sides, and whether they are the GPU's."""
-    for there in (True, False):
-        counts = [sum(one.gpu_count if there else one.latency_count for one in side) for side in (mine, theirs)]
-        if min(counts) >= ENOUGH_CALLS:
-            sums = [sum(one.gpu_sum if there else one.latency_sum for one in side) for side in (mine, theirs)]
-            return sums[0] / counts[0], sums[1] / counts[1], there
-    return None
+    """Seconds per call of both sides, and whether they are the GPU's. Where both sides have times of the GPU, but too few, nothing is
+    compared: host times of such calls say how fast they were begun."""
+    there = all(sum(one.gpu_count for one in side) for side in (mine, theirs))
+    counts = [sum(one.gpu_count if there else one.latency_count for one in side) for side in (mine, theirs)]
+    if min(counts) < ENOUGH_CALLS:
+        return None
+    sums = [sum(one.gpu_sum if there else one.latency_sum for one in side) for side in (mine, theirs)]
+    return sums[0] / counts[0], sums[1] / counts[1], there

@@ -1,4 +1,4 @@
-"""Compiled calls are held against eager ones on the GPU where both sides have enough times from there, else as their callers saw them."""
+"""Compiled calls are held against eager ones on the GPU where both sides have times from there, else as their callers saw them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_a_caller_who_waits_for_nothing_says_little_of_the_gpu() -> None:
     assert saved.low < saved.seconds < saved.high
 
 
-@pytest.mark.parametrize("few", ["compiled", "eager"])
-def test_where_one_side_has_too_few_the_callers_times_are_compared(few: str) -> None:
-    compiled, eager = Calls(), EAGER
-    if few == "compiled":
-        compiled = replace(compiled, gpu_count=ENOUGH_CALLS - 1)
-    else:
-        eager = replace(eager, gpu_count=0, gpu_sum=0.0)
-    saved = saved_against_eager([compiled], [eager])
+def test_where_the_gpu_has_too_few_times_yet_nothing_is_said_rather_than_what_callers_saw() -> None:
+    """Seen on a resnet50: 16 times from the GPU and 742 from callers, by whose times it saved a quarter of what it did."""
+    assert saved_against_eager([replace(Calls(), gpu_count=ENOUGH_CALLS - 1)], [EAGER]) is None
+    assert saved_against_eager([Calls()], [replace(EAGER, gpu_count=ENOUGH_CALLS - 1)]) is None
+
+
+def test_where_one_side_has_no_time_from_the_gpu_the_callers_times_are_compared() -> None:
+    saved = saved_against_eager([Calls()], [replace(EAGER, gpu_count=0, gpu_sum=0.0)])
     assert saved is not None and saved.seconds == pytest.approx(1000 * (0.002 - 0.0004)) and saved.on_gpu == 0
 
 

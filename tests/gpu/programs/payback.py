@@ -22,7 +22,7 @@ if ROLE == "config":
     torch._inductor.config.epilogue_fusion = False
 
 GPU = DEVICE == "cuda"
-ROUNDS, PHASE_SECONDS = 3, 1.0
+ROUNDS, PHASE_SECONDS = 5, 1.5
 READ_SECONDS = 1.7
 """By then the agent has read what the GPU finished: it looks every second."""
 told.TELL_SECONDS = 0.2
