@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One process more than there are cores: many tests wait for processes, networks and clocks.
 AT_ONCE = $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
+# The tests start hundreds of processes: where a shell forbids to keep bytecode, each of them would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo up test test-sqlite test-browser test-postgresql faults check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
 
