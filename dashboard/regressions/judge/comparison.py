@@ -37,6 +37,27 @@ class Life:
             self.last_steady = minute
 
 
+class Turns:
+    """In how many minutes each arm was called since the candidate's calls are steady, and in how many both were."""
+
+    __slots__ = ("baseline", "both", "candidate")
+
+    def __init__(self) -> None:
+        self.baseline = self.candidate = self.both = 0
+
+    def add(self, baseline: bool, candidate: bool) -> None:
+        """Counts a minute."""
+        self.baseline += baseline
+        self.candidate += candidate
+        self.both += baseline and candidate
+
+    @property
+    def taken(self) -> bool:
+        """Whether one arm is called while the other is not, and again the other way round."""
+        fewer = min(self.baseline, self.candidate)
+        return fewer > 0 and 10 * self.both < fewer
+
+
 class Adoption:
     """How the calls of the last hour divide between the arms."""
 
@@ -81,6 +102,7 @@ class Comparison:
         self.same_host_minutes = 0
         self.last_compared: int | None = None
         self.adoption = Adoption()
+        self.turns = Turns()
         self.with_past = with_past
 
     def add_minute(self, minute: int, rows: Iterable[InstanceMinute], states: Iterable[InstanceState] = ()) -> None:
@@ -101,6 +123,8 @@ class Comparison:
         if not regions:
             return
         last = self.lives["baseline"].last_steady
+        if self.lives["candidate"].first_steady is not None:
+            self.turns.add(last == minute, self.lives["candidate"].last_steady == minute)
         ago = minute - last if last is not None else None
         lately = ago is not None and ago < self.settings.bin_minutes[1]
         self.side_by_side_minutes += lately and self.lives["candidate"].last_steady == minute

@@ -118,6 +118,8 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
     if not levels:
         return "muted"
     if not any(series.matched_minutes for series in levels):
+        if comparison.turns.taken:
+            return "in_turn"
         return "one_sided" if any(series.one_sided for series in levels) else "too_few_calls"
     if all(series.estimate is None for series in levels):
         return "too_short"
@@ -127,7 +129,7 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
 def apart(comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int) -> Reason:
     """Why nothing was compared of two versions that both ran."""
     if baseline_last >= candidate_first:
-        return "warming_up"
+        return "in_turn" if comparison.turns.taken else "warming_up"
     if any(why in ("no_baseline_on_host", "past_too_short") for region in comparison.regions.values() for _, _, why in region.away):
         return "no_common_host"
     if comparison.with_past and now_minute - baseline_last <= comparison.settings.gone_minutes:
@@ -143,7 +145,7 @@ def layouts_of(comparison: Comparison) -> tuple[Layout, ...]:
 def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
     """What to do next, None when nothing but time is missing or the verdict is clear."""
     settings = comparison.settings
-    if reason in ("no_longer_compared", "no_baseline", "one_after_the_other", "no_common_host", "no_common_stratum"):
+    if reason in ("no_longer_compared", "no_baseline", "one_after_the_other", "in_turn", "no_common_host", "no_common_stratum"):
         strata = sorted({stratum_name(key[0]) for r in comparison.regions.values() for key, t in r.traffic.items() if t.candidate})
         return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
     if reason == "too_few_calls":

@@ -19,6 +19,7 @@ Reason = Literal[
     "warming_up",
     "no_baseline",
     "one_after_the_other",
+    "in_turn",
     "no_common_host",
     "no_common_stratum",
     "no_longer_compared",

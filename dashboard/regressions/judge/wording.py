@@ -254,6 +254,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         "warming_up": f"The instances of {candidate} are in their first 5{SPACE}min, which are left out.",
         "no_baseline": f"{baseline} did not run beside {candidate}, nor in the day before it.",
         "one_after_the_other": f"{candidate} started after {baseline} had ended, and no call of {baseline} a day before can be compared.",
+        "in_turn": f"{candidate} and {baseline} are called in turn, hardly ever within 5{SPACE}min of each other: nothing can be compared.",
         "no_common_host": f"{candidate} started after {baseline} had ended, on no host where {baseline} ran for 3{SPACE}h.",
         "no_longer_compared": f"Nothing of {candidate} was compared with {baseline} since {say_minute(outcome.last_compared_minute or 0)}.",
         "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",

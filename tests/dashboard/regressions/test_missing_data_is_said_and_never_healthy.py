@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dashboard.regressions.judge import Comparison, Outcome, judge
+from dashboard.regressions.judge.wording import not_enough_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 
@@ -64,6 +65,17 @@ def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(p
     assert [item.why for item in outcome.not_compared] == [why]
     assert outcome.next_step is not None
     assert outcome.next_step.kind == "run_side_by_side"
+
+
+@pytest.mark.parametrize(("block", "pause"), [(7, 6), (10, 0), (10, 6), (30, 0), (60, 6)])
+def test_versions_that_are_called_in_turn_are_said_to_be(block: int, pause: int):
+    """Minutes further apart than 5 are not compared; that is no lack of calls, and no warm-up that waiting ends."""
+    fleet = every_minute([replace(one, host=one.instance) for one in PAIR], 600)
+    rows = [row for row in fleet if row.minute // block % 2 == (row.arm == "candidate") and row.minute % block >= pause]
+    outcome = judge(rows, now_minute=600, deployed_minute=0)
+    assert (outcome.verdict, outcome.reason) == ("not_enough_data", "in_turn")
+    assert outcome.next_step is not None and outcome.next_step.kind == "run_side_by_side"
+    assert "called in turn" in not_enough_sentence(outcome, "v2", "v1", str)
 
 
 def test_one_instance_a_side_with_constant_values_becomes_no_change_or_says_what_it_can_see():
