@@ -54,12 +54,12 @@ class Books:
     def audit(self, stack: Stack) -> dict[str, int]:
         """Compares them in one snapshot of the database, while reports go on coming and folds go on."""
         self.read()
-        promised = {instance: set(numbers) for instance, numbers in self.acked.items()}
+        promised = {instance: set(numbers) for instance, numbers in list(self.acked.items())}  # others go on adding
         waiting = self._look(stack)
         self.read()
         found = Counter[str](lost=0, doubled=0, too_few=0, poison=0)
         expected = Counter[str]()
-        for instance, windows in self.calls.items():
+        for instance, windows in list(self.calls.items()):
             held = self._held[instance]
             found["lost"] += len(promised.get(instance, set()) - held)
             found["acked"] += len(promised.get(instance, set()))
