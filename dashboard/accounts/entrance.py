@@ -8,11 +8,9 @@ from django.http import HttpRequest
 
 from dashboard.accounts.models import User
 
-BACKEND = "allauth.account.auth_backends.AuthenticationBackend"
-
 
 def sign_in_by_password(request: HttpRequest, user: User) -> None:
     """As after the sign-in page: the person chose this password a moment ago."""
-    login(request, user, backend=BACKEND)
+    login(request, user)
     request.session.set_expiry(0)
     record_authentication(request, user, method="password", username=user.get_username())
