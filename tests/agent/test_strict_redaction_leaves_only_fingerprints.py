@@ -69,10 +69,12 @@ def test_a_real_job_sends_its_counts_and_none_of_its_texts(tmp_path: Path, dashb
 
 def counts(reports: list[dict[str, Any]]) -> list[Any]:
     """Everything countable of the windows, in an order that names have no part in."""
-    regions = sorted((region["calls"], region.get("compiled", 0), region.get("mode")) for report in reports for region in report["regions"])
-    compiles = [(one["kind"], one["outcome"], sorted(one["seconds"])) for report in reports for one in report["compiles"]]
-    findings = sorted((one["kind"], one.get("count", 1)) for report in reports for one in report["findings"])
-    facts = [one["kind"] for report in reports for one in report["facts"]]
+    regions = sorted(
+        (region["calls"], region.get("compiled", 0), region.get("mode")) for report in reports for region in report.get("regions", ())
+    )
+    compiles = [(one["kind"], one["outcome"], sorted(one["seconds"])) for report in reports for one in report.get("compiles", ())]
+    findings = sorted((one["kind"], one.get("count", 1)) for report in reports for one in report.get("findings", ()))
+    facts = [one["kind"] for report in reports for one in report.get("facts", ())]
     return [regions, compiles, findings, facts]
 
 

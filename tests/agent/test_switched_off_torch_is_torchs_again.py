@@ -28,7 +28,7 @@ def functions():
                     value = value.__func__ if type(value) in (classmethod, staticmethod) else value
                     if type(value) in CALLED:
                         file = value.__code__.co_filename if type(value) is FunctionType else ""
-                        found[f"{path}.{key}"] = (id(value), value, "/compilewatch/" in file)
+                        found[f"{path}.{key}"] = (id(value), value, "/agents/compilewatch/" in file)
     return found
 
 def logs():
