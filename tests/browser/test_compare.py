@@ -120,6 +120,6 @@ def test_the_chart_library_is_fetched_when_a_chart_comes_into_view_and_nothing_m
     places = "[...document.querySelectorAll('main section')].map((one) => one.getBoundingClientRect().top + scrollY)"
     before = page.evaluate(places)
     page.locator("#strip").scroll_into_view_if_needed()
-    expect(page.locator("body")).to_have_attribute("data-drawn", "6")
+    expect(page.locator("body")).to_have_attribute("data-drawn", "6", timeout=30_000)
     assert len(fetched) == 1
     assert page.evaluate(places) == before
