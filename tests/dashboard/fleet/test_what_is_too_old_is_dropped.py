@@ -204,6 +204,6 @@ def rows_copy(count: int) -> None:
     wanted = ", ".join("n" if column == "instance_id" else column for column in columns)
     with write_transaction(), connection.cursor() as cursor:
         cursor.execute(
-            f"WITH RECURSIVE copies(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM copies WHERE n < {999 + count})"
+            f"WITH RECURSIVE copies(n) AS (SELECT 1000000 UNION ALL SELECT n + 1 FROM copies WHERE n < {999_999 + count})"
             f" INSERT INTO region_minute ({', '.join(columns)}) SELECT {wanted} FROM region_minute, copies"
         )
