@@ -46,14 +46,14 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
     What runs between two steps of the job has left the processor's caches, and each instruction of the interpreter costs 20 ns there: a
     call with a ticket does nothing but take it, and is found by its frame while it runs."""
     tickets = NONE_LEFT
+    counting = False  # whether there are tickets at times, for calls that are outermost or for those that are not
 
     def hand_out(given: repeat[Sampling]) -> None:
-        nonlocal tickets
-        tickets = given
+        nonlocal tickets, counting
+        tickets, counting = given, given is not NONE_LEFT
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
         straight = switch.straight(fn)
-        timed = timed_call(fn, base, alone, inside)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             for ticket in tickets:  # once at most, which is the quickest way to take one
@@ -63,7 +63,75 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
                 except BaseException:
                     failed_untimed(ticket, args, kwargs)
                     raise
-            return timed(args, kwargs)
+            recorder = RECORDER
+            lines = recorder.lines
+            if lines is None:
+                return fn(*args, **kwargs)
+            call = home
+            if call.thread != get_ident():
+                call = own_call()
+            outer = call.line
+            key = base
+            if outer is not None:
+                key += NESTED
+                if not outer.holds:
+                    outer.holds_another()
+            try:
+                if args:
+                    arg = args[0]  # most often the tensor; a module's is the module
+                    size = sizes[type(arg)]
+                    if size is not None:
+                        key += bits(size(arg))
+                    else:
+                        for arg in args:
+                            size = sizes[type(arg)]
+                            if size is not None:
+                                key += bits(size(arg))
+                                break
+                        else:
+                            if kwargs:
+                                key += bucket_of((), kwargs)
+                elif kwargs:
+                    key += bucket_of((), kwargs)
+                line = lines[key]
+            except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
+                line = prepared(base if outer is None else base + NESTED, args, kwargs)
+            if counting and line.sampling.every == 1:
+                hand_out(NONE_LEFT)  # calls of the other kind are only counted, and would take this one for one of theirs
+            pair = probe = line.probe
+            if probe is not None:
+                pair = probe.begin()
+            stretch, hits, misses = recorder.stretch, call.hits, call.misses
+            start = perf_counter()
+            try:
+                call.line = line
+                result = fn(*args, **kwargs) if kwargs else fn(*args)
+                call.line = outer
+            except BaseException:
+                call.line = outer
+                failed(line, probe, pair)
+                raise
+            try:
+                end = perf_counter()
+                if stretch is not recorder.stretch:
+                    recorder.disturbed(line, stretch).append(end - start)
+                elif not recorder.token:
+                    line.plain.append(end - start)
+                elif hits == call.hits:
+                    line.idle.append(end - start)
+                elif misses == call.misses:
+                    line.compiled.append(end - start)
+                else:
+                    line.partial.append(end - start)
+                if pair is not None:
+                    finish_pair(probe, pair, stretch)
+                if end > recorder.look_at:
+                    recorder.look(line, end)
+                if counting:
+                    line.sampling.draw()  # not before: a call inside this one must find no ticket, and see that it is inside
+            except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+                recorder.internal_error(error)
+            return result
 
         COUNTING.add(watched.__code__)
         return watched
@@ -71,80 +139,6 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
     alone.hand_out = inside.hand_out = hand_out
     alone.base, inside.base = base, base + NESTED
     return wrap
-
-
-def timed_call(fn: Callable[..., Any], base: int, alone: Sampling, inside: Sampling) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """What makes a call that got no ticket. A function of its own, as it has many variables: those of the one that takes tickets are few,
-    and lie in few lines of the processor's cache."""
-
-    def timed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        recorder = RECORDER
-        lines = recorder.lines
-        if lines is None:
-            return fn(*args, **kwargs)
-        call = home
-        if call.thread != get_ident():
-            call = own_call()
-        outer = call.line
-        if outer is None:
-            key, sampling, other = base, alone, inside
-        else:
-            key, sampling, other = base + NESTED, inside, alone
-            if not outer.holds:
-                outer.holds_another()
-        if sampling.every == 1 and other.every > 1:
-            sampling.hand_out(NONE_LEFT)  # calls of the other kind are only counted, and would take this one for one of theirs
-        try:
-            if args:
-                for arg in args:
-                    size = sizes[type(arg)]
-                    if size is not None:
-                        key += bits(size(arg))
-                        break
-                else:
-                    if kwargs:
-                        key += bucket_of((), kwargs)
-            elif kwargs:
-                key += bucket_of((), kwargs)
-            line = lines[key]
-        except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
-            line = prepared(base if outer is None else base + NESTED, args, kwargs)
-        probe = line.probe
-        pair = None if probe is None else probe.begin()
-        stretch, hits, misses = recorder.stretch, call.hits, call.misses
-        start = perf_counter()
-        try:
-            call.line = line
-            # Without keywords no dictionary is copied.
-            result = fn(*args, **kwargs) if kwargs else fn(*args)
-            call.line = outer
-        except BaseException:
-            call.line = outer
-            failed(line, probe, pair)
-            raise
-        try:
-            end = perf_counter()
-            if stretch is not recorder.stretch:
-                recorder.disturbed(line, stretch).append(end - start)
-            elif not recorder.token:
-                line.plain.append(end - start)
-            elif hits == call.hits:
-                line.idle.append(end - start)
-            elif misses == call.misses:
-                line.compiled.append(end - start)
-            else:
-                line.partial.append(end - start)
-            if pair is not None and probe is not None:
-                finish_pair(probe, pair, stretch)
-            if end > recorder.look_at:
-                recorder.look(line, end)
-            if sampling.every > 1:
-                sampling.draw()  # not before: a call inside this one must find no ticket, and see that it is inside
-        except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
-            recorder.internal_error(error)
-        return result
-
-    return timed
 
 
 def own_call() -> Call:

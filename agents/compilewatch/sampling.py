@@ -35,7 +35,7 @@ NONE_LEFT: repeat[Sampling] = repeat(cast("Sampling", None), 0)
 
 
 def _to_nobody(tickets: repeat[Sampling]) -> None:
-    """No callable takes any: each call of the region is timed."""
+    """No callable takes any: blocks, coroutines and what has options are timed each."""
 
 
 class _Book:
@@ -238,6 +238,8 @@ class Sampler:
         quiet, self._quiet, self._paced = self._quiet and not compiling, not compiling, now
         self._at_work = [sampling for sampling, mine in samplings.items() if sampling.pace(elapsed, quiet and _alike(sampling, mine, now))]
         self.ever = self.ever or bool(self._at_work)
+        for sampling in self._at_work:
+            sampling.draw()  # the first tickets, or some in place of those that were taken back; timed calls draw those that follow
         if not self._quiet:
             self.stop()  # a compilation began meanwhile, and saw the list as it was before
 
@@ -252,5 +254,7 @@ def _nested(inner: Sampling, outer: Sampling) -> None:
 
 def _alike(sampling: Sampling, lines: list[Line], now: float) -> bool:
     """Whether the calls need not say that they are under way: no watched call is made in them, and they are all made in others or none."""
+    if sampling.hand_out is _to_nobody:
+        return False
     others = [other for other in lines[0].spec.samplings if other is not sampling]
     return not any(line.holds for line in lines) and all(other.called < now - ALIKE_SECONDS for other in others)
