@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable
-from itertools import repeat
+from collections.abc import Callable, Iterator
 from threading import get_ident
 from time import perf_counter
 from typing import Any
@@ -48,7 +47,7 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
     tickets = NONE_LEFT
     counting = False  # whether there are tickets at times, for calls that are outermost or for those that are not
 
-    def hand_out(given: repeat[Sampling]) -> None:
+    def hand_out(given: Iterator[Sampling]) -> None:
         nonlocal tickets, counting
         tickets, counting = given, given is not NONE_LEFT
 

@@ -6,10 +6,10 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from itertools import chain, pairwise, repeat
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, pairwise
 from operator import length_hint
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from compilewatch.counted import Met, counted_calls
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SHORT_SECONDS, NOT_SHORT_SECONDS = 0.0003, 0.00045
 """A region whose calls take less on average is sampled, until they take more than the second. Timing a call costs up to 5 us where the
 job's own code has driven ours out of the processor's caches, which is a sixtieth of the first."""
-TIMED_A_SECOND, MOST_EVERY = 125, 128
+TIMED_A_SECOND, MOST_EVERY = 60, 256
 """So many calls are timed all the same, and one in so many at least: few calls cost little, and their quantiles need each."""
 PACE_SECONDS = 0.9
 ALIKE_SECONDS = 60.0
@@ -31,10 +31,12 @@ chance = random.Random().random
 _MOST_BOOKS = 1024
 
 
-NONE_LEFT: repeat[Sampling] = repeat(cast("Sampling", None), 0)
+NONE_LEFT: Iterator[Sampling] = iter(())
+"""Like all tickets the iterator of a tuple: the interpreter steps through it without calling anything, which is the quickest behind a
+step that has driven all else out of the processor's caches."""
 
 
-def _to_nobody(tickets: repeat[Sampling]) -> None:
+def _to_nobody(tickets: Iterator[Sampling]) -> None:
     """No callable takes any: blocks, coroutines and what has options are timed each."""
 
 
@@ -43,7 +45,7 @@ class _Book:
 
     __slots__ = ("left", "replaced", "tickets")
 
-    def __init__(self, tickets: repeat[Sampling], left: int) -> None:
+    def __init__(self, tickets: Iterator[Sampling], left: int) -> None:
         self.tickets, self.left, self.replaced = tickets, left, False
 
     def used(self) -> int:
@@ -76,7 +78,7 @@ class Sampling:
 
     def __init__(self, nested: bool = False) -> None:
         self.nested = nested
-        self.hand_out: Callable[[repeat[Sampling]], None] = _to_nobody
+        self.hand_out: Callable[[Iterator[Sampling]], None] = _to_nobody
         """Gives tickets to the callables of the region."""
         self.base = 0
         """What the keys of its lines are without the bucket."""
@@ -110,7 +112,7 @@ class Sampling:
 
     def issue(self, count: int) -> None:
         """So many calls are only counted before the next one is timed."""
-        tickets = repeat(self, count)
+        tickets = iter((self,) * count)
         self._books.append(_Book(tickets, count))
         self.tickets = tickets
         self.hand_out(tickets)
