@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from math import sqrt
+from math import comb, sqrt
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -50,6 +50,10 @@ HARD = ("p50", "p99", "throughput", "eager", "gpu_memory", "leak")
 """Where nothing is wrong, a label of any of these is a false one. Bursts of errors are labelled for minutes, and told apart."""
 HALF_A_PER_CENT = 0.005
 """What is asked is rounded to the per cent."""
+REFERENCE_TRIALS = 30
+"""Deployments behind each share that is asked. The reference procedure does not say how many it watched; the fewest that give all of its
+shares, to the per cent, are thirty, of which each is a whole number."""
+UNLIKELY = 0.025
 
 Line = Mapping[str, Any]
 Row = tuple[str, str]
@@ -157,7 +161,17 @@ def labels(name: str, lines: Sequence[Line]) -> str:
 
 
 def reaches(share: int, found: int, count: int) -> bool:
-    """Whether what is asked lies within, or below, the 95 % interval of what was found."""
+    """Whether what was found is no fewer than what is asked, by the sampling errors of both: Fisher's exact test, one-sided.
+
+    Of all that were labelled in both, that so few of them are of this row has a chance of at least 2.5 % if both find as much."""
+    of_reference = round(share * REFERENCE_TRIALS / 100)
+    both = found + of_reference
+    ways = sum(comb(count, of_row) * comb(REFERENCE_TRIALS, both - of_row) for of_row in range(found + 1) if both >= of_row)
+    return ways >= UNLIKELY * comb(count + REFERENCE_TRIALS, both)
+
+
+def reaches_as_exact(share: int, found: int, count: int) -> bool:
+    """Whether what is asked, taken as if it were known exactly, lies within or below the 95 % interval of what was found."""
     return wilson(found, count)[1] >= share / 100 - HALF_A_PER_CENT
 
 
@@ -167,23 +181,28 @@ def goal(name: str, lines: Sequence[Line]) -> str:
     if share is None or found is None:
         return "–" if share is None else f"{share} %"
     number = sum(minute is not None for minute in found)
-    return f"{share} %: {'reached' if reaches(share, number, len(lines)) else 'missed'}"
+    if reaches_as_exact(share, number, len(lines)):
+        return f"{share} %: reached"
+    return f"{share} %: {'within both errors' if reaches(share, number, len(lines)) else 'missed'}"
 
 
 def beneath(rows: Mapping[Row, Sequence[Line]]) -> Iterator[str]:
-    """The faults that are labelled less often than is asked, by more than the sampling error."""
-    asked = met = 0
-    missed = []
+    """The faults that are labelled less often than is asked: by more than the sampling errors, and by less only with the reference's."""
+    asked, missed, excused = 0, [], []
     for (_, name), lines in rows.items():
         (_, share), found = of_fault(name), labelled(name, lines) if lines else None
         if share is None or found is None:
             continue
         number = sum(minute is not None for minute in found)
+        said = f"- {name}: labelled in {number} of {len(lines)}; {share} % is asked"
         asked += 1
-        if reaches(share, number, len(lines)):
-            met += 1
-        else:
-            missed.append(f"- {name}: labelled in {number} of {len(lines)}; {share} % is asked")
+        if not reaches(share, number, len(lines)):
+            missed.append(said)
+        elif not reaches_as_exact(share, number, len(lines)):
+            excused.append(said)
     if asked:
-        yield f"{met} of {asked} rows with a goal reach it within their sampling error" + (":" if missed else ".")
+        yield f"{asked - len(missed)} of {asked} rows with a goal reach it within the sampling errors of both" + (":" if missed else ".")
         yield from missed
+    if excused:
+        yield f"{len(excused)} of those that reach it would not, were what is asked known exactly:"
+        yield from excused

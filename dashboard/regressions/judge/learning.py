@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .affected import AffectedSeries, Window
+from .affected import AffectedSeries
 from .comparison import Comparison
 from .estimate import prior_at
 from .metric import Metric
 from .minutes import InstanceMinute, Stratum
 from .overrides import Learned
 from .process_compared import Compared
+from .process_counts import MissSeries, served
 from .ratio import RatioSeries
 from .settings import PRODUCTION, Ratio, Settings
 
@@ -79,13 +80,10 @@ class Lesson:
             found.setdefault(name, {})["points"] = {str(minutes): total for minutes, total in points.items()}
         for name, sums in self._days.sums().items():
             found.setdefault(name, {})["days"] = sums
-        for region in self._comparison.regions.values() if self._comparison else ():
-            for series, _ in region.entries:
-                if isinstance(series, AffectedSeries) and hasattr(series.metric, "dispersion"):
-                    counts = counts_sums([*series.baseline.values(), *series.candidate.values()])
-                    if counts[1]:
-                        before = found.setdefault(series.metric.name, {}).get("counts", [0.0, 0.0])
-                        found[series.metric.name]["counts"] = [before[0] + counts[0], before[1] + counts[1]]
+        for name, (beyond, scale) in counts_of(self._comparison) if self._comparison else ():
+            if scale:
+                before = found.setdefault(name, {}).get("counts", [0.0, 0.0])
+                found[name]["counts"] = [before[0] + beyond, before[1] + scale]
         return found
 
 
@@ -133,15 +131,29 @@ class Days:
         return found
 
 
-def counts_sums(arms: Iterable[Mapping[str | int, Window]]) -> list[float]:
-    """How far the counts of instances lie apart beyond chance, and on which scale: their quotient is a squared variation."""
+def counts_of(comparison: Comparison) -> Iterator[tuple[str, list[float]]]:
+    """What each count of a region, and the caches that starts met, taught of how instances differ; by metric."""
+    for region in comparison.regions.values():
+        for series, _ in region.entries:
+            if isinstance(series, AffectedSeries) and hasattr(series.metric, "dispersion"):
+                arms = [*series.baseline.values(), *series.candidate.values()]
+                yield series.metric.name, counts_sums([[(one.all_events, one.all_calls) for one in units.values()] for units in arms])
+    for of_process, _ in comparison.process.entries:
+        if isinstance(of_process, MissSeries):
+            starts = [units for strata in of_process.starts.values() for units in strata.values()]
+            each = [[served(list(instances.values())) for instances in units.values()] for units in starts]
+            yield of_process.metric.name, counts_sums([[(one.misses, one.lookups) for one in units] for units in each])
+
+
+def counts_sums(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
+    """How far the instances' events of so many calls lie apart beyond chance, and on which scale: their quotient is a squared variation."""
     beyond = scale = 0.0
     for units in arms:
-        events, calls = sum(window.all_events for window in units.values()), sum(window.all_calls for window in units.values())
+        events, calls = sum(found for found, _ in units), sum(of for _, of in units)
         if len(units) < 2 or events < LEAST_EVENTS:
             continue
-        expected = [events * window.all_calls / calls for window in units.values()]
-        apart = math.fsum((window.all_events - mean) ** 2 for window, mean in zip(units.values(), expected, strict=True))
+        expected = [events * of / calls for _, of in units]
+        apart = math.fsum((found - mean) ** 2 for (found, _), mean in zip(units, expected, strict=True))
         beyond += apart * len(units) / (len(units) - 1) - math.fsum(expected)
         scale += math.fsum(mean * mean for mean in expected)
     return [beyond, scale]

@@ -100,7 +100,11 @@ GENERAL = {
         "%", 0.01, 0.50, "Chance of a false WATCH",
         "The same for WATCH, which is said earlier. HEALTHY waits until nothing is regressed at this level.",
     ),
-    "watch_minutes": ("min", 1, 120, "Minutes before WATCH", "A metric is regressed for so long without a break before WATCH is said."),
+    "watch_minutes": (
+        "min", 1, 120, "Minutes before WATCH",
+        "A metric is regressed for so long without a break before WATCH is said; for "
+        f"{PRODUCTION.narrow_minutes} where one instance shows nearly all of it.",
+    ),
 }  # fmt: skip
 """Unit, bounds, title and effect of what is the same for all metrics."""
 

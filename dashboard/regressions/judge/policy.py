@@ -44,6 +44,8 @@ class Track:
             self.calm += credit
         self.regressed = self.regressed + credit if reading.regressed and not self.released else 0
         least = self.metric.watch_minutes or settings.watch_minutes
+        if reading.narrow:
+            least = max(least, settings.narrow_minutes)
         self.watching = self.leaning >= least or (self.watching and self.calm < settings.watch_minutes)
         if reading.recovered:
             # The running mean stays high long after the fault is gone: it must not ask for a roll back then.

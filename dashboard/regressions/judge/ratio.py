@@ -146,12 +146,14 @@ class RatioSeries:
             return CALM
         leaning = large and self._exceeds(self._settings.watch_alpha, comparisons)
         sure = leaning and self._exceeds(self._settings.roll_back_alpha, comparisons)
+        narrow = leaning and (self.lone or self.alone)
         recent = self.recent_change()
         return Reading(
-            regressed=sure and not self.lone and not self.alone,
+            regressed=sure and not narrow,
             leaning=leaning,
             recovered=recent is not None and recent < self._effect / 2,
             relapsed=recent is not None and recent >= self._effect,
+            narrow=narrow,
         )
 
     @property

@@ -14,6 +14,8 @@ class Reading(NamedTuple):
     recovered: bool = False
     """The most recent data is back at the baseline's level, whatever the whole says."""
     relapsed: bool = False
+    narrow: bool = False
+    """One instance shows nearly all of what leans: it may be its machine."""
 
 
 CALM = Reading()

@@ -169,6 +169,8 @@ class Settings:
     """Matched minutes from which an instance counts."""
     matched_minutes: int = 20
     watch_minutes: int = 5
+    narrow_minutes: int = 30
+    """The same where one instance shows nearly all of it, as long as that is so: a busy neighbour may stay nearly as long."""
     recent_minutes: int = 30
     comparable_share: float = 0.5
     looks: tuple[int, ...] = (60, 360, 1440)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scipy.stats import fisher_exact
+
 from dashboard.regressions.judge import PRODUCTION
-from tests.bench.calibrate_table import table
+from tests.bench.calibrate_table import GOALS, REFERENCE_TRIALS, UNLIKELY, reaches, table
 from tests.bench.fleet_sim import Fleet
 from tests.bench.judge_trials import watch
 
@@ -42,13 +44,36 @@ def test_a_lone_instance_is_labelled_where_the_verdict_waits() -> None:
     assert found.roll_back is None
 
 
-def test_a_row_says_whether_its_goal_lies_within_the_sampling_error() -> None:
+def test_a_row_says_whether_its_goal_lies_within_the_sampling_errors() -> None:
     near = rows([{"p50": 30}] * 28 + [{}] * 32)
     assert any("| 28 of 60, 30 min | 53 %: reached |" in line for line in near)
-    assert "1 of 1 rows with a goal reach it within their sampling error." in near
-    far = rows([{"p50": 30}] * 20 + [{"errors": 30}] * 40)
-    assert any("| 20 of 60, 30 min | 53 %: missed |" in line for line in far)
-    assert "- p50 +20 %, 1 v 3+3: labelled in 20 of 60; 53 % is asked" in far
+    assert "1 of 1 rows with a goal reach it within the sampling errors of both." in near
+    far = rows([{"p50": 30}] * 15 + [{"errors": 30}] * 45)
+    assert any("| 15 of 60, 30 min | 53 %: missed |" in line for line in far)
+    assert "- p50 +20 %, 1 v 3+3: labelled in 15 of 60; 53 % is asked" in far
+
+
+def test_a_row_that_reaches_its_goal_by_the_error_of_the_reference_alone_is_told_apart() -> None:
+    found = rows([{"p50": 30}] * 22 + [{}] * 38)
+    assert any("| 22 of 60, 30 min | 53 %: within both errors |" in line for line in found)
+    assert found[-4:-1] == [
+        "1 of 1 rows with a goal reach it within the sampling errors of both.",
+        "1 of those that reach it would not, were what is asked known exactly:",
+        "- p50 +20 %, 1 v 3+3: labelled in 22 of 60; 53 % is asked",
+    ]
+
+
+def test_both_sampling_errors_are_those_of_fishers_exact_test() -> None:
+    for share, found, count in ((100, 28, 30), (100, 24, 30), (53, 20, 60), (53, 15, 60), (0, 0, 60), (7, 0, 60), (33, 4, 60)):
+        asked = round(share * REFERENCE_TRIALS / 100)
+        chance = fisher_exact([[found, count - found], [asked, REFERENCE_TRIALS - asked]], alternative="less").pvalue
+        assert reaches(share, found, count) == (chance >= UNLIKELY)
+
+
+def test_every_share_that_is_asked_is_one_of_thirty_deployments_to_the_per_cent() -> None:
+    shares = {share for goal in GOALS.values() for share in goal.asked}
+    fits = {trials for trials in range(1, 61) if all(round(100 * round(share * trials / 100) / trials) == share for share in shares)}
+    assert fits == {REFERENCE_TRIALS, 2 * REFERENCE_TRIALS}
 
 
 def test_what_was_kept_without_labels_is_read_too() -> None:

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dashboard.regressions.judge import Comparison, Settings
-from dashboard.regressions.judge.affected import Window
+from dashboard.regressions.judge import PRODUCTION, Comparison, Settings
 from dashboard.regressions.judge.learning import LEAST_PAIRS, SMALLEST, Days, Lesson, Taught, counts_sums, learned_from
+from dashboard.regressions.judge.overrides import rounded, settings_for
+from dashboard.regressions.judge.process_metrics import MissShare
 from dashboard.regressions.judge.settings import EAGER, P50
+from dashboard.regressions.judge.states import START_MINUTES
 from tests.bench.fleet_sim import Fleet, instance_minutes
+from tests.bench.process_sim import HIT_SD, HIT_SHARE, instance_states
 from tests.dashboard.regressions.fleets import LEARNED_VARIANCE, instance
 
 ONLY = Settings(metrics=(P50, EAGER))
@@ -87,11 +90,7 @@ def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> 
     rng = np.random.default_rng(640_100)
     sums = []
     for _ in range(60):
-        units: dict[str | int, Window] = {}
-        for unit in range(6):
-            window = units[unit] = Window()
-            rate = 0.01 * rng.gamma(1 / variation**2, variation**2)
-            window.add(0, 10_000, int(rng.poisson(rate * 10_000)))
+        units = [(int(rng.poisson(100 * rng.gamma(1 / variation**2, variation**2))), 10_000) for _ in range(6)]
         sums.append({"eager": {"counts": counts_sums([units])}})
     values = {**{name: getattr(EAGER, name) for name in EAGER.__dataclass_fields__}, "dispersion": 0.5}
     learned = learned_from(sums, replace(ONLY, metrics=(Dispersed(**values),)))["eager"].dispersion
@@ -100,12 +99,25 @@ def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> 
 
 def test_counts_by_chance_alone_teach_the_smallest_dispersion() -> None:
     rng = np.random.default_rng(640_200)
-    units: dict[str | int, Window] = {}
-    for unit in range(400):
-        window = units[unit] = Window()
-        window.add(0, 10_000, int(rng.poisson(100)))
-    beyond, scale = counts_sums([units])
+    beyond, scale = counts_sums([[(int(rng.poisson(100)), 10_000) for _ in range(400)]])
     assert abs(beyond / scale) < 0.05**2
+
+
+def test_starts_teach_how_far_their_caches_lie_apart() -> None:
+    pairs = []
+    for seed in range(640_400, 640_440):
+        fleet = Fleet(seed=seed, minutes=START_MINUTES + 1, candidates=4, stagger=0)
+        comparison, lesson = Comparison(0), Lesson(PRODUCTION)
+        for minute, states in enumerate(instance_states(fleet)):
+            comparison.add_minute(minute, (), states)
+            lesson.observe(comparison, ())
+        pairs.append(lesson.taught())
+    learned = learned_from(pairs)["cache"]
+    assert learned.pairs == len(pairs)
+    assert learned.dispersion is not None
+    assert learned.dispersion == pytest.approx(HIT_SD / (1 - HIT_SHARE), rel=0.2)
+    caches = [metric for metric in settings_for({}, {"cache": learned}).process_metrics if isinstance(metric, MissShare)]
+    assert [metric.dispersion for metric in caches] == [rounded(learned.dispersion)]
 
 
 def test_days_teach_what_all_instances_do_together_apart_from_what_each_does_alone() -> None:

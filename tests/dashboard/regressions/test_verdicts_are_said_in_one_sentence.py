@@ -57,7 +57,7 @@ def test_an_unknown_cause_is_not_guessed():
 
 
 def test_watch_says_what_changed():
-    sentence = said(judged([*BASE, instance("c1", p50=0.014)], 16))
+    sentence = said(judged([*BASE, instance("c1", p50=0.014)], 40))
     assert sentence.startswith("p50 is 40 % slower (")
     assert sentence.endswith("; not yet sure enough to roll back.")
 

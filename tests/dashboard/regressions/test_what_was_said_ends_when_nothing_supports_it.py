@@ -142,6 +142,21 @@ def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
     assert early.verdict == "roll_back"
 
 
+def test_what_one_instance_shows_has_to_stay_before_watch_is_said():
+    """A neighbour that was busy for 12 minutes was WATCH until the mean had forgotten it."""
+    names = ["b0", "b1", "b2", "c0"]
+    calls = list(every_minute([instance(name) for name in names], 90))
+    busy = [replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" and row.minute < 12 else row for row in calls]
+    assert [kind for _, kind in judge(busy, now_minute=90, deployed_minute=0).transitions] == ["not_enough_data"]
+    at_once = judge(busy, now_minute=90, deployed_minute=0, settings=Settings(narrow_minutes=0))
+    assert "watch" in [kind for _, kind in at_once.transitions]
+    slow = [replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls]
+    leans_from, narrow = Settings().instance_minutes - 1, Settings().narrow_minutes
+    assert (leans_from + narrow - 1, "watch") in judge(slow, now_minute=90, deployed_minute=0).transitions
+    two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
+    assert (leans_from + Settings().watch_minutes - 1, "watch") in judge(two, now_minute=90, deployed_minute=0).transitions
+
+
 def test_of_very_many_instances_the_dots_are_drawn_evenly_and_the_rest_is_counted():
     names = [f"b{i}" for i in range(3)] + [f"c{i}" for i in range(250)]
     calls = every_minute([instance(name, p50=0.010 * (1.0 + 0.0001 * number)) for number, name in enumerate(names)], 25)
