@@ -67,15 +67,25 @@ class Told:
 def told(periods: Periods, before: Beside, after: Beside) -> Told:
     """Everything the card says. The region with the most calls answers; the others have rows."""
     main = next(iter(periods.regions), None)
-    signs = {*_signs(main), *_served_signs(periods)} if main and main.p50 else set()
-    early = periods.first_day is None or periods.first_day >= periods.today - DAYS
-    answer: Answer = "same" if main and main.p50 else "early" if early else "unknown"
-    if signs:
-        answer = "mixed" if len(signs) > 1 else "better" if "better" in signs else "worse"
-    sentences = [_main_sentence(periods, main), *([_served_sentence(periods)] if main and main.p50 else [])]
-    if not early:
-        sentences.append(_counts(before, after))
-    return Told(answer, tuple(filter(None, sentences)), tuple(_rows(periods, before, after)), _compared(periods))
+    sentences = [main_sentence(periods), *([_served_sentence(periods)] if main and main.p50 else [])]
+    if not _early(periods):
+        sentences.append(counts(before, after))
+    return Told(answer_of(periods), tuple(filter(None, sentences)), tuple(_rows(periods, before, after)), _compared(periods))
+
+
+def answer_of(periods: Periods) -> Answer:
+    """What the region with the most calls and the share served compiled say together."""
+    main = next(iter(periods.regions), None)
+    if main is None or main.p50 is None:
+        return "early" if _early(periods) else "unknown"
+    signs = {*_signs(main), *_served_signs(periods)}
+    if not signs:
+        return "same"
+    return "mixed" if len(signs) > 1 else "better" if "better" in signs else "worse"
+
+
+def _early(periods: Periods) -> bool:
+    return periods.first_day is None or periods.first_day >= periods.today - DAYS
 
 
 def direction(level: Level) -> Literal["faster", "slower", ""]:
@@ -103,7 +113,9 @@ def _served_signs(periods: Periods) -> Iterator[str]:
         yield "better" if after > before else "worse"
 
 
-def _main_sentence(periods: Periods, main: RegionPeriods | None) -> str:
+def main_sentence(periods: Periods) -> str:
+    """How the median of the region with the most calls moved, or why that is not said."""
+    main = next(iter(periods.regions), None)
     if main is None:
         return f"Not one call was reported in the {2 * DAYS} days before today; each half of them needs {LEAST_DAYS} days with calls."
     name = f"`{main.region}`"
@@ -146,7 +158,8 @@ def _served_sentence(periods: Periods) -> str:
     )
 
 
-def _counts(before: Beside, after: Beside) -> str:
+def counts(before: Beside, after: Beside) -> str:
+    """ROLL BACK alerts and deployments of both periods."""
     made = f"{words.plural(before.deployments, 'deployment')} before and {words.number(after.deployments)} since"
     if not before.roll_backs and not after.roll_backs:
         return f"No ROLL BACK alert in either period, with {made}."
@@ -158,14 +171,12 @@ def _counts(before: Beside, after: Beside) -> str:
 def _rows(periods: Periods, before: Beside, after: Beside) -> Iterator[PeriodRow]:
     for region in periods.regions:
         if region.p50 and region.p99:
-            yield _level_row("p50", region, region.p50)
-            yield _level_row("p99", region, region.p99)
+            yield level_row("p50", region, region.p50)
+            yield level_row("p99", region, region.p99)
         else:
             yield PeriodRow("p50 and p99", region.region, "–", "–", "", _why(region))
     if any(share is not None for share in periods.served):
-        was, now = periods.served
-        change = words.points(now - was) if was is not None and now is not None else ""
-        yield PeriodRow("Served compiled", "", _share(was), _share(now), change, "all calls whose way is known, mix as it was")
+        yield served_row(periods)
     yield _starts_row(before, after)
     told = periods.first_day is not None and periods.first_day < periods.today - DAYS
     for name, was, now, how in (
@@ -177,7 +188,15 @@ def _rows(periods: Periods, before: Beside, after: Beside) -> Iterator[PeriodRow
         )
 
 
-def _level_row(name: str, region: RegionPeriods, level: Level) -> PeriodRow:
+def served_row(periods: Periods) -> PeriodRow:
+    """The share of calls that ran compiled."""
+    was, now = periods.served
+    change = words.points(now - was) if was is not None and now is not None else ""
+    return PeriodRow("Served compiled", "", _share(was), _share(now), change, "all calls whose way is known, mix as it was")
+
+
+def level_row(name: str, region: RegionPeriods, level: Level) -> PeriodRow:
+    """A quantile of one region."""
     how = f"{_signed(level)}, from {DAYS // 7} weeks each; {words.percent(region.share)} of calls compared"
     return PeriodRow(name, region.region, words.duration(level.before), words.duration(level.after), _changed(level), how)
 

@@ -1,0 +1,56 @@
+"""Whether the fleet is better than in the weeks before: a part of the Fleet page once it comes into view, a page, and its rows as files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.common import clock
+from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.exports import csv_response
+from dashboard.ui.fragments import uncached
+from dashboard.ui.selectors.fleet_weeks import FleetWeeks, ModelWeeks
+from dashboard.ui.selectors.fleet_weeks import fleet_weeks as weeks_of
+
+NUMBERS = ("p50", "p99", "served")
+COLUMNS = ("model", "environment", "answer", "sentence", *(f"{name}_{side}" for name in NUMBERS for side in ("before", "after", "change")))
+
+
+@require_safe
+@project_page()
+def fleet_weeks(request: ProjectRequest) -> HttpResponse:
+    """The last four weeks of every model against the four before."""
+    part = "ui/fleet/weeks.html" if request.headers.get("HX-Request") else "ui/fleet/weeks_page.html"
+    shown = {"weeks": _weeks(request), "environment": request.GET.get("env", ""), "query": request.GET.urlencode()}
+    return uncached(render(request, part, shown))
+
+
+@require_safe
+@project_page()
+def fleet_weeks_json(request: ProjectRequest) -> HttpResponse:
+    """What the page says."""
+    weeks = _weeks(request)
+    said = {"headline": weeks.headline, "counted": weeks.counted}
+    return uncached(JsonResponse(said | {"rows": [_flat(row) for row in weeks.models]}))
+
+
+@require_safe
+@project_page()
+def fleet_weeks_csv(request: ProjectRequest) -> HttpResponse:
+    """A row a model, in the words of the page."""
+    rows = [list(_flat(row).values()) for row in _weeks(request).models]
+    return uncached(csv_response([COLUMNS, *rows], "fleet-weeks.csv"))
+
+
+def _weeks(request: ProjectRequest) -> FleetWeeks:
+    return weeks_of(project=request.project, environment=request.GET.get("env", ""), today=int(clock.unix() // 86400))
+
+
+def _flat(row: ModelWeeks) -> dict[str, Any]:
+    cells = [
+        getattr(number, side) if number else None for number in (row.p50, row.p99, row.served) for side in ("before", "after", "change")
+    ]
+    return dict(zip(COLUMNS, [row.model.name, row.environment, row.answer, row.sentence, *cells], strict=True))

@@ -1,0 +1,113 @@
+"""The manager's question for the whole fleet: which models are better than in the four weeks before, and which are worse."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.alerts.models import Alert, AlertOutcome, AlertState
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, WatchedModel
+from dashboard.projects.models import Project
+from tests.dashboard.ui.weeks_story import weeks
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/p/ranking/weeks"
+
+
+def page(client: Client, query: str = "", **headers: str) -> str:
+    answer = client.get(f"{ADDRESS}/{query}", headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def fleet(project: Project) -> dict[str, WatchedModel]:
+    return {
+        "faster": weeks(project, lambda ago: 0.0111 if ago <= 28 else 0.0121, name="faster"),
+        "slower": weeks(project, lambda ago: 0.0131 if ago <= 28 else 0.0121, name="slower"),
+        "steady": weeks(project, lambda ago: 0.0121, name="steady"),
+        "young": weeks(project, lambda ago: 0.0121, name="young", days=10),
+        "moved": weeks(project, lambda ago: 0.012, name="moved", gpu=lambda ago: "NVIDIA H200" if ago <= 28 else "NVIDIA H100"),
+    }
+
+
+def test_models_are_counted_by_their_answer_and_what_is_worse_stands_first(signed_in: Client, project: Project) -> None:
+    fleet(project)
+    html = page(signed_in)
+    assert "Of 5\u00a0models: 1 worse, 1 better, 1 as before, 1 not comparable, 1 with too little history." in html
+    assert html.index("<bdi>slower</bdi>") < html.index("<bdi>faster</bdi>") < html.index("<bdi>steady</bdi>")
+    assert "2 models not compared, and why" in html
+
+
+def test_a_models_row_says_what_its_own_page_says(signed_in: Client, project: Project) -> None:
+    models = fleet(project)
+    rows = {row["model"]: row for row in signed_in.get(f"{ADDRESS}.json").json()["rows"]}
+    for name, model in models.items():
+        own = signed_in.get(f"/p/ranking/models/{model.pk}/weeks.json").json()
+        assert (rows[name]["answer"], rows[name]["sentence"]) == (own["answer"], own["sentences"][0])
+    assert rows["faster"]["p50_before"] == "12.1\u00a0ms"
+    assert rows["faster"]["p50_after"] == "11.1\u00a0ms"
+
+
+def test_roll_back_alerts_of_all_models_are_counted_without_false_alarms(signed_in: Client, project: Project) -> None:
+    models, today = fleet(project), int(clock.unix() // 86400)
+    told = [("faster", 3, ""), ("slower", 30, ""), ("steady", 40, AlertOutcome.ROLLED_BACK), ("steady", 41, AlertOutcome.DISMISSED)]
+    for number, (name, ago, outcome) in enumerate([*told, ("slower", 70, ""), ("slower", 0, "")]):
+        Alert.objects.create(
+            project=project, deployment=Deployment.objects.get(model=models[name]), number=number, cause=f"cause {number}",
+            state=AlertState.RESOLVED, severity="roll_back", worst="roll_back", title="t",
+            opened_at=clock.at_minute((today - ago) * 1440 + 60), outcome=outcome,
+        )  # fmt: skip
+    assert "1\u00a0ROLL BACK alert instead of 2, with 4\u00a0deployments before and 1 since." in page(signed_in)
+
+
+def test_what_was_counted_is_not_set_beside_weeks_of_which_nothing_is_known(signed_in: Client, project: Project) -> None:
+    weeks(project, lambda ago: 0.0121, name="young", days=10)
+    html = page(signed_in)
+    assert "Of 1\u00a0model: 1 with too little history." in html
+    assert "ROLL BACK alert" not in html
+
+
+def test_one_environment_shows_the_models_that_have_calls_there(signed_in: Client, project: Project) -> None:
+    fleet(project)
+    assert "Of 5\u00a0models:" in page(signed_in, "?env=production")
+    assert "No model was called in these 56 days." in page(signed_in, "?env=canary")
+
+
+def test_the_fleet_page_asks_for_the_part_and_links_the_page(signed_in: Client, project: Project) -> None:
+    fleet(project)
+    html = signed_in.get("/p/ranking/?env=production").content.decode()
+    assert f'hx-get="{ADDRESS}/?env=production"' in html
+    part = page(signed_in, **{"HX-Request": "true"})
+    assert '<p class="answer">Of 5' in part
+    assert "<html" not in part
+
+
+def test_an_empty_project_is_not_asked(signed_in: Client, project: Project) -> None:
+    assert ADDRESS not in signed_in.get("/p/ranking/").content.decode()
+    assert "No model was called in these 56 days." in page(signed_in)
+
+
+def test_files_have_a_row_a_model(signed_in: Client, project: Project) -> None:
+    fleet(project)
+    lines = list(csv.reader(signed_in.get(f"{ADDRESS}.csv").content.decode().splitlines()))
+    assert lines[0][:3] == ["model", "environment", "answer"]
+    assert [line[0] for line in lines[1:3]] == ["slower", "faster"]
+
+
+def test_the_number_of_queries_does_not_grow_with_the_models(signed_in: Client, project: Project) -> None:
+    counts = []
+    for name in ("first", "second"):
+        weeks(project, lambda ago: 0.012, name=name)
+        with CaptureQueriesContext(connection) as caught:
+            page(signed_in)
+        counts.append(len(caught.captured_queries))
+    assert counts[0] == counts[1] == 2 + 5
+
+
+def test_a_stranger_is_shown_no_project(client: Client, project: Project) -> None:
+    assert client.get(f"{ADDRESS}/").status_code == 302
