@@ -47,10 +47,12 @@ def project_days(*, project_id: int, environment: str, first_day: int, last_day:
         rows = rows.filter(environment=environment)
     columns = ("pk", "version__model_id", "environment", *OF_SERIES)
     series = {pk: (model_id, where, facts) for pk, model_id, where, *facts in rows.values_list(*columns)}
-    hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day, series_id__in=rows.values("pk"))
+    # The key holds the day before the series: all rows of the days are read at once, not a look-up for each series.
+    hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day)
     for series_id, day, *sums in _summed(hours):
-        model_id, where, facts = series[series_id]
-        yield model_id, where, _series_day(facts, day, sums)
+        if series_id in series:
+            model_id, where, facts = series[series_id]
+            yield model_id, where, _series_day(facts, day, sums)
 
 
 def _summed(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any, ...]]:
