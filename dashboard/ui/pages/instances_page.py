@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,9 +17,9 @@ from dashboard.ui import words
 from dashboard.ui.charts.heat import Measure, Strip, Value, strip_drawn
 from dashboard.ui.pages.instances_table import InstanceRow, instance_row
 from dashboard.ui.pages.what_differs import Differs, differs
-from dashboard.ui.selectors.instances import InstancesFacts
+from dashboard.ui.selectors.instances import BAD, InstancesFacts
 
-BAD_WORDS, GOOD_WORDS = "hung, silent, eager or degraded instances", "other instances"
+GOOD_WORDS = "other instances"
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,18 @@ def instances_page(facts: InstancesFacts, measure: Measure) -> InstancesPage:
         rows=[_row(instance, facts, measure) for instance, _ in facts.shown],
         states=[(state, counts[state]) for state in SEVERITY if counts[state]],
         rules=[(rule.state, rule.words) for rule in RULES],
-        differs=differs(facts.traits, facts.bad, facts.good, bad_words=BAD_WORDS, good_words=GOOD_WORDS),
+        differs=differs(facts.traits, facts.bad, facts.good, bad_words=_bad_words(counts), good_words=GOOD_WORDS),
         versions=sorted({(row.version_id, row.version.name) for row, _ in facts.everyone}, key=lambda one: one[1]),
         gpus=sorted({row.gpu for row, _ in facts.everyone if row.gpu}),
         environments=sorted({deployment.environment for deployment in facts.deployments}),
         jobs=len({row.job for row, _ in facts.everyone if row.job and row.world_size > 1}),
     )
+
+
+def _bad_words(counts: Counter[InstanceState]) -> str:
+    """Only the states that there are; all of them where there is none to name."""
+    named = [state.value for state in BAD if counts[state]] or [state.value for state in BAD]
+    return f"{', '.join(named[:-1])} or {named[-1]} instances" if len(named) > 1 else f"{named[0]} instances"
 
 
 def _row(instance: Instance, facts: InstancesFacts, measure: Measure) -> Row:

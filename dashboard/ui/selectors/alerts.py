@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import BooleanField, Case, Count, ExpressionWrapper, F, Q, QuerySet, When
+from django.db.models import Case, Count, F, Q, QuerySet, When
 from django.db.models.functions import Lower
 from django.http import Http404
 
@@ -37,8 +37,8 @@ class AlertPage:
     together: Together | None
 
 
-USUAL_ORDER = ("ended", "-opened_at", "-pk")
-"""Open ones first, then the newest."""
+USUAL_ORDER = ("waiting", "-opened_at", "-pk")
+"""Open ones first, ROLL BACK before the others, then the newest."""
 
 
 def alert_rows(
@@ -52,9 +52,9 @@ def alert_rows(
 ) -> Sequence[Alert]:
     """Alerts from a place of an order on, with what they belong to."""
     rows = _asked(project, open_only, narrowed).select_related("deployment__version", "deployment__model", "owner", "group").defer("ran_on")
-    ended = ExpressionWrapper(Q(state=AlertState.RESOLVED), output_field=BooleanField())
     urgency = Case(When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2)
-    named = {"ended": ended, "urgency": urgency, "model_name": Lower("deployment__model__name")}
+    waiting = Case(When(state=AlertState.RESOLVED, then=3), default=urgency)
+    named = {"waiting": waiting, "urgency": urgency, "model_name": Lower("deployment__model__name")}
     # What has not ended has no end: it comes last in both directions.
     by_field = [F(one.removeprefix("-")).desc(nulls_last=True) if one.startswith("-") else F(one).asc(nulls_last=True) for one in order]
     found = list(rows.annotate(**named).order_by(*by_field)[first : first + most])

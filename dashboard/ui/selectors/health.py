@@ -93,6 +93,11 @@ class HealthPage:
     over: list[tuple[OverLimit, int, str]]
 
     @property
+    def most_taken(self) -> int:
+        """The reports of the highest bar, which is as high as the chart."""
+        return max((bar.taken + bar.refused for bar in self.bars), default=0)
+
+    @property
     def wrong(self) -> list[Check]:
         """The checks that failed."""
         return [check for check in self.checks if not check.ok]

@@ -1,6 +1,7 @@
 """The list of alerts is in the order that its address names; without one the open ones stand first."""
 
 import re
+from datetime import timedelta
 
 from django.test import Client
 
@@ -30,6 +31,18 @@ def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(signed_in:
     html = signed_in.get("/p/ranking/alerts/?state=open&sort=-number").content.decode()
     assert "state=open&amp;sort=number" in html
     assert 'aria-sort="descending"' in html
+
+
+def test_an_open_roll_back_stands_before_a_newer_watch_and_an_ended_one_does_not(signed_in: Client, project: Project, alert: Alert) -> None:
+    first = Alert.objects.get(pk=alert.pk)
+    for place, (state, worst) in enumerate(
+        [(AlertState.OPEN, "watch"), (AlertState.RESOLVED, "roll_back"), (AlertState.RESOLVED, "watch")], 1
+    ):
+        one = Alert.objects.get(pk=alert.pk)
+        one.pk, one.number, one.state, one.worst, one.cause = None, first.number + place, state, worst, f"cause {place}"
+        one.opened_at = first.opened_at + timedelta(minutes=place)
+        one.save(force_insert=True)
+    assert order(signed_in) == [first.number, first.number + 1, first.number + 3, first.number + 2]
 
 
 def test_a_long_list_is_paged_and_keeps_what_else_the_address_says(signed_in: Client, project: Project, alert: Alert) -> None:
