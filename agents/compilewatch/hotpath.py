@@ -49,7 +49,8 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
 
     def hand_out(given: Iterator[Sampling]) -> None:
         nonlocal tickets, counting
-        tickets, counting = given, given is not NONE_LEFT
+        alone.tickets = inside.tickets = tickets = given  # no call in between: no other thread finds one without the others
+        counting = given is not NONE_LEFT
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
         straight = switch.straight(fn)

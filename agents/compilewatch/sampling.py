@@ -43,10 +43,10 @@ def _to_nobody(tickets: Iterator[Sampling]) -> None:
 class _Book:
     """Tickets as they were issued; how many of them are left is asked of the iterator itself, so that no call has to count."""
 
-    __slots__ = ("left", "replaced", "tickets")
+    __slots__ = ("given", "left", "replaced", "tickets")
 
     def __init__(self, tickets: Iterator[Sampling], left: int) -> None:
-        self.tickets, self.left, self.replaced = tickets, left, False
+        self.tickets, self.left, self.given, self.replaced = tickets, left, False, False
 
     def used(self) -> int:
         """How many tickets were taken since the last time."""
@@ -113,9 +113,11 @@ class Sampling:
     def issue(self, count: int) -> None:
         """So many calls are only counted before the next one is timed."""
         tickets = iter((self,) * count)
-        self._books.append(_Book(tickets, count))
+        book = _Book(tickets, count)
+        self._books.append(book)
         self.tickets = tickets
-        self.hand_out(tickets)
+        self.hand_out(tickets)  # other threads may hand out theirs before
+        book.given = True
         if self.every == 1:
             self.stop()  # it was told to between two steps of this one
 
@@ -129,9 +131,9 @@ class Sampling:
         books = self._books[:]
         self._owed += sum([book.used() for book in books])
         # A thread may be about to take a ticket that was replaced just now: such ones are looked at once more.
-        kept = [book for book in books if book.left and not book.replaced]
+        kept = [book for book in books if book.left and (not book.replaced or book.tickets is self.tickets)]
         for book in kept:
-            book.replaced = book.tickets is not self.tickets
+            book.replaced = book.given and book.tickets is not self.tickets
         self._books[: len(books)] = kept
 
     def take(self, held: int = 0) -> int:
@@ -194,6 +196,8 @@ class Sampler:
         self.ever = False
         """Whether calls of any region were ever only counted."""
         self._at_work: list[Sampling] = []
+        self._loose = False
+        """Whether there may be calls under way that are only counted: since some region was sampled, until something compiles."""
         self.met = Met()
         self._quiet = False
         self._paced = time.perf_counter()
@@ -208,10 +212,11 @@ class Sampler:
     def disturb(self, seconds: float = 0.0) -> None:
         """A compilation begins; or one is over in this thread of which nothing was heard before, and took so long. Calls under way
         compile or wait for it; those that are not timed nobody asks when they end: they are told with what it took of them."""
-        if self._at_work:
+        self._quiet = False
+        loose, self._loose = self._loose, False
+        if loose:
             self.stop()
             self.met.begin(seconds)
-        self._quiet = False
 
     def settle(self, lines: Iterable[Line]) -> dict[Sampling, list[Line]]:
         """Has all that was counted in the lines' regions; answers their samplings, and the lines of each."""
@@ -240,10 +245,11 @@ class Sampler:
         quiet, self._quiet, self._paced = self._quiet and not compiling, not compiling, now
         self._at_work = [sampling for sampling, mine in samplings.items() if sampling.pace(elapsed, quiet and _alike(sampling, mine, now))]
         self.ever = self.ever or bool(self._at_work)
-        for sampling in self._at_work:
-            sampling.draw()  # the first tickets, or some in place of those that were taken back; timed calls draw those that follow
+        self._loose = self._loose or bool(self._at_work)
         if not self._quiet:
             self.stop()  # a compilation began meanwhile, and saw the list as it was before
+        for sampling in self._at_work:
+            sampling.draw()  # the first tickets, or some in place of those that were taken back; timed calls draw those that follow
 
 
 def _nested(inner: Sampling, outer: Sampling) -> None:

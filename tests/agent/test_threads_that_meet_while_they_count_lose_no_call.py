@@ -1,0 +1,120 @@
+"""Whatever thread is held up between two steps of counting, each call is counted once, and one that compiles or waits is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import compilewatch
+import pytest
+from compilewatch import sampling as module
+from compilewatch.recorder import RECORDER
+from compilewatch.sampling import Sampling
+
+from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
+
+
+def in_another_thread(job: Any) -> None:
+    thread = threading.Thread(target=job)
+    thread.start()
+    thread.join()
+
+
+def test_two_threads_hand_out_tickets_at_once(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    hand_out = sampling.hand_out
+
+    def held_up(given: Iterator[Sampling]) -> None:
+        sampling.hand_out = hand_out
+        in_another_thread(lambda: sampling.issue(5))
+        hand_out(given)
+
+    sampling.hand_out = held_up
+    sampling.issue(100)
+    told = 0
+    for _ in range(3):
+        for _ in range(10):
+            call()
+        told += sum(region.calls for region in window().regions)
+    assert told + sum(region.calls for region in window().regions) == 30
+
+
+def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decided(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = compilewatch.watch(answer, name="f")
+    for _ in range(BURST):
+        call()
+    second_passes()
+    for _ in range(BURST):
+        call()
+    alike, handed_out = module._alike, []
+
+    def compiles_meanwhile(*args: Any) -> bool:
+        in_another_thread(lambda: RECORDER.compile_started("g"))
+        return alike(*args)
+
+    monkeypatch.setattr(module, "_alike", compiles_meanwhile)
+    monkeypatch.setattr(Sampling, "issue", lambda *args: handed_out.append(args))
+    second_passes()
+    assert handed_out == [] and {line.sampling.every for line in RECORDER._all_lines} == {1}
+
+
+def test_sampling_ends_under_a_counted_call_that_then_compiles(window: Window) -> None:
+    def compiles_later() -> None:
+        second_passes()  # so few calls that each is timed from now on
+        assert sampling.every == 1
+        RECORDER.compile_started("f")
+        time.sleep(0.05)
+        RECORDER.compile_stopped()
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.issue(100)
+    call(compiles_later)
+    [region] = window().regions
+    assert region.warmup is not None and (region.calls, region.warmup.count) == (1, 1)
+
+
+def test_two_compilations_begin_at_once_while_a_counted_call_waits(window: Window) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        begun.set()
+        over.wait(60)
+
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    window()
+    sampling.issue(100)
+    waiting = threading.Thread(target=call, args=(waits,))
+    waiting.start()
+    begun.wait(60)
+    sampler = RECORDER.sampler
+    stop = sampler.stop
+
+    def compiles() -> None:
+        RECORDER.compile_started("h")
+        started.set()
+        ended.wait(60)
+        RECORDER.compile_stopped()
+
+    def held_up() -> None:
+        sampler.stop = stop  # type: ignore[method-assign]
+        other.start()
+        started.wait(60)
+        stop()
+
+    started, ended, other = threading.Event(), threading.Event(), threading.Thread(target=compiles)
+    sampler.stop = held_up  # type: ignore[method-assign]
+    RECORDER.compile_started("g")
+    RECORDER.compile_stopped()
+    over.set()
+    waiting.join()
+    counts = [region.calls for _ in range(3) for region in window().regions]
+    ended.set()
+    other.join()
+    assert counts == [1]
