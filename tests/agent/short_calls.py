@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -38,3 +39,21 @@ def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
     [sampling] = {line.sampling for line in RECORDER._all_lines if line.sampling.every > 1}
     assert sampling.every > 10
     return sampling
+
+
+def held_up(call: Callable[..., Any]) -> Callable[[], None]:
+    """A call of `answer` in another thread that has begun, and what ends it."""
+    begun, over = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        begun.set()
+        over.wait(60)
+
+    def end() -> None:
+        over.set()
+        thread.join()
+
+    thread = threading.Thread(target=call, args=(waits,))
+    thread.start()
+    begun.wait(60)
+    return end

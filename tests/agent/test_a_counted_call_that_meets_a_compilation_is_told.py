@@ -13,7 +13,7 @@ from compilewatch.lines import Line
 from compilewatch.recorder import RECORDER
 from compilewatch.wire.report import Compile
 
-from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
+from tests.agent.short_calls import BURST, Window, answer, held_up, sampled, second_passes
 
 
 def test_a_call_that_compiles_is_never_missed(window: Window) -> None:
@@ -37,24 +37,15 @@ def test_a_call_that_compiles_is_never_missed(window: Window) -> None:
 
 
 def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window) -> None:
-    begun, compiled = threading.Event(), threading.Event()
-
-    def waits() -> None:
-        begun.set()
-        compiled.wait(60)
-
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
     sampling.issue(100)
-    waiting = threading.Thread(target=call, args=(waits,))
-    waiting.start()
-    begun.wait(60)
+    end_call = held_up(call)
     RECORDER.compile_started("g")
     time.sleep(0.05)
     RECORDER.compile_stopped()
-    compiled.set()
-    waiting.join()
+    end_call()
     [region] = window().regions
     assert region.warmup is not None and (region.calls, region.warmup.count) == (1, 1) and region.warmup.min >= 0.05
 

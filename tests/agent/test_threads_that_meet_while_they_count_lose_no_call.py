@@ -13,7 +13,7 @@ from compilewatch import sampling as module
 from compilewatch.recorder import RECORDER
 from compilewatch.sampling import Sampling
 
-from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
+from tests.agent.short_calls import BURST, Window, answer, held_up, sampled, second_passes
 
 
 def in_another_thread(job: Any) -> None:
@@ -28,12 +28,12 @@ def test_two_threads_hand_out_tickets_at_once(window: Window, monkeypatch: pytes
     window()
     hand_out = sampling.hand_out
 
-    def held_up(given: Iterator[Sampling]) -> None:
+    def preempted(given: Iterator[Sampling]) -> None:
         sampling.hand_out = hand_out
         in_another_thread(lambda: sampling.issue(5))
         hand_out(given)
 
-    sampling.hand_out = held_up
+    sampling.hand_out = preempted
     sampling.issue(100)
     told = 0
     for _ in range(3):
@@ -80,19 +80,11 @@ def test_sampling_ends_under_a_counted_call_that_then_compiles(window: Window) -
 
 
 def test_two_compilations_begin_at_once_while_a_counted_call_waits(window: Window) -> None:
-    begun, over = threading.Event(), threading.Event()
-
-    def waits() -> None:
-        begun.set()
-        over.wait(60)
-
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
     sampling.issue(100)
-    waiting = threading.Thread(target=call, args=(waits,))
-    waiting.start()
-    begun.wait(60)
+    end_call = held_up(call)
     sampler = RECORDER.sampler
     stop = sampler.stop
 
@@ -102,18 +94,17 @@ def test_two_compilations_begin_at_once_while_a_counted_call_waits(window: Windo
         ended.wait(60)
         RECORDER.compile_stopped()
 
-    def held_up() -> None:
+    def preempted() -> None:
         sampler.stop = stop  # type: ignore[method-assign]
         other.start()
         started.wait(60)
         stop()
 
     started, ended, other = threading.Event(), threading.Event(), threading.Thread(target=compiles)
-    sampler.stop = held_up  # type: ignore[method-assign]
+    sampler.stop = preempted  # type: ignore[method-assign]
     RECORDER.compile_started("g")
     RECORDER.compile_stopped()
-    over.set()
-    waiting.join()
+    end_call()
     counts = [region.calls for _ in range(3) for region in window().regions]
     ended.set()
     other.join()
