@@ -43,7 +43,7 @@ class Recorder:
         self.ready_at: float | None = None
         self.suspended_blocks = False
         """Whether a block was entered inside a coroutine or generator: which lookups are its own is not known."""
-        self.internal_errors, self.last_error = 0, ""
+        self.internal_errors, self._too_deep, self.last_error = 0, 0, ""
         self.wake: Callable[[], None] = lambda: None
         """Called when a line was made: the client starts the thread of a forked child by it."""
         self._probe_for: Callable[[Line], Probe] | None = None
@@ -70,7 +70,7 @@ class Recorder:
         self._latched = LatchedRegions()
         self._reset()
         self.suspended_blocks = False
-        self.internal_errors, self.ready_at, self.lines = 0, None, {}
+        self.internal_errors, self._too_deep, self.ready_at, self.lines = 0, 0, None, {}
 
     def stop(self) -> None:
         """Stops recording; wrappers call straight through from now on."""
@@ -83,7 +83,7 @@ class Recorder:
         # Wrappers hold the thread-local itself: it is emptied, not replaced, or a child's guard lookups would meet no call of theirs.
         self.current.__dict__.clear()
         self._reset()
-        self.internal_errors = 0
+        self.internal_errors = self._too_deep = 0
         if self.lines is not None:
             self.lines = {}
 
@@ -285,12 +285,12 @@ class Recorder:
             self._latched.point(line)
 
     def internal_error(self, error: BaseException) -> None:
-        """Counts a fault of the agent's own; after 20 the agent switches itself off. Never raises."""
+        """Counts what the agent failed at; after 20 faults of its own it switches itself off. Never raises."""
         with suppress(Exception):  # an exception may fail to say what it is, and memory may be used up
-            self.internal_errors += 1
-            self.last_error = type(error).__name__
+            self._too_deep += isinstance(error, RecursionError)  # the job's own recursion left us no frame: no fault of ours
+            self.internal_errors, self.last_error = self.internal_errors + 1, type(error).__name__
             self.last_error = f"{self.last_error}: {error}"[:200]
-        if self.internal_errors >= MAX_INTERNAL_ERRORS and self.lines is not None:
+        if self.internal_errors - self._too_deep >= MAX_INTERNAL_ERRORS and self.lines is not None:
             with suppress(Exception):
                 self.stop()
                 self.fact("mark", {"name": "agent switched itself off", "reason": self.last_error})

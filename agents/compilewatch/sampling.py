@@ -28,7 +28,8 @@ chance = random.Random().random
 """From 0 to 1; the job's own sequence of random numbers stays as it is."""
 
 
-_MOST_BOOKS = 1024
+_MOST_BOOKS = 8 * 1024
+"""Enough for two million calls between two settlements, of which there is one a second."""
 
 
 NONE_LEFT: Iterator[Sampling] = iter(())

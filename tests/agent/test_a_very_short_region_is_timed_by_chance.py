@@ -10,7 +10,7 @@ import numpy as np
 from compilewatch.hotpath import call_wrapper
 from compilewatch.lines import Line, Spec
 from compilewatch.recorder import RECORDER
-from compilewatch.sampling import MOST_EVERY, NONE_LEFT, Sampling
+from compilewatch.sampling import _MOST_BOOKS, MOST_EVERY, NONE_LEFT, Sampling
 from compilewatch.wire.report import Region
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,7 +172,7 @@ def test_a_call_that_began_before_a_fork_is_owed_to_nobody() -> None:
 def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
     sampling = Sampling()
     sampling.line, sampling.every = Line(Spec("f"), Region("f", 0)), 2
-    for _ in range(2000):
+    for _ in range(_MOST_BOOKS):
         sampling.draw()
     last = sampling.tickets
     sampling.draw()
@@ -180,3 +180,14 @@ def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
     sampling.count()
     sampling.draw()
     assert sampling.tickets is not last
+
+
+def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(window: Window) -> None:
+    call = compilewatch.watch(answer, name="f")
+    sampled(call)
+    window()
+    for _ in range(1_500_000):
+        call()
+    [region] = window().regions
+    assert region.latency is not None
+    assert (region.calls, region.latency.count < 1_500_000 / 10) == (1_500_000, True)

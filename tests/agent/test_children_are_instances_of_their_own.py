@@ -8,6 +8,7 @@ import pytest
 
 from tests.agent.programs import run
 from tests.agent.server import Dashboard
+from tests.agent.short_calls import BURST
 
 FORK = """
 import os, compilewatch
@@ -24,6 +25,20 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 for _ in range(5):
     call()
+"""
+INSIDE = """
+import os, compilewatch
+from tests.agent.short_calls import answer, sampled
+compilewatch.init(model="m", interval=200)
+call = compilewatch.watch(answer, name="forward")
+SAMPLED
+child = call(os.fork)
+for _ in range(7 if child == 0 else 5):
+    call()
+if child == 0:
+    compilewatch.shutdown()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
 """
 QUIET = FORK.replace("range(7)", "range(0)")
 POOL = """
@@ -63,6 +78,15 @@ def test_a_forked_child_counts_its_own_calls_once(dashboard: Dashboard) -> None:
     assert sorted(by_instance(dashboard).values()) == [7, 15]
     pids = {request["instance"]["pid"] for request in dashboard.requests}
     assert len(pids) == 2
+
+
+@pytest.mark.parametrize("sampled", [0, 1])
+def test_a_call_in_which_a_process_forks_is_told_once_by_the_parent(dashboard: Dashboard, sampled: int) -> None:
+    warming = ["call()", "sampled(call).issue(100)"][sampled]
+    done = run(INSIDE.replace("SAMPLED", warming), ENDPOINT=dashboard.endpoint, API_KEY="k")
+    assert (done.returncode, done.stderr) == (0, "")
+    before = 2 * BURST if sampled else 1
+    assert sorted(by_instance(dashboard).values()) == [7, before + 1 + 5]
 
 
 def test_a_child_that_calls_nothing_reports_nothing(dashboard: Dashboard) -> None:

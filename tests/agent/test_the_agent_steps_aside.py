@@ -34,6 +34,15 @@ def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callabl
     assert dashboard.calls("forward") == 1
 
 
+def test_a_job_that_recurses_too_deep_leaves_the_agent_on(window: Callable[[], object]) -> None:
+    for _ in range(40):
+        RECORDER.internal_error(RecursionError("maximum recursion depth exceeded"))
+    assert (RECORDER.internal_errors, RECORDER.lines is not None) == (40, True)
+    for number in range(20):
+        RECORDER.internal_error(ValueError(number))
+    assert RECORDER.lines is None
+
+
 def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
     before = RECORDER.internal_errors
     with Guard():
