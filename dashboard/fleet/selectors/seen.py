@@ -11,6 +11,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from dashboard.common import clock
+from dashboard.common.plain_rows import rows_plain
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Instance
 
@@ -51,5 +52,5 @@ def instances_seen(*, project_id: int, environment: str = "") -> list[Seen]:
     # As texts: of the many only a few differ, and each of those is taken apart once.
     said = rows.annotate(can=Cast("capabilities", TextField()), latched=Cast("latched_eager", TextField()))
     read = cache(json.loads)
-    columns = said.values_list(*_PLAIN, "cold_start__total", "can", "latched")
+    columns = rows_plain(said.values_list(*_PLAIN, "cold_start__total", "can", "latched"))
     return [Seen._make((*row, read(can), read(latched))) for *row, can, latched in columns]

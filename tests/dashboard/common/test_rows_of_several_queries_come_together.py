@@ -16,12 +16,14 @@ def test_each_query_keeps_its_own_columns_and_types(project: Project) -> None:
         VersionMinute.objects.values_list("series_id", "calls", "latency", "p50"),
         VersionProcessMinute.objects.values("version_id").order_by().values_list("version_id", Sum("hit_seconds"), Max("gpu_peak")),
         Deployment.objects.values_list("environment", "ended_minute"),
+        WatchedModel.objects.values_list("first_seen_at", "last_seen_at", "simulated"),
     )
     with CaptureQueriesContext(connection) as asked:
         together = rows_together(*queries)
     assert len(asked) == 1
-    assert [sorted(rows, key=repr) for rows in together] == [sorted(rows_plain(rows), key=repr) for rows in queries]
+    assert [sorted(rows, key=repr) for rows in together] == [sorted(map(tuple, rows), key=repr) for rows in queries]
     assert all(together)
+    assert [rows_plain(rows.order_by("pk")) for rows in queries[2:]] == [list(rows.order_by("pk")) for rows in queries[2:]]
 
 
 def test_a_query_that_is_none_or_finds_nothing_has_no_rows(project: Project) -> None:
