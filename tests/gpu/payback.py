@@ -120,6 +120,7 @@ def paid(process: Process, name: str) -> dict[str, Any]:
         "saved_per_call": each,
         "spent": told,
         "break_even": calls,
+        "calls": saved.calls,
         "on_gpu": saved.on_gpu,
         "reference": saved.reference_calls,
     }

@@ -28,7 +28,7 @@ def test_the_ledger_is_within_a_tenth_of_a_direct_measurement(found: dict[str, A
 def test_shadow_calls_are_told_and_wait_for_nothing(found: dict[str, Any], model: str) -> None:
     shadow = found[model]["shadow"]
     told = shadow["told"]
-    assert told["state"] == "passed" and told["samples"] >= 10 and told["beyond"] == 0, shadow
+    assert told["state"] == "passed" and told["samples"] >= 10 and told.get("beyond", 0) == 0, shadow
     assert 0 < told["compiled_seconds"] < told["eager_seconds"] and told["relative"] < 0.03, shadow
     if all(shadow["eager_returns_while_gpu_busy"]):  # GPT-2's eager code waits for the GPU by itself
         assert all(shadow["returned_while_gpu_busy"]), shadow
