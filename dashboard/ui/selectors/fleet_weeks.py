@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import blake2b
 
+from django.core.cache import cache
+
+from dashboard import __version__
 from dashboard.alerts.models import Alert, AlertOutcome
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, WatchedModel
@@ -16,7 +20,11 @@ from dashboard.ui import words
 from dashboard.ui.charts.periods import DAYS, CallDay, Cell, Periods, periods
 from dashboard.ui.charts.periods_words import Answer, Beside, PeriodRow, answer_of, counts, level_row, main_sentence, served_row
 
+KEPT = 15 * 60
+"""Seconds for which what was added up is kept."""
 ORDER: list[Answer] = ["worse", "mixed", "better", "same", "unknown", "early"]
+Found = tuple[str, Periods]
+"""The environment that a model is told of, and its two periods there."""
 WORDS: dict[Answer, str] = {
     "worse": "worse",
     "mixed": "better in part, worse in part",
@@ -81,13 +89,11 @@ class FleetWeeks:
 
 
 def fleet_weeks(*, project: Project, environment: str, today: int) -> FleetWeeks:
-    """Five queries, three without history. Where no environment is named, a model is told of in the one in which it has the most calls."""
-    first = today - 2 * DAYS
-    days: dict[int, dict[str, list[CallDay]]] = defaultdict(lambda: defaultdict(list))
-    for model_id, where, row in project_days(project_id=project.pk, environment=environment, first_day=first, last_day=today):
-        cell = Cell(row.gpu, row.world_size, row.region, row.bucket)
-        days[model_id][where].append(CallDay(cell, *row[4:]))
-    rows = [_model_weeks(model, days[model.pk], today) for model in WatchedModel.objects.filter(project=project).order_by("name")]
+    """Six queries, four without history, fewer than that from what is kept. Where no environment is named, a model is told of in the one
+    in which it has the most calls."""
+    found = _kept(project, environment, today)
+    models, none = WatchedModel.objects.filter(project=project).order_by("name"), ("", Periods(today, None))
+    rows = [_model_weeks(model, *found.get(model.pk, none)) for model in models]
     if environment:
         rows = [row for row in rows if row.environment]
     known = any(row.answer != "early" for row in rows)
@@ -95,9 +101,28 @@ def fleet_weeks(*, project: Project, environment: str, today: int) -> FleetWeeks
     return FleetWeeks(sorted(rows, key=lambda row: ORDER.index(row.answer)), counted)
 
 
-def _model_weeks(model: WatchedModel, days: dict[str, list[CallDay]], today: int) -> ModelWeeks:
-    environment = max(days, key=lambda where: sum(day.calls for day in days[where]), default="")
-    found: Periods = periods(days.get(environment, ()), today=today)
+def _kept(project: Project, environment: str, today: int) -> dict[int, Found]:
+    """By model. The days are over and change only by what comes late, and every look at a large fleet would add up 200,000 hours."""
+    asked = f"{__version__} {project.pk} {today} {environment}"
+    key = f"fleet-weeks-{blake2b(asked.encode(), digest_size=12).hexdigest()}"
+    found: dict[int, Found] | None = cache.get(key)
+    if found is None:
+        found = _added_up(project, environment, today)
+        if found:
+            cache.set(key, found, KEPT)
+    return found
+
+
+def _added_up(project: Project, environment: str, today: int) -> dict[int, Found]:
+    days: dict[int, dict[str, list[CallDay]]] = defaultdict(lambda: defaultdict(list))
+    for model_id, where, row in project_days(project_id=project.pk, environment=environment, first_day=today - 2 * DAYS, last_day=today):
+        cell = Cell(row.gpu, row.world_size, row.region, row.bucket)
+        days[model_id][where].append(CallDay(cell, *row[4:]))
+    busiest = {id: max(places, key=lambda where: sum(day.calls for day in places[where])) for id, places in days.items()}
+    return {id: (where, periods(days[id][where], today=today)) for id, where in busiest.items()}
+
+
+def _model_weeks(model: WatchedModel, environment: str, found: Periods) -> ModelWeeks:
     main = next(iter(found.regions), None)
     p50, p99 = (main.p50, main.p99) if main else (None, None)
     return ModelWeeks(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState
 from dashboard.common import clock
-from dashboard.fleet.models import Deployment, WatchedModel
+from dashboard.fleet.models import Deployment, VersionHour, WatchedModel
 from dashboard.projects.models import Project
+from dashboard.ui.selectors.fleet_weeks import KEPT
 from tests.dashboard.ui.weeks_story import weeks
 
 pytestmark = pytest.mark.django_db
@@ -99,14 +102,40 @@ def test_files_have_a_row_a_model(signed_in: Client, project: Project) -> None:
     assert [line[0] for line in lines[1:3]] == ["slower", "faster"]
 
 
+def asked(client: Client) -> list[str]:
+    """The queries of one look at the page that read something."""
+    with CaptureQueriesContext(connection) as caught:
+        page(client)
+    return [query["sql"] for query in caught.captured_queries if query["sql"].startswith("SELECT")]
+
+
 def test_the_number_of_queries_does_not_grow_with_the_models(signed_in: Client, project: Project) -> None:
     counts = []
     for name in ("first", "second"):
+        cache.clear()
         weeks(project, lambda ago: 0.012, name=name)
-        with CaptureQueriesContext(connection) as caught:
-            page(signed_in)
-        counts.append(len(caught.captured_queries))
-    assert counts[0] == counts[1] == 2 + 5
+        counts.append(len(asked(signed_in)))
+    assert counts[0] == counts[1]
+
+
+def test_days_that_are_over_are_added_up_once_and_again_a_quarter_of_an_hour_later(
+    signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = fleet(project)
+    first, said = asked(signed_in), signed_in.get(f"{ADDRESS}.json").json()
+    VersionHour.objects.filter(series__version__model=models["slower"]).update(p50=0.5, p99=0.5)
+    second = asked(signed_in)
+    hours = VersionHour._meta.db_table
+    assert [hours in " ".join(queries) for queries in (first, second)] == [True, False]
+    assert signed_in.get(f"{ADDRESS}.json").json() == said
+    monkeypatch.setattr("django.core.cache.backends.db.tz_now", lambda: clock.now() + timedelta(seconds=KEPT + 1))
+    assert signed_in.get(f"{ADDRESS}.json").json() != said
+
+
+def test_a_project_without_calls_is_looked_at_each_time(signed_in: Client, project: Project) -> None:
+    assert "No model was called in these 56 days." in page(signed_in)
+    weeks(project, lambda ago: 0.012, name="first")
+    assert "Of 1\u00a0model:" in page(signed_in)
 
 
 def test_a_stranger_is_shown_no_project(client: Client, project: Project) -> None:
