@@ -27,7 +27,8 @@ class Config:
 
     model: str
     endpoint: str
-    """Where reports go: http(s)://host[:port][/path], or file:PATH to record them."""
+    """Where reports go: http(s)://host[:port][/path], file:PATH to record them, or otlp:http(s)://host[:port][/path] for an OpenTelemetry
+    collector."""
     api_key: str = ""
     version: str = ""
     """Empty: taken from the commit or the image tag in the environment, else `unversioned`."""
@@ -59,6 +60,11 @@ class Config:
     def file(self) -> str | None:
         """The path that reports are recorded to, or None if they are sent."""
         return self.endpoint[len("file:") :] if self.endpoint.startswith("file:") else None
+
+    @property
+    def otlp(self) -> str | None:
+        """The base address that OpenTelemetry's metrics go to, or None if a dashboard's own reports are sent."""
+        return self.endpoint[len("otlp:") :] if self.endpoint.startswith("otlp:") else None
 
 
 def endpoint_is_set(environ: Mapping[str, str] | None = None) -> bool:
@@ -141,7 +147,9 @@ def _checked(config: Config) -> Config:
     if config.allow_remote and not _COMMAND_KEY.fullmatch(config.command_key):
         raise ConfigError("off: COMPILEWATCH_ALLOW_REMOTE needs the key that verifies commands in COMPILEWATCH_COMMAND_KEY")
     if config.file is None:
-        endpoint_check(config.endpoint, config.api_key, config.allow_http, config.proxy)
+        # A collector may take metrics without a key, and then there is none that could travel.
+        free = config.otlp is not None and not config.api_key
+        endpoint_check(config.otlp or config.endpoint, "none" if free else config.api_key, config.allow_http or free, config.proxy)
     elif not config.file:
         raise ConfigError("off: the endpoint file: needs a path, as in file:/tmp/reports.jsonl")
     return config
@@ -155,7 +163,7 @@ def endpoint_check(endpoint: str, api_key: str, allow_http: bool, proxy: str = "
     except ValueError:
         raise ConfigError(f"off: the endpoint {endpoint!r:.100} is not an address") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"off: the endpoint must be http(s)://host[:port] or file:PATH, got {endpoint!r:.100}")
+        raise ConfigError(f"off: the endpoint must be http(s)://host[:port], the same after otlp:, or file:PATH, got {endpoint!r:.100}")
     if parts.username or parts.query or parts.fragment:
         raise ConfigError("off: the endpoint must not hold a user, a query or a fragment; the key belongs in COMPILEWATCH_API_KEY")
     if not api_key:

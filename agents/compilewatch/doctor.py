@@ -22,7 +22,7 @@ from compilewatch.redaction import identity_redact
 from compilewatch.sender import request_body
 from compilewatch.sources.installed import InstalledSources
 from compilewatch.spool import spool_capability
-from compilewatch.transport import HttpTransport
+from compilewatch.transport import http_of
 from compilewatch.wire.codec import encode
 
 LOADED = ("torch", "torch._dynamo", "torch._inductor.graph", "torch._inductor.cudagraph_utils")
@@ -112,7 +112,7 @@ def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
             return f"there is no folder {folder}", "make the folder that reports are to be recorded in"
         return f"ok: reports are recorded to {config.file}", ""
     try:
-        answer = HttpTransport(config.endpoint, config.api_key, config.proxy).send(body)
+        answer = http_of(config).send(body)
     except OSError as error:
         return f"cannot be reached: {type(error).__name__}: {error}", _unreachable(error)
     if answer.ack is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/reports"
 TEMPORARY = (408, 425, 429)
+"""Refusals that may be over the next time."""
 
 
 @dataclass(slots=True)
@@ -71,16 +72,16 @@ class HttpTransport:
     """Posts to a dashboard; each request has a connection of its own. The request is written by hand: libraries that trace HTTP replace the
     methods of `http.client` in the job's process."""
 
-    def __init__(self, endpoint: str, api_key: str, proxy: str = "") -> None:
+    def __init__(self, endpoint: str, api_key: str, proxy: str = "", path: str = PATH) -> None:
         self._target = Address.of(endpoint)
         self._proxy = Address.of(proxy) if proxy else None
         self._tls: Tls | None = importlib.import_module("compilewatch.tls").Tls() if self._target.secure else None
         self._opened: list[Bounded] = []
-        path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + PATH
+        path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + path
         direct = self._target.secure or self._proxy is None
         headers = {
             "Host": self._target.name,
-            "Authorization": f"Bearer {api_key}",
+            **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
             "User-Agent": f"compilewatch/{__version__}",
@@ -92,7 +93,11 @@ class HttpTransport:
         self._head = "\r\n".join(lines + ([] if direct else authorization(self._proxy)))
 
     def send(self, body: bytes) -> Answer:
-        """Posts the request, within 3 s for the connection, 5 s for a read and 8 s in all, after its name was looked up."""
+        """Posts the request, and reads what the dashboard says of it."""
+        return _understood(*self.exchange(body))
+
+    def exchange(self, body: bytes) -> tuple[HttpAnswer, bytes]:
+        """Posts the JSON, within 3 s for the connection, 5 s for a read and 8 s in all, after the name was looked up."""
         packed = deflate(body)
         try:
             if self._tls is not None:
@@ -101,7 +106,7 @@ class HttpTransport:
                 connection.write(f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1") + packed)
                 reader = connection.reader()
                 answer = head_read(reader)
-                return _understood(answer, body_read(reader, answer))
+                return answer, body_read(reader, answer)
         except OSError as error:
             if self._tls is not None:
                 self._tls.failed(error)
@@ -137,8 +142,16 @@ def transport_of(config: Config, turn: threading.Lock | None = None) -> Transpor
     """Where this configuration sends to; a turn is what its caller holds."""
     if config.file is not None:
         return FileTransport(config.file)
-    found = HttpTransport(config.endpoint, config.api_key, config.proxy)
+    found = http_of(config)
     return found if turn is None else Aside(found, turn)
+
+
+def http_of(config: Config) -> HttpTransport:
+    """To a dashboard, or to whoever takes OpenTelemetry's metrics."""
+    if config.otlp is None:
+        return HttpTransport(config.endpoint, config.api_key, config.proxy)
+    found: HttpTransport = importlib.import_module("compilewatch.otlp").OtlpTransport(config.otlp, config.api_key, config.proxy)
+    return found
 
 
 def _understood(response: HttpAnswer, body: bytes) -> Answer:

@@ -90,7 +90,7 @@ def _address(environ: Environ) -> str | None:
     return address_of(environ.get("REMOTE_ADDR", ""))
 
 
-def head_check(environ: Environ) -> int:
+def head_check(environ: Environ, kind: str = "application/json") -> int:
     """The length of the body, if it may be read at all."""
     text: str = environ.get("CONTENT_LENGTH") or ""
     if not text:
@@ -99,21 +99,21 @@ def head_check(environ: Environ) -> int:
         raise Refused("bad_request", "Content-Length is not a number.")
     if len(text) > 12 or int(text) > MAX_WIRE_BYTES:
         raise Refused("too_large", f"The body is larger than {MAX_WIRE_BYTES} bytes.")
-    if not _is_json(environ.get("CONTENT_TYPE", "")):
-        raise Refused("wrong_type", "Content-Type must be application/json in UTF-8.")
+    if not _is(kind, environ.get("CONTENT_TYPE", "")):
+        raise Refused("wrong_type", f"Content-Type must be {kind}{' in UTF-8' if kind.endswith('json') else ''}.")
     if _encoding(environ) not in ("", "identity", "gzip"):
         raise Refused("wrong_type", "Content-Encoding must be gzip or absent.")
     return int(text)
 
 
-def _is_json(content_type: str) -> bool:
-    if content_type == "application/json":
+def _is(wanted: str, content_type: str) -> bool:
+    if content_type == wanted:
         return True
     try:
         kind, parameters = parse_header_parameters(content_type)
     except ValueError:
         return False
-    return kind == "application/json" and parameters.get("charset", "utf-8").lower() in ("utf-8", "utf8")
+    return kind == wanted and parameters.get("charset", "utf-8").lower() in ("utf-8", "utf8")
 
 
 def body_read(environ: Environ, length: int) -> bytes:

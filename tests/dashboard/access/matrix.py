@@ -77,6 +77,7 @@ LINES: dict[str, Line] = {
     "api_reference": look("everyone"),
     "api-root": look("everyone"),
     "reports": act("sending keys"),
+    "otlp_metrics": act("sending keys"),
     "deployments": act("deploying keys"),
     "gate": look("gate keys"),
     "projects_list": look("any reader"),

@@ -1,0 +1,81 @@
+"""An exponential histogram of OpenTelemetry as a sketch: exact unless its bins are wider than a sketch's own; pure code."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, SCALE, Sketch, lower_bound
+
+FINEST = 20
+"""OpenTelemetry defines no finer scale."""
+MOST_BINS = 8192
+"""Bins of one histogram, and parts that wider ones are divided into."""
+FARTHEST = 1 << 32
+
+
+class NotASketch(ValueError):
+    """Why a point cannot be taken; a sentence."""
+
+
+def sketch_of(point: Mapping[str, Any]) -> Sketch:
+    """The sketch of a point in seconds; raises NotASketch."""
+    scale, zero = int(point.get("scale", 0)), int(point.get("zeroCount", 0))
+    positive = point.get("positive") or {}
+    counts, offset = [int(one) for one in positive.get("bucketCounts", ())], int(positive.get("offset", 0))
+    parts = 1 << max(0, SCALE - scale)
+    if not SCALE - 10 <= scale <= FINEST or len(counts) * parts > MOST_BINS or abs(offset) > FARTHEST:
+        raise NotASketch(f"a histogram of scale {scale} with {len(counts)} bins from {offset} is no histogram of durations")
+    if any(int(one) for one in (point.get("negative") or {}).get("bucketCounts", ())):
+        raise NotASketch("a duration is below zero")
+    sketch = _sketch(point, zero, offset, counts if scale == SCALE else None, Counter(dict(_rescaled(scale, offset, counts))))
+    problem = sketch.problem()
+    if problem is None and int(point.get("count", sketch.count)) != sketch.count:
+        problem = f"count is {point['count']}, but its bins hold {sketch.count}"
+    if problem is not None:
+        raise NotASketch(problem)
+    return sketch
+
+
+def exact(point: Mapping[str, Any]) -> bool:
+    """Whether no bin had to be divided."""
+    return int(point.get("scale", 0)) >= SCALE
+
+
+def _rescaled(scale: int, offset: int, counts: list[int]) -> Iterator[tuple[int, int]]:
+    """Index and count of each of our bins that is filled."""
+    found = Counter[int]()
+    for place, count in enumerate(counts, start=offset):
+        if scale >= SCALE:
+            found[_inside(place >> (scale - SCALE))] += count
+            continue
+        # A wider bin is several of ours: its calls are spread over them, and what is left over goes to the lowest.
+        parts = 1 << (SCALE - scale)
+        each, rest = divmod(count, parts)
+        for part in range(parts if each else rest):
+            found[_inside(place * parts + part)] += each + (part < rest)
+    return ((index, count) for index, count in found.items() if count)
+
+
+def _inside(index: int) -> int:
+    return min(max(index, MIN_INDEX), MAX_INDEX)
+
+
+def _sketch(point: Mapping[str, Any], zero: int, offset: int, given: list[int] | None, bins: Counter[int]) -> Sketch:
+    first, last = (min(bins), max(bins)) if bins else (0, -1)
+    if given is None or not bins:
+        offset, given = first, [bins[index] for index in range(first, last + 1)]
+    count = zero + sum(given)
+    low = _number(point.get("min"), lower_bound(first) if bins and not zero else 0.0)
+    high = _number(point.get("max"), lower_bound(last + 1) if bins else 0.0)
+    return Sketch(SCALE, count, _number(point.get("sum"), high * sum(given)), low, high, zero, offset, given)
+
+
+def _number(value: Any, otherwise: float) -> float:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return otherwise
+    return found if math.isfinite(found) else otherwise

@@ -1,0 +1,202 @@
+"""From OpenTelemetry's metrics to requests of the wire, one an instance, with what metrics cannot tell marked as such; pure code."""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from compilewatch.wire.otlp import (
+    BUCKET,
+    CAUSE,
+    COUNTS,
+    DELTA,
+    EAGER,
+    FIRST,
+    LAST,
+    MODE,
+    NANOSECONDS,
+    NUMBERS,
+    OUTERMOST,
+    OWN,
+    REGION,
+    RUNTIME,
+    SKETCHES,
+    STANDARD,
+)
+from compilewatch.wire.report import MAX_REPORTS, VERSION, Identity, Region, Report, Request
+
+from dashboard.ingest.otlp.histograms import NotASketch, exact, sketch_of
+
+BLIND = ("no", "OpenTelemetry's metrics bring counts and times of calls alone; a dashboard's own reports tell it")
+NOT_TOLD = ("compilations", "components", "memory")
+OLD_ENVIRONMENT = "deployment.environment"
+UNKNOWN = "unknown"
+_LETTERS = string.digits + string.ascii_lowercase
+_TEXTS = tuple(one.name for one in fields(Identity) if one.type == "str")
+
+
+@dataclass
+class Taken:
+    """What a request came to: one wire request an instance and up to 32 windows, and how many points were left out, and why."""
+
+    requests: list[Request] = field(default_factory=list)
+    left_out: int = 0
+    why: str = ""
+
+    def refuse(self, points: int, why: str) -> None:
+        """Leaves points out; the first reason is the one that is told."""
+        self.left_out += points
+        self.why = self.why or why
+
+
+@dataclass
+class _Window:
+    start: int
+    end: int
+    seq: dict[str, int] = field(default_factory=dict)
+    regions: dict[tuple[Any, ...], Region] = field(default_factory=dict)
+    even: bool = False
+    """Whether a histogram's bins were wider than ours."""
+
+    def report(self) -> Report:
+        """Numbered by its sender, else by the microseconds since 1970 that it covers: those of the next window follow on them."""
+        numbers = (self.start // 1000 + 1, self.end // 1000)
+        seq = (self.seq[FIRST], self.seq[LAST]) if len(self.seq) == 2 else numbers
+        regions = [_whole(one) for one in self.regions.values() if one.calls or one.latency is not None]
+        return Report(seq=seq, window=(self.start / NANOSECONDS, self.end / NANOSECONDS), regions=regions)
+
+
+def requests_of(metrics: Mapping[str, Any], project_id: int, now: float) -> Taken:
+    """The requests in an ExportMetricsServiceRequest, in its JSON form; what is none raises what Python does of it."""
+    taken, found = Taken(), dict[str, tuple[dict[str, Any], dict[int, _Window]]]()
+    for one in metrics.get("resourceMetrics", ()):
+        told = _attributes((one.get("resource") or {}).get("attributes", ()))
+        windows = found.setdefault(repr(sorted(told.items())), (told, {}))[1]
+        for metric in (metric for scope in one.get("scopeMetrics", ()) for metric in scope.get("metrics", ())):
+            _metric(metric, windows, taken)
+    for told, windows in found.values():
+        if windows:
+            taken.requests += _requests(told, [windows[end] for end in sorted(windows)], project_id, now)
+    return taken
+
+
+def _metric(metric: Mapping[str, Any], windows: dict[int, _Window], taken: Taken) -> None:
+    name = str(metric.get("name", ""))
+    wanted = "exponentialHistogram" if name in SKETCHES else "gauge" if name in (FIRST, LAST) else "sum"
+    if wanted == "sum" and name not in COUNTS and name != EAGER:
+        return
+    held = metric.get(wanted)
+    points = (held or {}).get("dataPoints", ())
+    if held is None:
+        taken.refuse(1, f"{name} is no {wanted}; of histograms only exponential ones can be taken")
+    elif wanted != "gauge" and held.get("aggregationTemporality") not in (DELTA, "AGGREGATION_TEMPORALITY_DELTA"):
+        taken.refuse(len(points), f"{name} is cumulative: set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta")
+    elif wanted == "exponentialHistogram" and metric.get("unit") != "s":
+        taken.refuse(len(points), f"the unit of {name} is {str(metric.get('unit', ''))[:20]!r}, expected 's'")
+    else:
+        for point in points:
+            _point(name, point, windows, taken)
+
+
+def _point(name: str, point: Mapping[str, Any], windows: dict[int, _Window], taken: Taken) -> None:
+    labels, start, end = _attributes(point.get("attributes", ())), int(point.get("startTimeUnixNano", 0)), int(point["timeUnixNano"])
+    if name not in (FIRST, LAST) and not str(labels.get(REGION, "")).strip():
+        return taken.refuse(1, f"a point of {name} has no attribute {REGION}")
+    if not 0 < start <= end:
+        return taken.refuse(1, f"a point of {name} does not say when it began")
+    window = windows.setdefault(end, _Window(start, end))
+    window.start = min(window.start, start)
+    if name in (FIRST, LAST):
+        window.seq[name] = int(_number(point))
+        return None
+    region = _region(window, labels)
+    if name == EAGER:
+        region.eager_by[str(labels.get(CAUSE, UNKNOWN))] = int(_number(point))
+    elif name in COUNTS:
+        setattr(region, COUNTS[name], _number(point) if name == "compilewatch.items" else int(_number(point)))
+    else:
+        try:
+            setattr(region, SKETCHES[name], sketch_of(point))
+        except NotASketch as reason:
+            return taken.refuse(1, f"{name}: {reason}")
+        window.even = window.even or not exact(point)
+    return None
+
+
+def _region(window: _Window, labels: Mapping[str, Any]) -> Region:
+    texts = tuple(str(labels.get(name, otherwise)) for name, otherwise in ((REGION, ""), (BUCKET, ""), (MODE, UNKNOWN), (RUNTIME, UNKNOWN)))
+    outermost = labels.get(OUTERMOST, True) is not False
+    key = (*texts, outermost)
+    if key not in window.regions:
+        name, bucket, mode, runtime = texts
+        window.regions[key] = Region(name=name, calls=0, bucket=bucket, mode=mode, runtime=runtime, outermost=outermost)
+    return window.regions[key]
+
+
+def _whole(region: Region) -> Region:
+    """A sender that counts nothing itself has as many calls as were timed, of which nobody knows how they ran."""
+    if not region.calls and region.latency is not None:
+        region.calls = region.unknown = region.latency.count
+    return region
+
+
+def _requests(told: Mapping[str, Any], windows: list[_Window], project_id: int, now: float) -> Iterator[Request]:
+    reports = [one.report() for one in windows]
+    identity = _identity(told, project_id, reports[0].window[0], even=any(one.even for one in windows))
+    for at in range(0, len(reports), MAX_REPORTS):
+        yield Request(v=VERSION, sent=now, instance=identity, reports=reports[at : at + MAX_REPORTS])
+
+
+def _identity(told: Mapping[str, Any], project_id: int, began: float, *, even: bool) -> Identity:
+    """Who reports, by OpenTelemetry's own names and the agent's; an id that is none of ours becomes one, the same for the same process."""
+    known: dict[str, Any] = {name: str(told.get(OWN + name, told.get(STANDARD.get(name, ""), ""))) for name in _TEXTS}
+    known["model"], known["version"] = known["model"] or UNKNOWN, known["version"] or UNKNOWN
+    known["environment"] = known["environment"] or str(told.get(OLD_ENVIRONMENT, "")) or "production"
+    numbers = {name: _whole_number(told.get(OWN + name, told.get(STANDARD.get(name, "")))) for name in NUMBERS}
+    known |= {name: value for name, value in numbers.items() if value is not None}
+    known["kind"], known["agent"] = known["kind"] or "serving", known["agent"] or "OpenTelemetry"
+    started = told.get(OWN + "started")
+    known["started"] = float(started) if isinstance(started, (int, float)) and not isinstance(started, bool) else began
+    known["simulated"] = told.get(OWN + "simulated") is True
+    if not (len(known["id"]) == 26 and set(known["id"]) <= set(_LETTERS)):
+        known["id"] = _id(project_id, told)
+    blind = dict.fromkeys(NOT_TOLD, BLIND)
+    if even:
+        blind["latency"] = ("partly", "bins of the histograms are wider than ours, and spread evenly: give them a larger max_size")
+    return Identity(**known, capabilities=blind)
+
+
+def _id(project_id: int, told: Mapping[str, Any]) -> str:
+    """The same for the same process: what it says of itself, but for the SDK's own release."""
+    said = [f"{name}={told[name]}" for name in sorted(told) if not name.startswith("telemetry.")]
+    seed = "\0".join((str(project_id), *said)).encode("utf-8", "replace")
+    number, letters = int.from_bytes(hashlib.blake2b(seed, digest_size=20).digest(), "big"), ""
+    for _ in range(26):
+        number, place = divmod(number, len(_LETTERS))
+        letters += _LETTERS[place]
+    return letters
+
+
+def _whole_number(value: Any) -> int | None:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 << 31 else None
+
+
+def _number(point: Mapping[str, Any]) -> float:
+    return int(point["asInt"]) if "asInt" in point else float(point["asDouble"])
+
+
+def _attributes(pairs: Any) -> dict[str, Any]:
+    """By name, as Python has them; lists and maps are left out."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        value = pair.get("value") or {}
+        if "intValue" in value:
+            found[str(pair["key"])] = int(value["intValue"])
+        elif "doubleValue" in value:
+            found[str(pair["key"])] = float(value["doubleValue"])
+        elif value and next(iter(value)) in ("stringValue", "boolValue"):
+            found[str(pair["key"])] = next(iter(value.values()))
+    return found
