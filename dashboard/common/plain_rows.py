@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, cast
 import psycopg
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import JSONField, QuerySet
 from psycopg.pq import Format
 
 Rows = list[tuple[Any, ...]]
@@ -22,7 +23,7 @@ Rows = list[tuple[Any, ...]]
 class Arm:
     """One query of several: its place among them, its statement and values, and the names and types of its columns.
 
-    `stored` are those that the database keeps in another form than Python, as SQLite does times: what turns each of them back."""
+    `stored` are those that come in another form than Python's, as times and JSON do from SQLite: what turns each of them back."""
 
     place: int
     sql: str
@@ -39,7 +40,7 @@ class Arm:
 
 
 def rows_plain(rows: QuerySet[Any, Any]) -> Rows:
-    """What `values_list` asked for, in its order; for numbers, texts, bytes and times, and in no case for JSON."""
+    """What `values_list` asked for, in its order; without what a field of its own kind would make of it."""
     return rows_together(rows)[0]
 
 
@@ -65,6 +66,16 @@ def rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
     for arm in arms:
         found[arm.place] = arm.read(found[arm.place])
     return found
+
+
+def objects_together(*queries: QuerySet[Any]) -> list[list[Any]]:
+    """Objects of several tables in one statement, without those that they refer to; no order is kept."""
+    tables = [rows.model for rows in queries]
+    names = [[field.attname for field in table._meta.concrete_fields] for table in tables]
+    found = rows_together(*(rows.values_list(*own) for rows, own in zip(queries, names, strict=True)))
+    return [
+        [table.from_db(rows.db, own, row) for row in told] for rows, table, own, told in zip(queries, tables, names, found, strict=True)
+    ]
 
 
 def _taker(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
@@ -97,7 +108,13 @@ def _arm(place: int, rows: QuerySet[Any, Any]) -> Arm | None:
         for column, (expression, _, _) in enumerate(chosen)
         for turned in connection.ops.get_db_converters(expression)[:1]
     }
+    if connection.vendor != "postgresql":
+        stored |= {column: _json for column, (expression, _, _) in enumerate(chosen) if isinstance(expression.output_field, JSONField)}
     return Arm(place, sql, given, [connection.ops.quote_name(name) for _, _, name in chosen], kinds, stored)
+
+
+def _json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
 
 
 def _shared(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]]]:

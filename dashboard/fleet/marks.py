@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
@@ -74,5 +76,10 @@ def mark_post(*, project_id: int, told: Told, actor_name: str, address: str | No
 
 def marks_between(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> list[DeploymentMark]:
     """What CI told of one model in one environment, oldest first; of very many the newest."""
+    return list(marks_newest(project_id=project_id, model_name=model_name, environment=environment, first=first, last=last))[::-1]
+
+
+def marks_newest(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> QuerySet[DeploymentMark]:
+    """The same, newest first, to be read."""
     rows = DeploymentMark.objects.filter(project_id=project_id, model_name=model_name, environment=environment, at__gte=first, at__lte=last)
-    return list(rows.order_by("-at", "-pk")[:SHOWN])[::-1]
+    return rows.order_by("-at", "-pk")[:SHOWN]

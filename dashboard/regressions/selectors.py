@@ -1,5 +1,6 @@
 """Reads verdicts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import F, Q, QuerySet
@@ -30,11 +31,15 @@ class Chosen:
     """The newest acceptance of each version, whether it still names the baseline or not."""
 
 
-def baseline_chosen(*, model: WatchedModel, environment: str) -> Chosen:
-    """The choice in force, and every acceptance."""
+def choices_made(*, model: WatchedModel, environment: str) -> QuerySet[BaselineChoice]:
+    """What operators chose as baselines in one environment of a model, as far as it is in force or an acceptance."""
     rows = BaselineChoice.objects.filter(project_id=model.project_id, model=model, environment=environment)
-    wanted = rows.filter(Q(ended_at=None) | Q(kind="accept")).select_related("version").order_by("chosen_at", "pk")
-    choices = list(wanted)
+    return rows.filter(Q(ended_at=None) | Q(kind="accept"))
+
+
+def chosen_of(rows: Iterable[BaselineChoice]) -> Chosen:
+    """The choice in force, and every acceptance."""
+    choices = sorted(rows, key=lambda choice: (choice.chosen_at, choice.pk))
     active = next((choice for choice in choices if choice.ended_at is None), None)
     return Chosen(active, {choice.version_id: choice for choice in choices if choice.kind == "accept"})
 

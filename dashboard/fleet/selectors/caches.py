@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from compilewatch.wire.causes import NO_EARLIER_RUN
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Max, QuerySet, Sum
 
+from dashboard.common.plain_rows import rows_together
 from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.compile_events import compile_events_within
 
@@ -45,44 +46,39 @@ class StartMissed(NamedTuple):
     seconds: float
 
 
-def version_caches(*, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int) -> list[Answered]:
-    """What the compilations within minutes since 1970 got for an answer."""
-    columns = [f"cache_{cache}" for cache in CACHES]
-    rows = compile_events_within(project_id=project_id, version_ids=version_ids, environment=environment, first=first, last=last).values(
-        "version_id", "miss", *columns
-    )
-    found = rows.annotate(n=Count("number"), seconds=Sum("total"), spared=Sum("saved")).order_by()
-    return [
-        Answered(
-            row["version_id"],
-            {cache: row[f"cache_{cache}"] for cache in CACHES if row[f"cache_{cache}"]},
-            row["miss"],
-            row["n"],
-            row["seconds"] or 0.0,
-            row["spared"] or 0.0,
-        )
-        for row in found
+def caches_read(
+    *, within: Mapping[str, Any], project_id: int, started: Collection[int], since: datetime | None
+) -> tuple[list[Answered], dict[int, list[StartMissed]]]:
+    """In one query: what the compilations `within` (as `compile_events_within` takes it) got for an answer, and by instance of those that
+    `started` why its compilations were in no cache, the most costly cause first. `since` is before all of their starts."""
+    answered, missed = rows_together(_answered(within), _missed(project_id, started, since))
+    answers = [
+        Answered(version, {cache: said for cache, said in zip(CACHES, row, strict=True) if said}, miss, n, seconds or 0.0, saved or 0.0)
+        for version, miss, *row, n, seconds, saved in answered
     ]
+    starts: dict[int, list[StartMissed]] = {}
+    for instance, miss, n, seconds in sorted(missed, key=lambda row: (-(row[3] or 0.0), row[1])):
+        starts.setdefault(instance, []).append(StartMissed(miss, n, seconds or 0.0))
+    return answers, starts
 
 
-def unexplained_misses(*, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int) -> list[Unexplained]:
+def _answered(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
+    of = compile_events_within(**within).values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
+    counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total"), spared=Sum("saved")).order_by()
+    return counted
+
+
+def unexplained_misses(within: Mapping[str, Any]) -> list[Unexplained]:
     """The instances whose agents could not compare; the newest first."""
-    rows = (
-        compile_events_within(project_id=project_id, version_ids=version_ids, environment=environment, first=first, last=last)
-        .filter(miss=NO_EARLIER_RUN)
-        .values("version_id", "instance_id")
-    )
+    rows = compile_events_within(**within).filter(miss=NO_EARLIER_RUN).values("version_id", "instance_id")
     found = rows.annotate(n=Count("number"), seconds=Sum("total"), newest=Max("at")).order_by("-newest", "instance_id")
     return [Unexplained(row["version_id"], row["instance_id"], row["n"], row["seconds"] or 0.0) for row in found[:MOST_UNEXPLAINED]]
 
 
-def start_misses(*, project_id: int, instance_ids: Collection[int], since: datetime | None) -> dict[int, list[StartMissed]]:
-    """By instance, why its compilations were in no cache; the most costly cause first. `since` is before all of their starts."""
-    if not instance_ids or since is None:
-        return {}
-    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=instance_ids)
-    counted = rows.exclude(miss="").values("instance_id", "miss").annotate(n=Count("number"), seconds=Sum("total"))
-    found: dict[int, list[StartMissed]] = {}
-    for row in counted.order_by("-seconds", "miss"):
-        found.setdefault(row["instance_id"], []).append(StartMissed(row["miss"], row["n"], row["seconds"] or 0.0))
-    return found
+def _missed(project_id: int, started: Collection[int], since: datetime | None) -> QuerySet[Any, Any] | None:
+    if not started or since is None:
+        return None
+    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=started)
+    of = rows.exclude(miss="").values_list("instance_id", "miss")
+    counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total")).order_by()
+    return counted

@@ -28,7 +28,7 @@ def compile_events_within(
 
 def compile_events_newest(
     *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int, most: int
-) -> list[CompileEvent]:
+) -> QuerySet[CompileEvent]:
     """The newest compilations within minutes since 1970, newest first."""
     rows = compile_events_within(project_id=project_id, version_ids=version_ids, environment=environment, first=first, last=last)
-    return list(rows.order_by("-at", "seq", "number")[:most])
+    return rows.order_by("-at", "seq", "number")[:most]

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from compilewatch.wire.report import KERNEL
-from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.db.models import BigIntegerField, Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Cast
 
 from dashboard.common import clock
+from dashboard.common.plain_rows import Rows, rows_together
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute, Series
 from dashboard.fleet.selectors.trends import Span, spans_days
 
@@ -23,21 +25,22 @@ _SHOWN = 100
 Traits = dict[str, str]
 
 
-def instance_traits(*, project_id: int, instance_ids: Collection[int]) -> dict[int, Traits]:
-    """The traits of at most so many instances; four queries."""
+def instance_traits(*, project_id: int, instance_ids: Collection[int], since: datetime, newest: int) -> dict[int, Traits]:
+    """The traits of at most so many instances, in one query; `since` is before their starts, `newest` the last minute that one of them
+    reported."""
     ids = sorted(instance_ids)[:MOST]
     if not ids:
         return {}
     rows = Instance.objects.filter(project_id=project_id, pk__in=ids)
     columns = ("gpu", "host", "torch", "agent", "rank", "world_size", "job", "identity", "components")
-    told = list(rows.values_list("pk", "started_at", "last_minute", *columns))
-    found = {id: _of_identity(*known) for id, _, _, *known in told}
-    if not found:
-        return {}
+    told, answered, shaped, showed = rows_together(
+        rows.values_list("pk", *columns), _answered(project_id, ids, since), _shaped(project_id, ids, newest), _showed(ids)
+    )
+    found = {id: _of_identity(*known) for id, *known in told}
     _kernels_drop(found)
-    _caches_add(project_id, found, since=min(row[1] for row in told))
-    _shapes_add(project_id, found, newest=max(row[2] for row in told))
-    _findings_add(found)
+    _caches_add(found, answered)
+    _shapes_add(found, shaped)
+    _findings_add(found, showed)
     return found
 
 
@@ -63,42 +66,58 @@ def _kernels_drop(found: dict[int, Traits]) -> None:
                 traits.pop(key, None)
 
 
-def _caches_add(project_id: int, found: dict[int, Traits], *, since: datetime) -> None:
-    """Whether the compile caches served its start."""
+def _answered(project_id: int, ids: list[int], since: datetime) -> QuerySet[Any, Any]:
     since = max(since, clock.now() - timedelta(days=35))
-    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=_day(since), instance_id__in=list(found)).values("instance_id")
+    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=_day(since), instance_id__in=ids).values("instance_id")
     hit, miss = Q(cache_fx="hit") | Q(cache_aot="hit"), Q(cache_fx="miss") | Q(cache_aot="miss")
-    for row in rows.annotate(hits=Count("number", filter=hit), misses=Count("number", filter=miss)).order_by():
-        if row["hits"] or row["misses"]:
-            warm = "served" if row["hits"] >= row["misses"] else "mostly missed"
-            found[row["instance_id"]]["compile caches"] = warm
+    counted = rows.annotate(hits=Count("number", filter=hit), misses=Count("number", filter=miss)).order_by()
+    answered: QuerySet[Any, Any] = counted.values_list("instance_id", "hits", "misses")
+    return answered
 
 
-def _shapes_add(project_id: int, found: dict[int, Traits], *, newest: int) -> None:
-    """The shape bucket that most of its calls had, of late."""
+def _caches_add(found: dict[int, Traits], answered: Rows) -> None:
+    """Whether the compile caches served its start."""
+    for instance, hits, misses in answered:
+        if instance in found and (hits or misses):
+            found[instance]["compile caches"] = "served" if hits >= misses else "mostly missed"
+
+
+def _shaped(project_id: int, ids: list[int], newest: int) -> QuerySet[Any, Any]:
     span = Span(newest - SHAPE_MINUTES + 1, newest + 1)
     rows = RegionMinute.objects.filter(
-        spans_days([span]), project_id=project_id, instance_id__in=list(found), minute__gte=span.first, minute__lt=span.last
+        spans_days([span]), project_id=project_id, instance_id__in=ids, minute__gte=span.first, minute__lt=span.last
     )
     bucket = Subquery(Series.objects.filter(pk=OuterRef("series_id")).values("bucket"))
+    shaped: QuerySet[Any, Any] = (
+        rows.values("instance_id").annotate(bucket=bucket, n=Cast(Sum("calls"), BigIntegerField())).order_by()
+    ).values_list("instance_id", "bucket", "n")
+    return shaped
+
+
+def _shapes_add(found: dict[int, Traits], shaped: Rows) -> None:
+    """The shape bucket that most of its calls had, of late."""
     counts: dict[int, Counter[str]] = {}
-    for instance, name, calls in rows.values_list("instance_id").annotate(bucket=bucket, n=Sum("calls")).order_by():
-        if name:
+    for instance, name, calls in shaped:
+        if name and instance in found:
             counts.setdefault(instance, Counter())[name] += calls
     for instance, by_bucket in counts.items():
         found[instance]["shapes"] = f"mostly {max(sorted(by_bucket), key=lambda name: by_bucket[name])}"
 
 
-def _findings_add(found: dict[int, Traits]) -> None:
-    """Findings that not every instance showed, as yes where one did."""
-    rows = FindingInstance.objects.filter(instance_id__in=list(found)).select_related("finding").order_by("-finding__last_seen_at", "pk")
+def _showed(ids: list[int]) -> QuerySet[Any, Any]:
+    rows = FindingInstance.objects.filter(instance_id__in=ids).order_by("-finding__last_seen_at", "pk")
+    return rows.values_list("finding__last_seen_at", "pk", "instance_id", "finding__kind", "finding__text")[: MOST * MOST_FINDINGS]
+
+
+def _findings_add(found: dict[int, Traits], showed: Rows) -> None:
+    """Findings that not every instance showed, as yes where one did; of very many the newest."""
     seen: dict[str, list[int]] = {}
-    for row in rows[: MOST * MOST_FINDINGS]:
-        text = " ".join(row.finding.text.split())[:_SHOWN]
-        seen.setdefault(f"{row.finding.kind.replace('_', ' ')}: {text}", []).append(row.instance_id)
+    for _, _, instance, kind, told in sorted(showed, key=lambda row: (-row[0].timestamp(), row[1])):
+        seen.setdefault(f"{kind.replace('_', ' ')}: {' '.join(told.split())[:_SHOWN]}", []).append(instance)
     for name, instances in list(seen.items())[:MOST_FINDINGS]:
         for instance in instances:
-            found[instance][name] = "seen"
+            if instance in found:
+                found[instance][name] = "seen"
 
 
 def _day(at: datetime) -> int:

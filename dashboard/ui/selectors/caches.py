@@ -14,9 +14,8 @@ from dashboard.fleet.selectors.caches import (
     Answered,
     StartMissed,
     Unexplained,
-    start_misses,
+    caches_read,
     unexplained_misses,
-    version_caches,
 )
 from dashboard.fleet.selectors.instances import InstanceFacts
 from dashboard.fleet.selectors.miss_causes import Compared, causes_compared
@@ -37,7 +36,7 @@ class CacheFacts:
 def cache_facts(
     *, project_id: int, model_id: int, version_ids: Collection[int], environment: str, span: Span, instances: Iterable[InstanceFacts]
 ) -> CacheFacts:
-    """Two queries, and five more where something has to be compared."""
+    """One query, and six more where something has to be compared."""
     wanted: dict[str, Any] = {
         "project_id": project_id,
         "version_ids": version_ids,
@@ -47,9 +46,8 @@ def cache_facts(
     }
     newest = sorted((one for one in instances if one.start is not None), key=lambda one: -one.started_minute)[:MOST_STARTS]
     since = clock.at_minute(int(newest[-1].started_minute)) if newest else None
-    answered = version_caches(**wanted)
-    starts = start_misses(project_id=project_id, instance_ids=[one.id for one in newest], since=since)
-    unexplained = unexplained_misses(**wanted) if any(one.miss == NO_EARLIER_RUN for one in answered) else []
+    answered, starts = caches_read(within=wanted, project_id=project_id, started=[one.id for one in newest], since=since)
+    unexplained = unexplained_misses(wanted) if any(one.miss == NO_EARLIER_RUN for one in answered) else []
     unknown = {one.instance_id for one in unexplained}
     unknown |= {id for id, causes in starts.items() if any(one.cause == NO_EARLIER_RUN for one in causes)}
     return CacheFacts(answered, unexplained, starts, causes_compared(project_id=project_id, model_id=model_id, instance_ids=unknown))

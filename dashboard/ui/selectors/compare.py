@@ -88,12 +88,23 @@ def compare_facts(*, model: WatchedModel, asked: Asked) -> tuple[Standing, Compa
     return standing, _facts(model, asked, standing, a, b)
 
 
-def _newest(instances: list[InstanceFacts]) -> list[int]:
-    """The instances of each side that were seen last, as many of both."""
-    taken: dict[int, list[int]] = {}
+def _traits(project_id: int, instances: list[InstanceFacts]) -> dict[int, Traits]:
+    """Of the instances of each side that were seen last, as many of both."""
+    by_version: dict[int, list[InstanceFacts]] = {}
     for one in instances:
-        taken.setdefault(one.version_id, []).append(one.id)
-    return [id for ids in taken.values() for id in ids[: MOST // 2]]
+        by_version.setdefault(one.version_id, []).append(one)
+    taken = [one for side in by_version.values() for one in side[: MOST // 2]]
+    if not taken:
+        return {}
+    since, newest = min(one.started_minute for one in taken), max(one.state_minute for one in taken)
+    return instance_traits(project_id=project_id, instance_ids=[one.id for one in taken], since=clock.at(since * 60), newest=newest)
+
+
+def _said(standing: Standing, a: Deployment, b: Deployment) -> tuple[Verdict | None, bool]:
+    """The verdict on this pair: the one that stands, which is read already, or an earlier one; and whether they were compared only the
+    other way round."""
+    stands = standing.verdicts.get(b.pk)
+    return (stands, False) if stands and stands.baseline_id == a.pk else verdict_of_pair(a, b)
 
 
 def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment, b: Deployment) -> CompareFacts:
@@ -110,7 +121,7 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
         call_rows(project_id=project, series=series, spans=spans, hourly=hourly),
         process_rows(project_id=project, environment=environment, spans=spans, hourly=hourly),
     )
-    verdict, turned = verdict_of_pair(a, b)
+    verdict, turned = _said(standing, a, b)
     last = max((span.last for span in spans.values()), default=whole.last)
     recent = Span(max(whole.first, last - STRIP_MINUTES), last)
     instances, configurations = instances_configured(project_id=project, version_ids=ids, environment=environment)
@@ -133,5 +144,5 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
         points=[] if verdict or not together else instance_points(project_id=project, series=list(series), span=recent),
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
         configurations=configurations,
-        traits=instance_traits(project_id=project, instance_ids=_newest(instances)),
+        traits=_traits(project, instances),
     )

@@ -57,7 +57,7 @@ class InstancesFacts:
 
 
 def instances_facts(*, model: WatchedModel, asked: Asked) -> InstancesFacts:
-    """A fixed number of queries: three for the list, four for the strips, five for what differs where some are bad and some are not."""
+    """A fixed number of queries: three for the list, four for the strips, one for what differs where some are bad and some are not."""
     deployments = model_deployments(project_id=model.project_id, model_id=model.pk)
     environment = _environment(deployments, asked.environment)
     now = clock.now()
@@ -86,8 +86,10 @@ def _compare(facts: InstancesFacts, project_id: int) -> None:
     facts.bad = [row.pk for row, state in facts.everyone if state in BAD]
     facts.good = [row.pk for row, state in facts.everyone if state not in BAD]
     if facts.bad and facts.good:
-        few = [*facts.bad[: MOST // 2], *facts.good[: MOST // 2]]
-        facts.traits = instance_traits(project_id=project_id, instance_ids=few)
+        few = {*facts.bad[: MOST // 2], *facts.good[: MOST // 2]}
+        rows = [row for row, _ in facts.everyone if row.pk in few]
+        since, newest = min(row.started_at for row in rows), max(row.last_minute for row in rows)
+        facts.traits = instance_traits(project_id=project_id, instance_ids=few, since=since, newest=newest)
 
 
 def _environment(deployments: list[Deployment], asked: str) -> str:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import Case, F, Q, When
+
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.common.plain_rows import objects_together
 from dashboard.fleet.figures.window import Window
-from dashboard.fleet.marks import marks_between
+from dashboard.fleet.marks import marks_newest
 from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
 from dashboard.fleet.selectors.compile_events import compile_events_newest
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
@@ -26,13 +29,14 @@ from dashboard.fleet.selectors.trends import (
 )
 from dashboard.fleet.selectors.versions import LATEST, model_deployments
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
-from dashboard.regressions.selectors import Chosen, baseline_chosen
+from dashboard.regressions.selectors import Chosen, choices_made, chosen_of
 from dashboard.ui.charts.roles import Drawn, versions_drawn
 from dashboard.ui.selectors.caches import CacheFacts, cache_facts
 from dashboard.ui.selectors.rollups import rollups
 
 VERSIONS_LISTED = 12
 EVENTS_SHOWN = 30
+ALERTS_READ = 20
 AROUND = 60
 """Minutes before and after a deployment in which its processes may have reported without a call."""
 LOUD = {VerdictKind.ROLL_BACK: 2, VerdictKind.WATCH: 1}
@@ -145,6 +149,7 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
     own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
     ids = [version.id for version in drawn]
     instances = version_instances(project_id=project, version_ids=wanted, environment=environment)
+    events, alerts, posted, chosen = _happened(model, standing, ids, asked.window)
     place = {"project_id": project, "environment": environment}
     counted = rollups(place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly)
     return ModelFacts(
@@ -158,28 +163,49 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
         processes=counted.processes,
         instances=instances,
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
-        events=_events(project, ids, environment, span),
-        alerts=_alerts(model, environment, asked.window),
+        events=events,
+        alerts=alerts,
         own_calls=counted.own_calls,
         own_processes=counted.own_processes,
         memory=counted.memory,
         caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
-        chosen=baseline_chosen(model=model, environment=environment),
-        posted=_posted(model, environment, asked.window),
+        chosen=chosen,
+        posted=posted,
         reporting=_reporting(model, environment),
     )
 
 
-def _events(project: int, version_ids: Sequence[int], environment: str, span: Span) -> list[CompileEvent]:
-    wanted: dict[str, Any] = {"project_id": project, "version_ids": version_ids, "environment": environment}
-    return compile_events_newest(**wanted, first=span.first, last=span.last + 1, most=EVENTS_SHOWN)
+def _happened(
+    model: WatchedModel, standing: Standing, version_ids: Sequence[int], window: Window
+) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], Chosen]:
+    """In one query: the newest compilations of the window, alerts that are not resolved and those of the window, the newest first, what CI
+    told of it, the oldest first, and which baseline operators chose."""
+    project, environment = model.project_id, standing.environment
+    first, last = clock.at_minute(window.first), clock.at_minute(window.last)
+    compiled: dict[str, Any] = {"project_id": project, "version_ids": version_ids, "environment": environment}
+    warned = Alert.objects.filter(project_id=project, deployment__model=model, deployment__environment=environment)
+    events, alerts, posted, choices = objects_together(
+        compile_events_newest(**compiled, first=window.first, last=window.last + 1, most=EVENTS_SHOWN),
+        warned.order_by("-opened_at")[:ALERTS_READ],
+        marks_newest(project_id=project, model_name=model.name, environment=environment, first=first, last=last),
+        choices_made(model=model, environment=environment),
+    )
+    for choice in choices:
+        if choice.version_id in standing.latest:
+            choice.version = standing.latest[choice.version_id].version
+    shown = [alert for alert in alerts if alert.state != AlertState.RESOLVED or alert.opened_at >= first]
+    return (
+        sorted(events, key=lambda event: (-event.at.timestamp(), event.seq, event.number)),
+        sorted(shown, key=lambda alert: alert.opened_at, reverse=True),
+        sorted(posted, key=lambda mark: (mark.at, mark.pk)),
+        chosen_of(choices),
+    )
 
 
 def model_standing(*, model: WatchedModel, environment: str = "", version_id: int | None = None, always: Sequence[int] = ()) -> Standing:
     """Deployments and verdicts; the judged one is what the address names, else the most urgent, else the newest that is live."""
     everywhere = model_deployments(project_id=model.project_id, model_id=model.pk, always=tuple(always))
-    rows = Verdict.objects.filter(project_id=model.project_id, deployment__model=model, current=True).defer("evidence")
-    verdicts = {row.deployment_id: row for row in rows.select_related("baseline__version")}
+    verdicts = _verdicts(model, version_id, always)
     environments = sorted({deployment.environment for deployment in everywhere})
     ranked = sorted(everywhere, key=lambda deployment: _urgency(deployment, verdicts), reverse=True)
     if environment not in environments:
@@ -190,6 +216,18 @@ def model_standing(*, model: WatchedModel, environment: str = "", version_id: in
     )
     baseline = _baseline(here, judged, verdicts)
     return Standing(environment, environments, here, verdicts, judged, baseline, all_deployments=len(everywhere) < LATEST)
+
+
+def _verdicts(model: WatchedModel, version_id: int | None, always: Sequence[int]) -> dict[int, Verdict]:
+    """The verdict that stands for each deployment. Evidence is large, and only one is shown: it comes along for those that may be."""
+    shown = Q(deployment__ended_minute=None) | Q(deployment__version_id__in=[id for id in (version_id, *always) if id is not None])
+    rows = Verdict.objects.filter(project_id=model.project_id, deployment__model=model, current=True).defer("evidence")
+    found: dict[int, Verdict] = {}
+    for row in rows.select_related("baseline__version").annotate(shown_evidence=Case(When(shown, then=F("evidence")))):
+        if row.shown_evidence is not None:
+            row.evidence = row.shown_evidence
+        found[row.deployment_id] = row
+    return found
 
 
 def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, bool, int, int]:
@@ -237,17 +275,3 @@ def _last_day(deployment: Deployment) -> Span:
 def _reporting(model: WatchedModel, environment: str) -> list[Reporting]:
     since = clock.now() - timedelta(seconds=GONE_AFTER)
     return instances_reporting(project_id=model.project_id, model_id=model.pk, environment=environment, since=since)
-
-
-def _posted(model: WatchedModel, environment: str, window: Window) -> list[DeploymentMark]:
-    """What CI told of the range."""
-    first, last = clock.at_minute(window.first), clock.at_minute(window.last)
-    return marks_between(project_id=model.project_id, model_name=model.name, environment=environment, first=first, last=last)
-
-
-def _alerts(model: WatchedModel, environment: str, window: Window) -> list[Alert]:
-    """Alerts that are not resolved, and those of the window; newest first."""
-    rows = Alert.objects.filter(project_id=model.project_id, deployment__model=model, deployment__environment=environment)
-    newest = rows.select_related("deployment__version").order_by("-opened_at")[:20]
-    since = clock.at_minute(window.first)
-    return [alert for alert in newest if alert.state != AlertState.RESOLVED or alert.opened_at >= since]

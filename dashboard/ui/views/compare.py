@@ -121,7 +121,8 @@ def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, p
     ran = facts.spans.values()
     if chosen.key != "custom" and ran:
         chosen = replace(chosen, first=min(span.first for span in ran), last=max(span.last for span in ran))
-    alert = facts.b.alerts.exclude(state="resolved").order_by("-opened_at").first() if facts.verdict else None
+    asked = facts.verdict and request.membership.open_alerts  # what a project has none of is not asked for
+    alert = facts.b.alerts.exclude(state="resolved").order_by("-opened_at").first() if asked else None
     return context | {
         "facts": facts,
         "verdict": facts.verdict,

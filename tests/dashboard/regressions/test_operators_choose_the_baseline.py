@@ -13,7 +13,7 @@ from dashboard.projects.models import Project
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.choices import ChoiceError, baseline_choice_end, baseline_choose
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict
-from dashboard.regressions.selectors import baseline_chosen
+from dashboard.regressions.selectors import choices_made, chosen_of
 
 pytestmark = pytest.mark.django_db
 START = 29_900_000
@@ -77,7 +77,7 @@ def test_a_new_choice_ends_the_one_before(model: WatchedModel, user: User) -> No
     assert choose(model, "1", user) == first
     second = choose(model, "2", user)
     assert list(BaselineChoice.objects.filter(ended_at=None)) == [second]
-    assert baseline_chosen(model=model, environment="production").active == second
+    assert chosen_of(choices_made(model=model, environment="production")).active == second
 
 
 def test_one_name_in_two_environments_is_two_choices(model: WatchedModel, user: User) -> None:
@@ -88,7 +88,7 @@ def test_one_name_in_two_environments_is_two_choices(model: WatchedModel, user: 
     choose(model, "1", user, environment="staging")
     found = {name: baseline_of(deployment=newest, earlier=earlier) for name, (newest, earlier) in sides.items()}
     assert {name: baseline.version.name for name, baseline in found.items() if baseline} == {"production": "2", "staging": "1"}
-    assert baseline_chosen(model=model, environment="production").active is None
+    assert chosen_of(choices_made(model=model, environment="production")).active is None
 
 
 def test_any_of_five_hundred_versions_can_be_pinned(model: WatchedModel, user: User) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.traits import instance_traits
 from dashboard.projects.models import Project
@@ -65,7 +67,8 @@ def test_another_gpu_is_no_difference_between_replicas(story: Story, signed_in: 
 def test_a_kernel_that_all_have_is_a_trait_and_one_that_some_have_not_met_is_none(story: Story, project: Project) -> None:
     start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "cublas cc"})
     ids = list(Instance.objects.order_by("pk").values_list("pk", flat=True))
-    traits = instance_traits(project_id=project.pk, instance_ids=ids)
+    since, newest = clock.now() - timedelta(days=1), clock.minute_of(clock.unix())
+    traits = instance_traits(project_id=project.pk, instance_ids=ids, since=since, newest=newest)
     assert [traits[id].get(MM) for id in ids] == ["triton_mm aa", "cublas cc"]
     assert not any(ADDMM in one for one in traits.values())
 
