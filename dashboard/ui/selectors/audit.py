@@ -55,13 +55,24 @@ def audit_choices(*, project: Project) -> tuple[list[str], list[str]]:
 
 
 def audit_said(value: Any) -> str:
-    """What was there before or after, on one line."""
+    """What was there before or after, on one line, without what is empty."""
     if value is None:
         return ""
-    parts = [f"{name} {_plain(one)}" for name, one in value.items() if one != ""] if isinstance(value, dict) else [_plain(value)]
+    parts = (
+        [f"{name.replace('_', ' ')}: {_plain(one)}" for name, one in value.items() if one not in ("", None)]
+        if isinstance(value, dict)
+        else [_plain(value)]
+    )
     text = ", ".join(parts)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """In words where there are any; what nests stays as it is stored."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
+        return " ".join(_plain(one) for one in value) or "none"
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)

@@ -35,7 +35,7 @@ from dashboard.ui.selectors.caches import CacheFacts, cache_facts
 from dashboard.ui.selectors.rollups import rollups
 
 VERSIONS_LISTED = 12
-EVENTS_SHOWN = 30
+EVENTS_SHOWN = 12
 ALERTS_READ = 20
 AROUND = 60
 """Minutes before and after a deployment in which its processes may have reported without a call."""

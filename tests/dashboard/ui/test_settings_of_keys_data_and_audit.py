@@ -10,6 +10,7 @@ from dashboard.accounts.services import audit_write
 from dashboard.projects.keycheck import key_check
 from dashboard.projects.models import Key, Project
 from dashboard.projects.retention import retention_of
+from dashboard.ui.selectors.audit import audit_said
 
 SETTINGS = "/p/ranking/settings/"
 
@@ -84,3 +85,9 @@ def test_every_settings_page_leads_to_the_others(signed_in: Client, project: Pro
         html = signed_in.get(f"{SETTINGS}{part}/").content.decode()
         assert f'href="{SETTINGS}{part}/" aria-current="page"' in html
         assert all(f'href="{SETTINGS}{other}/"' in html for other in parts)
+
+
+def test_the_record_is_said_in_words_and_without_what_is_empty() -> None:
+    said = audit_said({"name": "rocket", "kind": "ingest", "revoked_at": None, "rank": 0, "told": False, "models": ["a", "b"], "note": ""})
+    assert said == "name: rocket, kind: ingest, rank: 0, told: no, models: a b"
+    assert audit_said(None) == audit_said({"until": None}) == ""
