@@ -4,13 +4,17 @@ Web, fold workers, beat, PostgreSQL, Redis and the load generator share the mach
 a rate of 1,500/s is 15,000 instances. Rates are tried upwards for a minute each; the last one whose fold lag (the age of the oldest
 report that waits, looked at each second) has a p99 of at most 5 s runs for the whole time. Every run begins with thousands of instances
 that nobody knew; its first 20 s count for what is acknowledged and not for the lag (bench_reconnect measures such an arrival). At the end
-every acknowledged report must be folded, once; `of unknown outcome` are those whose answer did not come before the run ended."""
+every acknowledged report must be folded, once; `of unknown outcome` are those whose answer did not come before the run ended.
+
+On a larger machine `--cores 0 1` keeps the line's processes on two cores and leaves the generator the others; whoever starts PostgreSQL and
+Redis keeps them there too (`taskset`)."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
@@ -68,8 +72,8 @@ class Run:
 class Fleet:
     """A running line, and what it has been offered so far."""
 
-    def __init__(self, database: str, workers: int) -> None:
-        self.line, self.workers = Line(database), workers
+    def __init__(self, database: str, workers: int, cores: Collection[int]) -> None:
+        self.line, self.workers = Line(database, cores), workers
         self.line.serve("embedded" if database == "sqlite" else "granian")
         if database == "postgresql":
             for number in range(workers):
@@ -150,12 +154,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", default="postgresql", choices=sorted(RATE_GOAL))
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
+    parser.add_argument("--cores", type=int, nargs="+", default=[], help="the line's; all if none is named")
     parser.add_argument("--rates", type=float, nargs="+", default=[400, 600, 800, 1000, 1250, 1500, 1750, 2000])
     parser.add_argument("--try-seconds", type=float, default=60)
     parser.add_argument("--minutes", type=float, default=10)
     options = parser.parse_args()
     for workers in options.workers:
-        fleet = Fleet(options.database, workers)
+        fleet = Fleet(options.database, workers, options.cores)
         try:
             best = climb(fleet, options.rates, options.try_seconds)
             if best and options.minutes:

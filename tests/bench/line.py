@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Line:
-    """Processes of one dashboard; `database` is postgresql or sqlite."""
+    """Processes of one dashboard; `database` is postgresql or sqlite. They run on these cores alone, if any are named."""
 
-    def __init__(self, database: str) -> None:
-        self.database, self.port = database, free_port()
+    def __init__(self, database: str, cores: Collection[int] = ()) -> None:
+        self.database, self.port, self._cores = database, free_port(), cores
         self.folder = Path(tempfile.mkdtemp(prefix="compilewatch-bench-"))
         self.name = f"compilewatch_bench_{secrets.token_hex(4)}"
         self.key = ""
@@ -77,6 +78,8 @@ class Line:
         """Starts one process; its output goes to a file that is named for it."""
         with (self.folder / f"{role}.log").open("ab") as log:
             process = subprocess.Popen(command, cwd=REPOSITORY, env=self.environment, stdout=log, stderr=log, start_new_session=True)
+        if self._cores:
+            os.sched_setaffinity(process.pid, self._cores)
         self.processes[role] = process
         return process
 
