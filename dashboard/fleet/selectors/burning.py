@@ -64,4 +64,7 @@ def _why(share: float, budget: float) -> str:
 
 
 def _percent(share: float) -> str:
+    """Rounded down, so that nothing short of a budget looks like it; two places where budgets lie."""
+    if share < 0.99:
+        return f"{math.floor(share * 1e3) / 1e1:g} %"
     return f"{math.floor(share * 1e4) / 1e2:g} %"

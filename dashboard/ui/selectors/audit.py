@@ -10,12 +10,13 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet
 
 from dashboard.accounts.models import AuditEntry
-from dashboard.projects.models import Project
+from dashboard.projects.models import Key, Project
 from dashboard.projects.selectors import for_project
 
 A_PAGE = 50
 EXPORTED = 10_000
 LONGEST = 400
+KEY_KINDS = {kind: str(label).lower() for kind, label in Key._meta.get_field("kind").flatchoices}
 
 
 @dataclass(frozen=True)
@@ -58,19 +59,17 @@ def audit_said(value: Any) -> str:
     """What was there before or after, on one line, without what is empty."""
     if value is None:
         return ""
-    parts = (
-        [f"{name.replace('_', ' ')}: {_plain(one)}" for name, one in value.items() if one not in ("", None)]
-        if isinstance(value, dict)
-        else [_plain(value)]
-    )
-    text = ", ".join(parts)
+    if isinstance(value, dict):
+        text = ", ".join(f"{name.replace('_', ' ')}: {_plain(one, name)}" for name, one in value.items() if one not in ("", None))
+    else:
+        text = _plain(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, name: str = "") -> str:
     """In words where there are any; what nests stays as it is stored."""
     if isinstance(value, str):
-        return value
+        return KEY_KINDS.get(value, value) if name == "kind" else value
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):

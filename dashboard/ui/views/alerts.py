@@ -117,6 +117,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "alert": one,
         "is_open": one.state != AlertState.RESOLVED,
         "moments": moments,
+        "newest": next((one for one in moments if one.evidence), None),
         "sent": alert_story.sent(page),
         "recovery": alert_story.recovery(page),
         "baseline": alert_story.baseline_name(page),

@@ -88,6 +88,6 @@ def test_every_settings_page_leads_to_the_others(signed_in: Client, project: Pro
 
 
 def test_the_record_is_said_in_words_and_without_what_is_empty() -> None:
-    said = audit_said({"name": "rocket", "kind": "ingest", "revoked_at": None, "rank": 0, "told": False, "models": ["a", "b"], "note": ""})
-    assert said == "name: rocket, kind: ingest, rank: 0, told: no, models: a b"
+    said = audit_said({"name": "rocket", "kind": "ing", "revoked_at": None, "rank": 0, "told": False, "models": ["a", "b"], "note": ""})
+    assert said == "name: rocket, kind: sends reports, rank: 0, told: no, models: a b"
     assert audit_said(None) == audit_said({"until": None}) == ""
