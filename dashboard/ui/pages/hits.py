@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from dashboard.alerts.models import Alert
 from dashboard.fleet.models import Finding, Instance, ModelVersion, WatchedModel
+from dashboard.ui.pages.findings_list import kind_said
 from dashboard.ui.selectors.search import Found
 
 SHOWN = 120
@@ -16,13 +17,15 @@ SHOWN = 120
 
 @dataclass(frozen=True)
 class Hit:
-    """One result; `mark` is the shape before it, which says of what kind it is and not how it does, `seen` when it was last seen."""
+    """One result; `mark` is the shape before it, which says of what kind it is and not how it does, `seen` when it was last seen. A title
+    that is a `sentence` may name code between backticks; a name is shown as it is."""
 
     url: str
     title: str
     beside: str
     mark: str
     seen: datetime | None
+    sentence: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def hits_of(slug: str, found: Found) -> list[Group]:
 
 
 def _model(slug: str, row: WatchedModel) -> Hit:
-    return Hit(_page(slug, row.pk), row.name, "", "model", row.last_seen_at)
+    return Hit(_page(slug, row.pk), row.name, "simulated" if row.simulated else "", "model", row.last_seen_at)
 
 
 def _version(slug: str, row: ModelVersion) -> Hit:
@@ -56,12 +59,12 @@ def _version(slug: str, row: ModelVersion) -> Hit:
 
 def _alert(slug: str, row: Alert) -> Hit:
     beside = f"{row.get_state_display().lower()}, {row.deployment.model.name}"
-    return Hit(reverse("alert", args=[slug, row.number]), f"A-{row.number} {row.title}", beside, row.worst, row.opened_at)
+    return Hit(reverse("alert", args=[slug, row.number]), f"A-{row.number} {row.title}", beside, row.worst, row.opened_at, sentence=True)
 
 
 def _finding(slug: str, row: Finding) -> Hit:
     url = reverse("finding", args=[slug, row.pk])
-    return Hit(url, row.text[:SHOWN], f"{row.kind.replace('_', ' ')} of {row.model.name}", "finding", row.last_seen_at)
+    return Hit(url, row.text[:SHOWN], f"{kind_said(row.kind)}, {row.model.name}", "finding", row.last_seen_at)
 
 
 def _instance(slug: str, row: Instance) -> Hit:

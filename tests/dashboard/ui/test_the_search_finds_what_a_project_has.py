@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from dashboard.alerts.models import Alert
-from dashboard.fleet.models import Finding, Instance
+from dashboard.fleet.models import Finding, Instance, WatchedModel
 from dashboard.projects.models import Project
 from dashboard.ui import icons
 from tests.dashboard.ui.factory import Shape, model
@@ -86,3 +86,12 @@ def test_the_list_under_the_field_is_short_and_says_that_there_is_more(signed_in
 def test_a_search_asks_once_for_each_kind(signed_in: Client, alert: Alert, finding: Finding) -> None:
     asked = queries(signed_in, f"{ADDRESS}?q=a")
     assert len(asked) <= FRAME + 5, asked
+
+
+def test_code_in_the_title_of_an_alert_is_set_as_code_and_a_name_is_shown_as_it_is(signed_in: Client, alert: Alert) -> None:
+    Alert.objects.filter(pk=alert.pk).update(title="ranker: `score_batch` is slower")
+    WatchedModel.objects.filter(pk=alert.deployment.model_id).update(name="score `batch` ranker", simulated=True)
+    html = signed_in.get("/p/ranking/search/?q=score").content.decode()
+    assert "<code>score_batch</code> is slower" in html
+    assert "score `batch` ranker</bdi>" in html
+    assert "<bdi>simulated</bdi>" in html
