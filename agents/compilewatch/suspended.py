@@ -5,6 +5,8 @@ only where the job's own `items` will ask for them."""
 
 from __future__ import annotations
 
+import inspect
+import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
@@ -165,7 +167,9 @@ def generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int =
         stream.end()
         return result
 
-    return watched
+    # What `types.coroutine` was put on can be awaited, as code of old libraries does; the sign of it is in the code.
+    flags = getattr(getattr(fn, "__code__", None), "co_flags", 0)
+    return types.coroutine(watched) if flags & inspect.CO_ITERABLE_COROUTINE else watched
 
 
 def async_generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ import functools
 import inspect
 import types
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
 import compilewatch
@@ -129,6 +129,20 @@ def test_kinds_are_told_apart_as_ever() -> None:
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction, inspect.isfunction)
     for fn in (coroutine, stream, items, test_kinds_are_told_apart_as_ever):
         assert [kind(compilewatch.watch(fn)) for kind in kinds] == [kind(fn) for kind in kinds]
+
+
+def test_a_generator_that_may_be_awaited_still_may(window: Window) -> None:
+    @compilewatch.watch(name="awaited")
+    @types.coroutine
+    def step(item: int) -> Generator[None, None, int]:
+        yield
+        return item + 1
+
+    async def waiting() -> int:
+        return await step(1)
+
+    assert asyncio.run(waiting()) == 2 and inspect.isawaitable(step(1))
+    assert calls(window())["awaited"] == 1
 
 
 def talking() -> Iterator[Any]:
