@@ -37,6 +37,7 @@ UNDER_RUN = "compilewatch run --model ranker -- "
 BENCHES = {"python -m tests.bench peers", "python -m tests.bench start held tail compiled watch"}
 pytestmark = pytest.mark.timeout(1800)
 GROUND_TRUTH = "python -m tests.agent.ground_truth"
+GOLDEN_REAL = "python -m tests.agent.golden_real"
 
 
 def commands(text: str) -> set[str]:
@@ -131,10 +132,14 @@ def listed(command: str) -> Callable[[Path, Dashboard], None]:
     return check
 
 
-def there(folder: Path, dashboard: Dashboard) -> None:
-    """It takes minutes, and a test of its own runs it: tests/agent/ground_truth."""
-    done = run('python -c "import tests.agent.ground_truth.__main__"', folder, dashboard.endpoint)
-    assert done.returncode == 0, done.stderr
+def there(command: str) -> Callable[[Path, Dashboard], None]:
+    """It takes minutes, and a test of its own runs what it does: all of it in tests/agent/ground_truth, a part of the golden batches."""
+
+    def check(folder: Path, dashboard: Dashboard) -> None:
+        done = run(f'python -c "import {command.rpartition(" ")[2]}.__main__"', folder, dashboard.endpoint)
+        assert done.returncode == 0, done.stderr
+
+    return check
 
 
 RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
@@ -154,7 +159,8 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
     "compilewatch doctor": doctored("compilewatch doctor"),
     "compilewatch doctor --json": doctored("compilewatch doctor --json"),
     **{command: listed(command) for command in sorted(BENCHES)},
-    GROUND_TRUTH: there,
+    GROUND_TRUTH: there(GROUND_TRUTH),
+    GOLDEN_REAL: there(GOLDEN_REAL),
 }
 
 

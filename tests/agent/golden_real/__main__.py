@@ -1,0 +1,74 @@
+"""Prints the table: `python -m tests.agent.golden_real [NAME ...]`, half an hour on two cores; needs timm beside what the tests need."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from compilewatch.parity.golden import Golden
+
+from tests.agent.golden_real.faults import FAULTS
+from tests.agent.golden_real.models import Made, of_timm, of_transformers
+from tests.agent.golden_real.trial import faulty, healthy
+
+FAULTY = ("resnet18", "convnext_atto", "vit_tiny_patch16_224", "BertModel", "GPT2LMHeadModel", "LlamaForCausalLM")
+"""The models in which faults are planted, each in those that have a place for it."""
+WAYS = ((torch.float32, "inductor"), (torch.bfloat16, "aot_eager"))
+
+
+def main(names: list[str]) -> int:
+    """0 if every healthy model passes and every fault is found."""
+    models = {name: make for name, make in {**of_timm(), **of_transformers()}.items() if not names or name in names}
+    _say(f"torch {torch.__version__}, load {os.getloadavg()[0]:.0f}")
+    false = [line for name, make in models.items() for line in _healthy(name, make)]
+    chosen = {name: make for name, make in models.items() if name in (names or FAULTY)}
+    missed = [line for fault in FAULTS for line in _faults(fault, chosen)]
+    _say(f"\n{len(models)} healthy models in {len(WAYS)} ways: {len(false)} false; load {os.getloadavg()[0]:.0f}")
+    _say(f"{len(FAULTS)} faults: {len(missed)} missed {', '.join(missed)}")
+    return 1 if false or missed else 0
+
+
+def _healthy(name: str, make: Callable[[], Made]) -> list[str]:
+    false = []
+    for dtype, backend in WAYS:
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = healthy(name, make, Path(folder), dtype, backend)
+        fine = (first.state, second.state, second.told.last) == ("passed", "passed", "same")
+        kind, told = str(dtype).removeprefix("torch."), first.told
+        said = f"{name:24} {kind:9} {backend:10} {first.state}, {_times(first)} of the tolerance, against {told.reference}"
+        _say(f"{'=' if fine else '!'} {said}; the next version: {second.state}, {second.told.last}")
+        false += [] if fine else [said]
+    return false
+
+
+def _faults(fault: str, models: dict[str, Callable[[], Made]]) -> list[str]:
+    missed, tried = [], 0
+    for name, make in models.items():
+        with tempfile.TemporaryDirectory() as folder:
+            found = faulty(name, make, Path(folder), fault)
+        if found is None:
+            continue
+        tried += 1
+        good, bad = found
+        fine = (good.state, bad.state) == ("passed", "failed")
+        said = f"{bad.state}, {_times(bad)} times the tolerance; beside version 1: {bad.told.last}"
+        _say(f"{'=' if fine else '!'} {fault:24} in {name:24} {said}")
+        missed += [] if fine else [f"{fault} in {name}"]
+    _say(f"  {fault}: found in {tried - len(missed)} of {tried}")
+    return missed
+
+
+def _times(found: Golden) -> str:
+    return f"{found.told.times:.3g}" if found.told.times is not None else "-"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

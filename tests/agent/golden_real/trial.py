@@ -1,0 +1,43 @@
+"""One golden batch as a deployment runs it: compiled against eager and a higher precision, then beside the version before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import compilewatch
+import torch
+from compilewatch import client
+from compilewatch.parity.golden import Golden
+
+from tests.agent.golden_real.faults import Planted
+from tests.agent.golden_real.models import Made, made
+
+
+def deployed(name: str, version: str, folder: Path, module: torch.nn.Module, batch: dict[str, Any], backend: Any) -> Golden:
+    """What that version tells of its batch; what passed is kept in the folder for the next one."""
+    torch._dynamo.reset()
+    reports = f"file:{folder / 'reports.jsonl'}"
+    assert client.init(model=name, version=version, endpoint=reports, spool=str(folder))
+    try:
+        with torch.no_grad():
+            return compilewatch.golden("batch", torch.compile(module, backend=backend), batch)
+    finally:
+        client.shutdown()
+
+
+def healthy(name: str, make: Callable[[], Made], folder: Path, dtype: torch.dtype, backend: str) -> tuple[Golden, Golden]:
+    """A version, and the next one with the same weights."""
+    module, batch = made(make, dtype)
+    first, second = (deployed(name, version, folder, module, batch, backend) for version in ("1", "2"))
+    return first, second
+
+
+def faulty(name: str, make: Callable[[], Made], folder: Path, fault: str) -> tuple[Golden, Golden] | None:
+    """A good version and one whose compiler plants a fault; None where the model has no place for it."""
+    module, batch = made(make)
+    planted = Planted(fault)
+    first = deployed(name, "1", folder, module, batch, "aot_eager")
+    second = deployed(name, "2", folder, module, batch, planted.backend())
+    return (first, second) if planted.done else None
