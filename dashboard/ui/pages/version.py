@@ -58,6 +58,7 @@ class VersionPage:
     starts: StartsCard
     forecasts: list[Forecast]
     replicas: int
+    at_once: int
     line: CompileLine | None
     line_counts: str
     events: list[EventRow]
@@ -101,8 +102,10 @@ class VersionPage:
         return max(0, len(self.facts.events) - len(self.events))
 
 
-def version_page(facts: VersionFacts, *, instance: int | None = None, replicas: int | None = None) -> VersionPage:
-    """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many start in the forecast."""
+def version_page(
+    facts: VersionFacts, *, instance: int | None = None, replicas: int | None = None, at_once: int | None = None
+) -> VersionPage:
+    """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many the forecast starts, `at_once` together."""
     own, minute = facts.own, clock.minute_of(facts.now.timestamp())
     live = [one for one in own if one.last_minute >= minute - 5]
     wanted = min(max(1, replicas or len(live) or len(own) or 1), MOST_REPLICAS)
@@ -114,8 +117,9 @@ def version_page(facts: VersionFacts, *, instance: int | None = None, replicas: 
         facts=facts,
         served=served(facts.own_calls, facts.served, facts.environment, facts.budgets.served),
         starts=starts_card(own, facts.theirs, budget=facts.budgets.cold_start, wanted=instance),
-        forecasts=forecasts(cold, warm, wanted),
+        forecasts=forecasts(cold, warm, wanted, at_once),
         replicas=wanted,
+        at_once=min(max(1, at_once or wanted), wanted),
         line=line,
         line_counts=counted(_compiling(facts.events, own)),
         events=rows,

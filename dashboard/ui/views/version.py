@@ -91,7 +91,8 @@ def _page(request: ProjectRequest, model_id: int, version_id: int) -> VersionPag
     facts = version_facts(project_id=request.project.pk, model_id=model_id, version_id=version_id, environment=query.get("env", ""))
     if facts is None:
         raise Http404("There is no such version of this model in this project, or nothing of it has run.")
-    return version_page(facts, instance=whole_number(query.get("instance")), replicas=whole_number(query.get("replicas")))
+    numbers = {name: whole_number(query.get(name)) for name in ("instance", "replicas", "at_once")}
+    return version_page(facts, **numbers)
 
 
 def _context(request: ProjectRequest, page: VersionPage) -> dict[str, Any]:

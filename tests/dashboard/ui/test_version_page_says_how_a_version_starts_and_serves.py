@@ -75,6 +75,8 @@ def test_a_forecast_needs_three_starts_and_grows_with_the_replicas(regressed: St
     one, many = (shown(signed_in, project, "2", f"?replicas={count}").split("Until replicas are warm")[1][:900] for count in (1, 64))
     assert "estimate" in one and "52 s, 8 in 10 between" in one and "until the last of 1 is warm" in one
     assert "until the last of 64 is warm" in many and "52 s, 8 in 10" not in many
+    groups = shown(signed_in, project, "2", "?replicas=9&at_once=3").split("Until replicas are warm")[1][:1200]
+    assert "until the last of 9 is warm, 3 at a time" in groups and 'name="at_once" type="number" min="1" max="10000" value="3"' in groups
     story_of_two = shown(signed_in, project, "2", "?replicas=99999999999")
     assert "until the last of 10000 is warm" in story_of_two
 
