@@ -8,8 +8,11 @@ MAX_WRAPPED = 10
 
 
 def is_compiled(target: Any) -> bool:
-    """Whether `torch.compile` made it."""
-    return _context_of(target) is not None or hasattr(target, "_torchdynamo_orig_callable")
+    """Whether `torch.compile` made it. What came out of `torch.compiler.disable` looks the same, but what compiles is at most inside it."""
+    context = _context_of(target)
+    if type(context).__name__ == "DisableContext" or getattr(target, "_torchdynamo_disable", False) is True:
+        return False
+    return context is not None or hasattr(target, "_torchdynamo_orig_callable")
 
 
 def is_disabled(target: Any) -> bool:
