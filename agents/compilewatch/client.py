@@ -50,6 +50,10 @@ class Client:
         self.sources.install(late=True)
         self.begin()
 
+    def runs_with(self, config: Config) -> bool:
+        """Whether it is on with these settings: a cell of a notebook that is run again begins no other instance."""
+        return self.worker is not None and self.recorder.lines is not None and self.config == config
+
     def begin(self) -> None:
         """Starts the instance unless it runs; in a forked child this is where the new one begins."""
         if self.worker is not None or self.config is None or not self._beginning.acquire(blocking=False):
@@ -107,11 +111,13 @@ CLIENT = Client(RECORDER)
 def init(model: str | None = None, version: str | None = None, **settings: Any) -> bool:
     """Starts the agent and answers whether it is on with these settings. Settings that are not given come from COMPILEWATCH_* variables;
     a missing or wrong one is said in one line on stderr, and the agent stays as it was: off, or on with the settings it was started
-    with. Never raises."""
+    with. With the settings it has it goes on as it is. Never raises."""
     try:
         if not in_main_interpreter():
             raise ConfigError(SUBINTERPRETER)
         config = load({"model": model, "version": version, **settings})
+        if CLIENT.runs_with(config):
+            return True
         RECORDER.off_for_good, RECORDER.specs.finite = False, config.finite
         CLIENT.start(config)
     except ConfigError as error:
