@@ -20,7 +20,7 @@ def call(start: Callable[..., None]) -> Callable[[], int]:
 def test_a_cell_that_is_run_again_begins_no_other_instance(start: Callable[..., None], call: Callable[[], int]) -> None:
     before = the_instance().identity.id
     call()
-    RECORDER.latch("f", "recompile_limit")
+    RECORDER.latch("f", "limit")
     start(interval=200)
     call()
     assert the_instance().identity.id == before
