@@ -81,7 +81,7 @@ def _columns(who: Identity) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return _label(value, 512) if isinstance(value, str) else value
+    return label(value, 512) if isinstance(value, str) else value
 
 
 def _int32(value: int, smallest: int) -> int:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from compilewatch.wire.codec import dumps
+from compilewatch.wire.report import Identity
+
+from dashboard.fleet.fold.decode import _label, _sender
 from dashboard.fleet.fold.remembered import Remembered
 
 
@@ -59,3 +63,15 @@ def test_however_many_ask_at_once_there_is_a_limit() -> None:
     for number in range(10_000):
         asked.answer(str(number))
         assert len(asked.answer) <= 200
+
+
+def test_what_one_process_alone_says_of_itself_is_kept_by_nothing_else() -> None:
+    def comes(number: int) -> None:
+        identity = Identity(f"i-{number}", 1.0, "ranker", "1", host=f"pod-{number}", capabilities={"caches": ("yes", "")})
+        _sender(1, identity.id, dumps(identity))
+
+    comes(0)
+    before = _label.cache_info().currsize
+    for number in range(1, 100):
+        comes(number)
+    assert _label.cache_info().currsize == before
