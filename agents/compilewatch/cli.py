@@ -21,7 +21,8 @@ which version is slower, recompiles, or runs eager without telling anyone.
 """
 SETTINGS = """\
 settings (arguments of compilewatch.init(...) come first):
-  COMPILEWATCH_ENDPOINT   address of the dashboard, https://host[:port]; file:PATH to record; otlp:ADDRESS for a collector
+  COMPILEWATCH_ENDPOINT   address of the dashboard, https://host[:port]; file:PATH to record;
+                          otlp:ADDRESS for an OpenTelemetry collector
   COMPILEWATCH_API_KEY    key of the project, from the dashboard's Setup page
   COMPILEWATCH_MODEL      name of the model that the job serves or trains
   COMPILEWATCH_VERSION    its version; otherwise the commit or image tag that is found

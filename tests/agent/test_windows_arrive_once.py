@@ -66,5 +66,5 @@ def test_host_memory_is_a_gauge(dashboard: Dashboard, start: Start) -> None:
 def test_starting_again_is_another_instance(dashboard: Dashboard, start: Start) -> None:
     start()
     dashboard.wait(lambda it: len(it.requests) >= 1)
-    start()
+    start(version="2")
     dashboard.wait(lambda it: len({request["instance"]["id"] for request in it.requests}) == 2)
