@@ -184,6 +184,7 @@ def _happened(
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
     compiled: dict[str, Any] = {"project_id": project, "version_ids": version_ids, "environment": environment}
     warned = Alert.objects.filter(project_id=project, deployment__model=model, deployment__environment=environment)
+    warned = warned.filter(~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first))  # before the newest are taken: an open one may be old
     events, alerts, posted, choices = objects_together(
         compile_events_newest(**compiled, first=window.first, last=window.last + 1, most=EVENTS_SHOWN),
         warned.order_by("-opened_at")[:ALERTS_READ],
@@ -193,10 +194,9 @@ def _happened(
     for choice in choices:
         if choice.version_id in standing.latest:
             choice.version = standing.latest[choice.version_id].version
-    shown = [alert for alert in alerts if alert.state != AlertState.RESOLVED or alert.opened_at >= first]
     return (
         sorted(events, key=lambda event: (-event.at.timestamp(), event.seq, event.number)),
-        sorted(shown, key=lambda alert: alert.opened_at, reverse=True),
+        sorted(alerts, key=lambda alert: alert.opened_at, reverse=True),
         sorted(posted, key=lambda mark: (mark.at, mark.pk)),
         chosen_of(choices),
     )

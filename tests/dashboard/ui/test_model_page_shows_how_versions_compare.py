@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.alerts.models import Alert
+from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Instance, Series
 from dashboard.projects.models import Project
@@ -69,6 +69,21 @@ def test_the_whole_story(signed_in: Client, project: Project) -> None:
     )
     assert "own last day" in text, "the older version shows its own last day"
     assert "3 min" in text or "in 3 min" in text
+
+
+def test_an_open_alert_is_shown_however_many_came_and_went_after_it(signed_in: Client, project: Project) -> None:
+    made = rolled_back(project)
+    told: dict[str, Any] = {
+        "project": project,
+        "deployment": Verdict.objects.get().deployment,
+        "severity": "roll_back",
+        "worst": "roll_back",
+    }
+    Alert.objects.create(**told, number=418, title="x", opened_at=clock.now() - timedelta(days=3))
+    for number in range(1, 26):
+        Alert.objects.create(**told, number=number, title="y", opened_at=clock.now() - timedelta(days=2), state=AlertState.RESOLVED)
+    text = text_of(signed_in, made.url())
+    assert "/p/ranking/alerts/418/" in text and "Acknowledge" in text
 
 
 def test_a_gap_is_null_and_never_zero(signed_in: Client, project: Project) -> None:
