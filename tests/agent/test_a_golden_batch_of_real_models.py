@@ -28,7 +28,7 @@ PLACES = {
     ("name", "dtype"), [("BertModel", torch.float32), ("T5EncoderModel", torch.bfloat16), ("Qwen2ForCausalLM", torch.float32)]
 )
 def test_a_healthy_model_passes_and_its_next_version_is_the_same(tmp_path: Path, name: str, dtype: torch.dtype) -> None:
-    first, second = healthy(name, MODELS[name], tmp_path, dtype, "aot_eager")
+    first, second = healthy(name, MODELS[name], tmp_path, dtype, backend="aot_eager")
     assert (first.state, second.state) == ("passed", "passed"), (first.text, second.text)
     assert (first.told.reference, second.told.last, second.told.last_version) == ("float64", "same", "1")
 

@@ -71,7 +71,7 @@ def of_transformers() -> dict[str, Callable[[], Made]]:
     return {name: lambda name=name: _transformers(name) for name in _TRANSFORMERS}  # type: ignore[misc]
 
 
-def made(make: Callable[[], Made], dtype: torch.dtype = torch.float32) -> Made:
+def made(make: Callable[[], Made], dtype: torch.dtype = torch.float32, device: str = "cpu") -> Made:
     """The same weights and inputs each time, as for serving, and no part of the model without effect, where no fault could spoil anything:
     what begins as a constant, such as the scale of a residual branch, which begins as zero, is moved a little, and batch norms know the
     mean and variance of what they get, as in a model that was trained."""
@@ -86,5 +86,5 @@ def made(make: Callable[[], Made], dtype: torch.dtype = torch.float32) -> Made:
             part.momentum = None
         if norms:
             module(**inputs)
-    batch = {name: one.to(dtype) if one.is_floating_point() else one for name, one in inputs.items()}
-    return module.to(dtype).eval(), batch
+    batch = {name: one.to(device, dtype) if one.is_floating_point() else one.to(device) for name, one in inputs.items()}
+    return module.to(device, dtype).eval(), batch

@@ -15,29 +15,31 @@ from tests.agent.golden_real.faults import Planted
 from tests.agent.golden_real.models import Made, made
 
 
-def deployed(name: str, version: str, folder: Path, module: torch.nn.Module, batch: dict[str, Any], backend: Any) -> Golden:
-    """What that version tells of its batch; what passed is kept in the folder for the next one."""
+def deployed(name: str, version: str, folder: Path, module: torch.nn.Module, batch: dict[str, Any], **how: Any) -> Golden:
+    """What that version, compiled so, tells of its batch; what passed is kept in the folder for the next one."""
     torch._dynamo.reset()
     reports = f"file:{folder / 'reports.jsonl'}"
     assert client.init(model=name, version=version, endpoint=reports, spool=str(folder))
     try:
         with torch.no_grad():
-            return compilewatch.golden("batch", torch.compile(module, backend=backend), batch)
+            return compilewatch.golden("batch", torch.compile(module, **how), batch)
     finally:
         client.shutdown()
 
 
-def healthy(name: str, make: Callable[[], Made], folder: Path, dtype: torch.dtype, backend: str) -> tuple[Golden, Golden]:
+def healthy(
+    name: str, make: Callable[[], Made], folder: Path, dtype: torch.dtype, device: str = "cpu", **how: Any
+) -> tuple[Golden, Golden]:
     """A version, and the next one with the same weights."""
-    module, batch = made(make, dtype)
-    first, second = (deployed(name, version, folder, module, batch, backend) for version in ("1", "2"))
+    module, batch = made(make, dtype, device)
+    first, second = (deployed(name, version, folder, module, batch, **how) for version in ("1", "2"))
     return first, second
 
 
-def faulty(name: str, make: Callable[[], Made], folder: Path, fault: str) -> tuple[Golden, Golden] | None:
+def faulty(name: str, make: Callable[[], Made], folder: Path, fault: str, device: str = "cpu") -> tuple[Golden, Golden] | None:
     """A good version and one whose compiler plants a fault; None where the model has no place for it."""
-    module, batch = made(make)
+    module, batch = made(make, device=device)
     planted = Planted(fault)
-    first = deployed(name, "1", folder, module, batch, "aot_eager")
-    second = deployed(name, "2", folder, module, batch, planted.backend())
+    first = deployed(name, "1", folder, module, batch, backend="aot_eager")
+    second = deployed(name, "2", folder, module, batch, backend=planted.backend())
     return (first, second) if planted.done else None
