@@ -1,16 +1,19 @@
 """Cells of the Fleet table as tags: an included template costs ten times as much, and a fleet has hundreds of them."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
+from urllib.parse import quote
 
 from django import template
 from django.urls import get_script_prefix, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from dashboard.ui import words
 from dashboard.ui.fleet_cells import Cell
 from dashboard.ui.fleet_rows import LiveVersion
 from dashboard.ui.sparkline import Spark
+from dashboard.ui.templatetags.marks import version_mark
 
 register = template.Library()
 
@@ -48,7 +51,28 @@ def spark_drawn(spark: Spark, end_css: str = "") -> SafeString:
 
 
 @register.simple_tag
-def shares_drawn(versions: Iterable[LiveVersion]) -> SafeString:
-    """The inside of the bar of live versions: the part of each that takes calls."""
-    shown = ((one.role, one.x, one.width) for one in versions if one.share)
-    return format_html_join("", '<rect class="f{}" x="{}" y="0" width="{}" height="6"/>', shown)
+def quantile_cells(p50: Cell, p99: Cell) -> SafeString:
+    """The terms and figures of both, each with its change."""
+    if not p50.text:
+        return mark_safe('<dt>p50</dt><dd class="dim">no calls now</dd><dd></dd>')
+    return format_html(
+        '<dt>p50</dt><dd class="big">{}</dd><dd><span class="delta {}">{}</span></dd>'
+        '<dt>p99</dt><dd>{}</dd><dd><span class="delta {}">{}</span></dd>',
+        *(p50.text, p50.css, p50.change, p99.text, p99.css, p99.change),
+    )
+
+
+@register.simple_tag
+def live_versions(slug: str, model_id: int, versions: Sequence[LiveVersion], environment: str) -> SafeString:
+    """Each version that takes calls with its share of them, and below the bar of these shares."""
+    asked = f"?env={quote(environment, safe='')}" if environment else ""
+    said = [(one, "no calls" if one.share is None else words.percent(one.share)) for one in versions]
+    listed = ((address("version", slug, model_id, one.id), asked, version_mark(one.role, one.name), share) for one, share in said)
+    drawn = ((one.role, one.x, one.width) for one in versions if one.share)
+    return format_html(
+        '<ul class="adopt">{}<li><svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" '
+        'aria-label="Share of calls: {}"><rect class="track" width="100" height="6"/>{}</svg></li></ul>',
+        format_html_join("", '<li><a class="plain" href="{}{}">{}</a><span class="num mid">{}</span></li>', listed),
+        ", ".join(f"{one.name} {share}" for one, share in said),
+        format_html_join("", '<rect class="f{}" x="{}" y="0" width="{}" height="6"/>', drawn),
+    )

@@ -48,6 +48,7 @@ def verdict_badge(kind: str, size: str = "") -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=4096, typed=True)  # a name that was marked as safe is no answer for one of the same letters that was not
 def version_mark(role: int, name: str = "") -> SafeString:
     """The shape of a version's role, and its name, which no letters of its own turn round with what stands beside it."""
     if not name:
