@@ -16,7 +16,7 @@ from dashboard.fleet.fold.varints import Floats, Ints, numbers_read, numbers_wri
 K = TypeVar("K", bound=Hashable)
 _HEAD = np.dtype([("scale", "i1"), ("total", "<f8"), ("low", "<f8"), ("high", "<f8")])
 _FAR = 1 << 30
-CHUNK = 256
+CHUNK = 512
 assert _HEAD.itemsize == HEAD.size
 
 
@@ -107,8 +107,8 @@ class Sketches:
             ends=np.cumsum(np.bincount(row, minlength=size)).astype(np.int64),
         )
 
-    def quantile(self, q: float) -> list[float | None]:
-        """What `Sketch.quantile` says of each row."""
+    def quantile(self, q: float | Floats) -> list[float | None]:
+        """What `Sketch.quantile` says of each row; all are asked for one share, or each for its own."""
         if not len(self):
             return []
         rank = q * self.count
@@ -201,33 +201,46 @@ def sketches_unpacked(packed: Sequence[bytes | memoryview[int]]) -> Sketches:
     size = len(packed)
     if not size:
         return sketches_of([])
-    heads = np.frombuffer(b"".join([bytes(data[: HEAD.size]) for data in packed]), _HEAD)
+    heads, tails, lengths = _parted(packed)
     if np.any(heads["scale"] != SCALE):
         raise ValueError(f"cannot merge sketches of a scale other than {SCALE}")
-    tails = np.frombuffer(b"".join([bytes(data[HEAD.size :]) for data in packed]), np.uint8)
-    lengths = np.fromiter((len(data) - HEAD.size for data in packed), np.int64, size)
     numbers, counts = numbers_read(tails, lengths)
     begins = np.cumsum(counts) - counts
+    if np.any((numbers[begins + counts - 1] == 0) & (counts > 2)):
+        raise ValueError("a packed sketch is cut off")
     zero, offset = numbers[begins], numbers[begins + 1]
-    offset = np.where(offset % 2, -(offset + 1) // 2, offset // 2)
+    offset = (offset >> 1) ^ -(offset & 1)
     # After the two numbers of the head, a number counts one bin, and after a zero it says how many empty ones there are.
-    marker = numbers == 0
-    marker[begins] = marker[begins + 1] = False
-    entry = ~marker
-    entry[begins] = entry[begins + 1] = False
-    entry[1:] &= ~marker[:-1]
-    steps = np.where(entry, 1, numbers)
-    steps[begins], steps[begins + 1] = 0, 0
+    entry = numbers != 0
+    entry[begins] = entry[begins + 1] = True
+    gaps = np.flatnonzero(~entry)
+    steps = np.ones(len(numbers), np.int64)
+    steps[begins] = steps[begins + 1] = steps[gaps] = 0
+    steps[gaps + 1] = numbers[gaps + 1]
+    entry[begins] = entry[begins + 1] = entry[gaps + 1] = False
     ahead = np.cumsum(steps) - steps
-    row, filled = np.repeat(np.arange(size), counts)[entry], numbers[entry]
-    places = ahead[entry] + (offset - ahead[begins])[row]
-    ends = np.cumsum(np.bincount(row, minlength=size)).astype(np.int64)
+    at = np.flatnonzero(entry)
+    row, filled = np.repeat(np.arange(size), counts)[at], numbers[at]
+    places = ahead[at] + (offset - ahead[begins])[row]
+    ends = np.searchsorted(at, begins + counts)
     before = np.concatenate(([0], np.cumsum(filled)))
     count = zero + np.diff(before[ends], prepend=0)
     return Sketches(count, heads["total"], heads["low"], heads["high"], zero, row, places, filled, ends)
 
 
-def packed_merged(packed: Sequence[bytes | memoryview[int]], groups: Sequence[int], size: int) -> Sketches:
+def _parted(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, Ints]:
+    """The heads of packed sketches, the bytes behind them, and how many of those each has."""
+    lengths = np.fromiter(map(len, packed), np.int64, len(packed))
+    if lengths.min() < HEAD.size:
+        raise ValueError("a packed sketch is cut off")
+    whole = np.frombuffer(b"".join(packed), np.uint8)
+    head = (np.cumsum(lengths) - lengths)[:, None] + np.arange(HEAD.size)
+    behind = np.ones(len(whole), bool)
+    behind[head] = False
+    return whole[head].view(_HEAD).ravel(), whole[behind], lengths - HEAD.size
+
+
+def packed_merged(packed: Sequence[bytes | memoryview[int]], groups: Sequence[int] | Ints, size: int) -> Sketches:
     """One sketch per group of any number of packed ones; few at a time, as columns that leave the processor's cache cost ten times more."""
     parts, owners = [sketches_of([])], [np.zeros(0, np.int64)]
     for start in range(0, len(packed), CHUNK):

@@ -11,18 +11,22 @@ Floats = NDArray[np.float64]
 
 def numbers_read(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]:
     """The numbers behind varints of seven bits, and how many of them each row has."""
-    last = tails < 128
-    ends = np.flatnonzero(last)
+    ends = np.flatnonzero(tails < 128)
     rows_end = np.cumsum(lengths)
-    counts = np.diff(np.searchsorted(ends, rows_end, side="left"), prepend=0)
-    if np.any(counts < 2) or not np.all(last[rows_end - 1]):
+    up_to = np.searchsorted(ends, rows_end, side="left")
+    counts = np.diff(up_to, prepend=0)
+    if np.any(counts < 2) or not np.array_equal(ends[up_to - 1], rows_end - 1):
         raise ValueError("a packed sketch is cut off")
-    width = np.diff(ends, prepend=-1)
-    starts = ends - width + 1
-    values = (tails[starts] & 127).astype(np.int64)
-    for group in range(1, int(width.max())):
-        longer = np.flatnonzero(width > group)
-        values[longer] |= (tails[starts[longer] + group] & 127).astype(np.int64) << (7 * group)
+    values = tails[ends].astype(np.int64)
+    # The last byte of a number is its highest: from there back to its first, and most numbers have no other.
+    first = np.concatenate(([0], ends[:-1] + 1))
+    longer = np.flatnonzero(ends > first)
+    at, first = ends[longer], first[longer]
+    while len(longer):
+        at = at - 1
+        values[longer] = (values[longer] << 7) | (tails[at] & 127)
+        more = at > first
+        longer, at, first = longer[more], at[more], first[more]
     return values, counts
 
 

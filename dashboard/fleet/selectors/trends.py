@@ -128,11 +128,12 @@ def call_rows(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapp
 
 def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesFacts], *, hourly: bool) -> list[CallPoint]:
     """Rows with what their series stand for."""
+    own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
+    outside = {id for id, facts in series.items() if facts.outside}
+    step = 60 if hourly else 1
     return [
-        CallPoint(facts.version_id, facts.stratum_id, facts.bucket, slot * 60 if hourly else slot, calls, told, *values)
+        CallPoint._make((*own[series_id], slot * step, calls, None if series_id in outside else errors, *values))
         for series_id, slot, calls, errors, *values in rows
-        for facts in (series[series_id],)
-        for told in (None if facts.outside else errors,)
     ]
 
 

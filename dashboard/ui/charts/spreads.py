@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from compilewatch.wire.sketch import Sketch
+import numpy as np
 
 from dashboard.fleet.figures.tally import Calls
+from dashboard.fleet.fold.asked import Question
+from dashboard.fleet.fold.sketches import Sketches
 
 Z = 1.96
 NARROW = 0.02
@@ -16,15 +18,15 @@ NARROW = 0.02
 Interval = tuple[float, float]
 
 
-def quantile_interval(sketch: Sketch, q: float) -> Interval | None:
-    """Between which values the quantile lies, by the ranks of its neighbours; None where it is exact enough or nothing is known."""
-    n = sketch.count
-    middle = sketch.quantile(q)
-    if not n or middle is None:
-        return None
-    half = Z * math.sqrt(q * (1 - q) / n)
-    low, high = sketch.quantile(max(0.0, q - half)), sketch.quantile(min(1.0, q + half))
-    if low is None or high is None or max(high - middle, middle - low) <= NARROW * middle:
+def quantile_intervals(sketches: Sketches, q: float) -> list[Interval | None]:
+    """Between which values the quantile of each lies, by the ranks of its neighbours; None where it is exact enough or nothing is known."""
+    half = Z * np.sqrt(q * (1 - q) / np.maximum(sketches.count, 1))
+    shares = (np.maximum(0.0, q - half), q, np.minimum(1.0, q + half))
+    return [_interval(*values) for values in zip(*(sketches.quantile(share) for share in shares), strict=True)]
+
+
+def _interval(low: float | None, middle: float | None, high: float | None) -> Interval | None:
+    if low is None or middle is None or high is None or max(high - middle, middle - low) <= NARROW * middle:
         return None
     return min(low, middle), max(high, middle)
 
@@ -41,10 +43,15 @@ def share_interval(hits: int, of: int) -> Interval | None:
     return None if high - low <= max(NARROW * share, NARROW / 100) else (low, high)
 
 
+def _of_quantile(q: float) -> Question[Interval | None]:
+    return lambda sketches: quantile_intervals(sketches, q)
+
+
+_P50, _P95, _P99 = _of_quantile(0.5), _of_quantile(0.95), _of_quantile(0.99)
 SPREADS: dict[str, Callable[[Calls], Interval | None]] = {
-    "p50": lambda calls: quantile_interval(calls.sketch, 0.5),
-    "p95": lambda calls: quantile_interval(calls.sketch, 0.95),
-    "p99": lambda calls: quantile_interval(calls.sketch, 0.99),
+    "p50": lambda calls: calls.sketch.answer(_P50),
+    "p95": lambda calls: calls.sketch.answer(_P95),
+    "p99": lambda calls: calls.sketch.answer(_P99),
     "eager": lambda calls: share_interval(calls.eager, calls.known),
     "errors": lambda calls: share_interval(calls.errors, calls.told),
 }

@@ -9,7 +9,16 @@ from typing import Any
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.budgets import budgets_of
-from dashboard.fleet.figures.tally import Calls, Clock, Processes, calls_binned, calls_total, clock_shared, processes_binned
+from dashboard.fleet.figures.tally import (
+    CallGrid,
+    Clock,
+    ProcessGrid,
+    calls_binned,
+    calls_totals,
+    clock_shared,
+    processes_binned,
+    processes_totals,
+)
 from dashboard.fleet.figures.window import Window
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import VerdictKind
@@ -173,17 +182,15 @@ def _word(kind: str) -> str:
     return VerdictKind(kind).label if kind in VerdictKind.values else kind
 
 
-def _numbers(
-    facts: ModelFacts, calls: dict[int, dict[int, Calls]], processes: dict[int, dict[int, Processes]], chosen: Clock
-) -> dict[int, Numbers]:
+def _numbers(facts: ModelFacts, calls: CallGrid, processes: ProcessGrid, chosen: Clock) -> dict[int, Numbers]:
     """Each listed version in the range, or over its own last day where it had no report in the range."""
     day = Window(0, 1 << 40, 1 << 40)
     own_calls, own_processes = calls_binned(facts.own_calls, day, chosen), processes_binned(facts.own_processes, day)
-    whole = processes_binned(facts.processes, day)
+    all_calls, all_processes = calls_totals(calls), processes_totals(processes)
     found = {}
     for id in facts.asked.tabled or facts.standing.listed:
         if id in calls or id in processes:
-            found[id] = Numbers(calls_total(calls[id]) if id in calls else None, whole.get(id, {}).get(0), own=False)
+            found[id] = Numbers(all_calls.get(id), all_processes.get(id), own=False)
         else:
             found[id] = Numbers(own_calls.get(id, {}).get(0), own_processes.get(id, {}).get(0), own=True)
     return found

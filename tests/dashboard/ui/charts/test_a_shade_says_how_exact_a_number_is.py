@@ -7,13 +7,19 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dashboard.fleet.fold.sketches import sketches_of
 from dashboard.ui.charts.decimate import decimated
-from dashboard.ui.charts.spreads import quantile_interval, share_interval
+from dashboard.ui.charts.spreads import Interval, quantile_intervals, share_interval
 
 
 def drawn(count: int, seed: int = 7) -> Sketch:
     noise = random.Random(seed)
     return Sketch.of(0.02 * noise.lognormvariate(0, 0.4) for _ in range(count))
+
+
+def quantile_interval(sketch: Sketch, q: float) -> Interval | None:
+    """The interval of one sketch, asked between two others."""
+    return quantile_intervals(sketches_of([Sketch(), sketch, Sketch.of([7.0])]), q)[1]
 
 
 def test_few_calls_are_shaded_widely_and_many_not_at_all() -> None:

@@ -1,0 +1,73 @@
+"""A sketch among others answers what it answers by itself, and each question is worked out once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from compilewatch.wire.sketch import Sketch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.fleet.fold.asked import NOTHING, asked_by, asked_merged
+from dashboard.fleet.fold.sketches import Sketches, sketches_of
+
+sketches = st.lists(st.lists(st.floats(0, 1e12), max_size=12).map(Sketch.of), max_size=8)
+QUANTILES = (0.0, 0.01, 0.5, 0.95, 0.99, 1.0)
+
+
+def same(found: float | None, expected: float | None) -> bool:
+    return found == expected if found is None or expected is None else found == pytest.approx(expected, rel=1e-14)
+
+
+@given(found=sketches, data=st.data())
+def test_each_key_answers_as_its_own_sketch(found: list[Sketch], data: st.DataObject) -> None:
+    keys = data.draw(st.lists(st.sampled_from("abc"), min_size=len(found), max_size=len(found)))
+    expected: dict[str, Sketch] = {}
+    for key, sketch in zip(keys, found, strict=True):
+        expected.setdefault(key, Sketch()).merge(sketch)
+    rows = asked_by([*((key, sketch.pack()) for key, sketch in zip(keys, found, strict=True)), ("absent", None), ("empty", b"")])
+    assert list(rows) == [*expected, "absent", "empty"]
+    for q in QUANTILES:
+        assert all(same(rows[key].quantile(q), sketch.quantile(q)) for key, sketch in expected.items())
+        assert rows["absent"].quantile(q) is None
+        assert rows["empty"].quantile(q) is None
+
+
+@given(found=sketches, data=st.data())
+def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.DataObject) -> None:
+    rows = list(asked_by((place, sketch.pack()) for place, sketch in enumerate(found)).values())
+    chosen = data.draw(st.permutations(range(len(found))).map(lambda places: places[: len(places) // 2 + 1]))
+    groups = data.draw(st.lists(st.integers(0, 2), min_size=len(chosen), max_size=len(chosen)))
+    expected = [Sketch() for _ in range(3)]
+    for place, group in zip(chosen, groups, strict=True):
+        expected[group].merge(found[place])
+    merged = asked_merged([rows[place] for place in chosen], groups, 3)
+    assert len(merged) == 3
+    for q in QUANTILES:
+        assert all(same(row.quantile(q), sketch.quantile(q)) for row, sketch in zip(merged, expected, strict=True))
+
+
+@given(found=sketches, data=st.data())
+def test_each_row_can_be_asked_for_a_share_of_its_own(found: list[Sketch], data: st.DataObject) -> None:
+    shares = data.draw(st.lists(st.floats(0, 1), min_size=len(found), max_size=len(found)))
+    told = sketches_of(found).quantile(np.array(shares))
+    assert all(same(value, sketch.quantile(q)) for value, sketch, q in zip(told, found, shares, strict=True))
+
+
+def test_a_question_is_worked_out_once_for_all() -> None:
+    asked: list[int] = []
+
+    def counted(columns: Sketches) -> Sequence[int]:
+        asked.append(len(columns))
+        return [int(count) for count in columns.count]
+
+    rows = asked_by([("a", Sketch.of([1.0, 2.0]).pack()), ("b", Sketch.of([3.0]).pack())])
+    assert [row.answer(counted) for row in (*rows.values(), *rows.values())] == [2, 1, 2, 1]
+    assert asked == [2]
+
+
+def test_nothing_knows_no_value() -> None:
+    assert NOTHING.quantile(0.5) is None
+    assert [row.quantile(0.5) for row in asked_merged([], [], 2)] == [None, None]
