@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Max, Model, Q
 
+from dashboard.common.plain_rows import rows_plain
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 
@@ -22,7 +23,7 @@ def models_deployed(*, project: Project, since: int) -> tuple[list[WatchedModel]
     after_model, after_run = len(of_model), len(of_model) + len(of_run)
     models: dict[int, WatchedModel] = {}
     deployments: list[Deployment] = []
-    for row in rows.order_by("name", "deployments__started_minute").values_list(*columns):
+    for row in rows_plain(rows.order_by("name", "deployments__started_minute").values_list(*columns)):
         model = models.get(row[0])
         if model is None:
             model = models[row[0]] = _made(WatchedModel, of_model, row[:after_model])
