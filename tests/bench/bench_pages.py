@@ -3,8 +3,8 @@
 60 models of 20 versions over 400 days, two GPU types each, a thousand instances: about 6 million rows that are added up, made in the
 database itself. Every page is asked for in turn; the table says the 95th percentile, the processor's time (which a busy machine changes
 less), the queries and the bytes as they are sent. Then Chromium opens each page with nothing in its cache: how long until it can be used,
-charts drawn, and what came over the wire with its scripts and styles. `--keep` leaves the history for the next run, which takes it up
-where it was made."""
+charts drawn, and what came over the wire with its scripts and styles; `--no-browser` leaves this out. `--keep` leaves the history for the
+next run, which takes it up where it was made. It needs a PostgreSQL at PGHOST and PGPORT, whose PGUSER may make databases, and no Redis."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def asked(client: Any, address: str, times: int) -> Cost:
     return Cost(statistics.quantiles(took, n=20)[-1], python, database, len(count), len(gzip.compress(answer.content, 6)))
 
 
-def figures_of(project: Any, model: Any, times: int) -> list[Row]:
+def figures_of(project: Any, model: Any, times: int, *, browser: bool) -> list[Row]:
     """Every page in turn, asked for by an administrator: the server alone, then in a browser."""
     from django.test import Client
 
@@ -203,12 +203,12 @@ def figures_of(project: Any, model: Any, times: int) -> list[Row]:
             flush=True,
         )
         figures.append(Row(f"page {what}, p95", "ms", cost.p95 * 1e3, goal=GOALS[what] * 1e3 if what in GOALS else None))
-    return figures + opened(pages, client.cookies)
+    return figures + (opened(pages, client.cookies) if browser else [])
 
 
 def history(options: argparse.Namespace) -> tuple[Any, Any]:
     """The project and a model of it; made, or taken up as an earlier run kept it."""
-    from django.db import connection
+    from django.db import connection, transaction
 
     from dashboard.fleet.models import WatchedModel
     from dashboard.projects.models import Project
@@ -217,9 +217,12 @@ def history(options: argparse.Namespace) -> tuple[Any, Any]:
     if kept is not None:
         return kept, WatchedModel.objects.filter(project=kept).latest("pk")
     began = time.monotonic()
-    project, model = catalogue(options.models, options.instances)
+    with transaction.atomic():
+        project, model = catalogue(options.models, options.instances)
     rows = rows_made(project.pk)
-    print(f"{connection.vendor}: {rows:,} rows of {options.models} models in {time.monotonic() - began:.0f} s")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")  # as the database does by itself where rows come over weeks
+    print(f"{connection.vendor}: {rows:,} rows of {options.models} models in {time.monotonic() - began:.0f} s", flush=True)
     return project, model
 
 
@@ -229,6 +232,7 @@ def main() -> int:
     parser.add_argument("--models", type=int, default=60)
     parser.add_argument("--instances", type=int, default=1000)
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--no-browser", dest="browser", action="store_false", help="the server alone, without Chromium")
     parser.add_argument("--keep", metavar="NAME", help="a database of this name, made if it is not there, and left")
     options = parser.parse_args()
     import django
@@ -246,7 +250,7 @@ def main() -> int:
         project, model = history(options)
         ago = time.time() - model.last_seen_at.timestamp()
         with mock.patch("dashboard.common.clock.unix", lambda: time.time() - ago):
-            return show(figures_of(project, model, options.times))
+            return show(figures_of(project, model, options.times, browser=options.browser))
     finally:
         connection.creation.destroy_test_db(name, verbosity=0, keepdb=bool(options.keep))
 
