@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -11,7 +11,6 @@ import numpy as np
 
 from dashboard.fleet.fold.sketches import Sketches, packed_merged, sketches_of
 
-K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 Question = Callable[[Sketches], Sequence[T]]
 """Has an answer for each row; it is known by what it is, so the same one is asked again and again."""
@@ -57,14 +56,6 @@ def asked_each(groups: Iterable[Iterable[bytes | memoryview[int] | None]]) -> li
         packed.extend(filter(None, group))
         sizes.append(len(packed) - before)
     return Asked(packed_merged(packed, np.repeat(np.arange(len(sizes)), sizes), len(sizes))).rows()
-
-
-def asked_by(pairs: Iterable[tuple[K, bytes | memoryview[int] | None]]) -> dict[K, Row]:
-    """The same by key, in the order of the keys."""
-    groups: dict[K, list[bytes | memoryview[int] | None]] = {}
-    for key, data in pairs:
-        groups.setdefault(key, []).append(data)
-    return dict(zip(groups, asked_each(groups.values()), strict=True))
 
 
 def asked_merged(rows: Sequence[Row], groups: Sequence[int], size: int) -> list[Row]:

@@ -12,7 +12,7 @@ from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, S
 from django.db.models.functions import Cast, NullIf
 
 from dashboard.common.plain_rows import rows_plain, rows_together
-from dashboard.fleet.fold.asked import NOTHING, Row, asked_by
+from dashboard.fleet.fold.asked import NOTHING, Row, asked_each
 from dashboard.fleet.models import (
     Deployment,
     Instance,
@@ -251,11 +251,13 @@ def _recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, 
 
 
 def _add_recent(versions: dict[int, VersionFacts], rows: Iterable[tuple[Any, ...]], regions: dict[int, str]) -> None:
-    found = [(version, calls, packed) for version, region, calls, packed in rows if regions.get(version) == region]
-    for version, calls, _ in found:
-        versions[version].recent_calls += calls
-    for version, sketch in asked_by((version, packed) for version, _, packed in found).items():
-        versions[version].recent = sketch
+    packed: dict[int, list[bytes | None]] = defaultdict(list)
+    for version, region, calls, sketch in rows:
+        if regions.get(version) == region:
+            versions[version].recent_calls += calls
+            packed[version].append(sketch)
+    for version, merged in zip(packed, asked_each(packed.values()), strict=True):
+        versions[version].recent = merged
 
 
 def _processes(project_id: int, window: Window, environment: str) -> QuerySet[Any, Any]:

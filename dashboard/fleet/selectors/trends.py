@@ -131,10 +131,7 @@ def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesF
     own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
     outside = {id for id, facts in series.items() if facts.outside}
     step = 60 if hourly else 1
-    return [
-        CallPoint._make((*own[series_id], slot * step, calls, None if series_id in outside else errors, *values))
-        for series_id, slot, calls, errors, *values in rows
-    ]
+    return [CallPoint._make(own[row[0]] + (row[1] * step, row[2], None if row[0] in outside else row[3]) + row[4:]) for row in rows]
 
 
 def process_points(

@@ -10,7 +10,7 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.asked import NOTHING, asked_by, asked_merged
+from dashboard.fleet.fold.asked import NOTHING, asked_each, asked_merged
 from dashboard.fleet.fold.sketches import Sketches, sketches_of
 
 sketches = st.lists(st.lists(st.floats(0, 1e12), max_size=12).map(Sketch.of), max_size=8)
@@ -21,23 +21,22 @@ def same(found: float | None, expected: float | None) -> bool:
     return found == expected if found is None or expected is None else found == pytest.approx(expected, rel=1e-14)
 
 
-@given(found=sketches, data=st.data())
-def test_each_key_answers_as_its_own_sketch(found: list[Sketch], data: st.DataObject) -> None:
-    keys = data.draw(st.lists(st.sampled_from("abc"), min_size=len(found), max_size=len(found)))
-    expected: dict[str, Sketch] = {}
-    for key, sketch in zip(keys, found, strict=True):
-        expected.setdefault(key, Sketch()).merge(sketch)
-    rows = asked_by([*((key, sketch.pack()) for key, sketch in zip(keys, found, strict=True)), ("absent", None), ("empty", b"")])
-    assert list(rows) == [*expected, "absent", "empty"]
+@given(groups=st.lists(sketches, max_size=5))
+def test_each_group_answers_as_one_sketch(groups: list[list[Sketch]]) -> None:
+    expected = [Sketch() for _ in groups]
+    for whole, found in zip(expected, groups, strict=True):
+        for sketch in found:
+            whole.merge(sketch)
+    rows = asked_each([*(map(Sketch.pack, found) for found in groups), (None, b""), ()])
+    assert len(rows) == len(groups) + 2
     for q in QUANTILES:
-        assert all(same(rows[key].quantile(q), sketch.quantile(q)) for key, sketch in expected.items())
-        assert rows["absent"].quantile(q) is None
-        assert rows["empty"].quantile(q) is None
+        assert all(same(row.quantile(q), sketch.quantile(q)) for row, sketch in zip(rows, expected, strict=False))
+        assert rows[-1].quantile(q) is rows[-2].quantile(q) is None
 
 
 @given(found=sketches, data=st.data())
 def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.DataObject) -> None:
-    rows = list(asked_by((place, sketch.pack()) for place, sketch in enumerate(found)).values())
+    rows = asked_each([sketch.pack()] for sketch in found)
     chosen = data.draw(st.permutations(range(len(found))).map(lambda places: places[: len(places) // 2 + 1]))
     groups = data.draw(st.lists(st.integers(0, 2), min_size=len(chosen), max_size=len(chosen)))
     expected = [Sketch() for _ in range(3)]
@@ -63,8 +62,8 @@ def test_a_question_is_worked_out_once_for_all() -> None:
         asked.append(len(columns))
         return [int(count) for count in columns.count]
 
-    rows = asked_by([("a", Sketch.of([1.0, 2.0]).pack()), ("b", Sketch.of([3.0]).pack())])
-    assert [row.answer(counted) for row in (*rows.values(), *rows.values())] == [2, 1, 2, 1]
+    rows = asked_each([[Sketch.of([1.0, 2.0]).pack()], [Sketch.of([3.0]).pack()]])
+    assert [row.answer(counted) for row in rows * 2] == [2, 1, 2, 1]
     assert asked == [2]
 
 
