@@ -7,26 +7,31 @@ from collections.abc import Iterable
 
 MOST_LINES = 200_000
 LONGEST = 86_400.0
+_SECONDS = r"(?P<seconds>[\d.]+)"
 _STAGES = (
-    ("torch.compile", re.compile(r"torch\.compile takes ([\d.]+) s in total")),
-    ("CUDA graphs", re.compile(r"Graph capturing finished in ([\d.]+) secs?\b")),
-    ("CUDA graphs", re.compile(r"Capture cuda graph end\. Time elapsed: ([\d.]+) s")),
-    ("CUDA graphs", re.compile(r"Capture [\w ]*CUDA graph end\. elapsed=([\d.]+) s")),
-    ("engine init", re.compile(r"init engine \([^)]*\) took ([\d.]+) s")),
+    # vLLM; newer releases name the part that was compiled.
+    ("torch.compile", re.compile(rf"(?:\[(?P<part>\w+)\] )?torch\.compile(?: and [\w /]+)? (?:takes|took) {_SECONDS} s in total")),
+    ("CUDA graphs", re.compile(rf"(?:(?P<part>Encoder) g|G)raph capturing finished in {_SECONDS} secs?\b")),
+    ("engine init", re.compile(rf"init engine \([^)]*\) took {_SECONDS} s")),
+    # SGLang; newer releases say which runner it is of, and for some the sizes of its batches.
+    ("CUDA graphs", re.compile(rf"Capture cuda graph end\. Time elapsed: {_SECONDS} s")),
+    ("CUDA graphs", re.compile(rf"Capture (?P<part>[\w -]*)(?:CUDA|CPU|NPU) graph end\. (?:bs=\[[^\]]*\], )?elapsed={_SECONDS} s")),
 )
 
 
 def stages_read(lines: Iterable[str]) -> dict[str, float]:
-    """Seconds a stage; ranks work at the same time and each says its own, so the longest one counts. Other lines are passed over."""
-    found: dict[str, float] = {}
+    """Seconds a stage. Ranks work at the same time and each says its own, so the longest one counts; parts of a model (its backbone, a
+    draft, an encoder) follow each other and add up. Other lines are passed over."""
+    found: dict[str, dict[str, float]] = {}
     for number, line in enumerate(lines):
         if number >= MOST_LINES:
             break
         for name, pattern in _STAGES:
-            match = pattern.search(line[:2000])
-            if match and (seconds := _seconds(match[1])) is not None:
-                found[name] = max(seconds, found.get(name, 0.0))
-    return found
+            match = pattern.search(line[:4000])
+            if match and (seconds := _seconds(match["seconds"])) is not None:
+                parts, part = found.setdefault(name, {}), match.groupdict().get("part") or ""
+                parts[part] = max(seconds, parts.get(part, 0.0))
+    return {name: round(sum(found[name].values()), 6) for name in dict.fromkeys(name for name, _ in _STAGES) if name in found}
 
 
 def _seconds(text: str) -> float | None:
