@@ -14,6 +14,7 @@ from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.fleet_page import VersionFacts, Window, version_points
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words
+from dashboard.ui.alert_places import FactPlaces, fact_places
 from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.recovery import Recovery, recovery_draw, span_of
@@ -113,6 +114,7 @@ def recovery(page: AlertPage) -> Recovery | None:
     until = clock.minute_of(clock.unix())
     if alert.resolved_at is not None:
         until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
+    until = max(until, deployment.started_minute)  # a clock that runs ahead may say that it starts only later
     span = span_of(deployment.started_minute, until, minutes_from=minutes_kept_from(project=alert.project, now=clock.unix()))
     ids = [one for one in (baseline, deployment.version_id) if one is not None]
     window = Window(start=span.start, end=span.end, bin=span.bin)
@@ -147,6 +149,12 @@ def cause(page: AlertPage) -> str:
     return next((verdict.cause for verdict in known if verdict is not None and verdict.cause), "")
 
 
+def where(page: AlertPage) -> list[FactPlaces]:
+    """The machines of what is certain."""
+    known = (page.verdict, page.alert.verdict, *(event.verdict for event in page.events))
+    return fact_places(project=page.alert.project, verdicts=known)
+
+
 def compare_query(page: AlertPage) -> str:
     """Which two versions the evidence is about."""
     baseline = _baseline(page)
@@ -158,7 +166,9 @@ def after(alert: Alert, at: datetime | None) -> str:
     if at is None:
         return ""
     seconds = (at - clock.at_minute(alert.deployment.started_minute)).total_seconds()
-    return words.duration(max(0.0, seconds // 60 * 60)) if seconds >= 60 else words.duration(max(0.0, round(seconds)))
+    if seconds < 1:
+        return "under 1\u00a0s"
+    return words.duration(seconds // 60 * 60 if seconds >= 60 else round(seconds))
 
 
 def guide_filled(text: str, page: AlertPage) -> str:

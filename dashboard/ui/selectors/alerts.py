@@ -37,8 +37,8 @@ class AlertPage:
     together: Together | None
 
 
-USUAL_ORDER = ("waiting", "-opened_at", "-pk")
-"""Open ones first, ROLL BACK before the others, then the newest."""
+USUAL_ORDER = ("waiting", "taken", "-opened_at", "-pk")
+"""Open ones first, ROLL BACK before the others, what nobody has taken before what somebody has, then the newest."""
 
 
 def alert_rows(
@@ -54,7 +54,8 @@ def alert_rows(
     rows = _asked(project, open_only, narrowed).select_related("deployment__version", "deployment__model", "owner", "group").defer("ran_on")
     urgency = Case(When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2)
     waiting = Case(When(state=AlertState.RESOLVED, then=3), default=urgency)
-    named = {"waiting": waiting, "urgency": urgency, "model_name": Lower("deployment__model__name")}
+    taken = Case(When(state=AlertState.OPEN, then=0), default=1)
+    named = {"waiting": waiting, "taken": taken, "urgency": urgency, "model_name": Lower("deployment__model__name")}
     # What has not ended has no end: it comes last in both directions.
     by_field = [F(one.removeprefix("-")).desc(nulls_last=True) if one.startswith("-") else F(one).asc(nulls_last=True) for one in order]
     found = list(rows.annotate(**named).order_by(*by_field)[first : first + most])

@@ -122,6 +122,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "recovery": alert_story.recovery(page),
         "baseline": alert_story.baseline_name(page),
         "cause": alert_story.cause(page),
+        "where": alert_story.where(page),
         "compare_query": alert_story.compare_query(page),
         "seen_after": alert_story.after(one, one.opened_at),
         "worst_after": alert_story.after(one, worst_at),

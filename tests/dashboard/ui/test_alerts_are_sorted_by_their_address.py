@@ -45,6 +45,16 @@ def test_an_open_roll_back_stands_before_a_newer_watch_and_an_ended_one_does_not
     assert order(signed_in) == [first.number, first.number + 1, first.number + 3, first.number + 2]
 
 
+def test_what_nobody_has_taken_stands_before_what_somebody_has(signed_in: Client, project: Project, alert: Alert) -> None:
+    taken = Alert.objects.get(pk=alert.pk)
+    taken.pk, taken.number, taken.state, taken.cause = None, alert.number + 1, AlertState.ACKNOWLEDGED, "other"
+    taken.opened_at = alert.opened_at + timedelta(minutes=5)
+    taken.save(force_insert=True)
+    assert order(signed_in) == [alert.number, alert.number + 1]
+    Alert.objects.filter(pk=alert.pk).update(worst="watch")
+    assert order(signed_in) == [alert.number + 1, alert.number], "a ROLL BACK that somebody works on is still the worst there is"
+
+
 def test_a_long_list_is_paged_and_keeps_what_else_the_address_says(signed_in: Client, project: Project, alert: Alert) -> None:
     first = Alert.objects.get(pk=alert.pk)
     for number in range(first.number + 1, first.number + 120):

@@ -126,7 +126,7 @@ def test_a_model_that_fell_silent_leads_to_its_last_report(signed_in: Client, pr
 
 def test_one_version_alone_has_nothing_to_be_compared_with(signed_in: Client, project: Project) -> None:
     text = text_of(signed_in, charted(project, SHORT).url())
-    assert "1 has no version before it to be compared with." in text and "See evidence" not in text and "Seen in" in text
+    assert "<bdi>1</bdi> has no version before it to be compared with." in text and "See evidence" not in text and "Seen in" in text
 
 
 def test_a_model_without_a_report_says_what_to_do(signed_in: Client, project: Project) -> None:

@@ -7,7 +7,9 @@ from django.test import Client
 from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery
 from dashboard.common import clock
+from dashboard.fleet.models import Deployment, Instance, ModelVersion
 from dashboard.projects.models import Project
+from dashboard.regressions.models import Verdict
 from dashboard.ui.evidence import evidence_rows
 
 
@@ -26,7 +28,7 @@ def act(client: Client, alert: Alert, action: str, **fields: str) -> str:
 
 def test_the_time_line_is_newest_first_with_the_evidence_of_each_moment(signed_in: Client, alert: Alert) -> None:
     html = page(signed_in, alert)
-    places = [html.index(text) for text in ("Message delivered.", "ROLL BACK.</b>", "WATCH, alert opened.", "2026.11.3 deployed")]
+    places = [html.index(text) for text in ("Message delivered.", "ROLL BACK.</bdi></b>", "WATCH, alert opened.", "2026.11.3 deployed")]
     assert places == sorted(places)
     evidence = html[places[1] : places[2]]
     assert "+31\u00a0%" in evidence
@@ -44,7 +46,7 @@ def test_a_metric_of_which_less_is_worse_is_told_as_it_is() -> None:
 
 def test_it_says_what_to_do_with_the_owners_words_filled_in(signed_in: Client, alert: Alert) -> None:
     html = page(signed_in, alert)
-    assert "Send calls back to 2026.11.2" in html
+    assert "Send calls back to <bdi>2026.11.2</bdi>" in html
     assert "kubectl argo rollouts undo ranker" in html
     assert "score_batch reached its recompile limit of 8" in html
 
@@ -53,6 +55,45 @@ def test_deliveries_show_what_the_channels_answered(signed_in: Client, alert: Al
     html = page(signed_in, alert)
     assert "200 ok" in html
     assert "503 Service Unavailable, again at" in html
+
+
+def test_the_machines_of_a_certain_fact_are_named_and_one_step_away(signed_in: Client, alert: Alert) -> None:
+    version = alert.deployment.version
+    sick = Instance.objects.filter(version=version).order_by("pk")[0]
+    fact = {"kind": "ranks_diverged", "severity": "watch", "about": "step", "instances": [sick.instance_id, "gone"]}
+    opened = alert.events.earliest("at").verdict
+    assert opened is not None
+    opened.evidence = {**opened.evidence, "facts": [fact, fact | {"kind": "parity", "severity": "known"}]}
+    opened.save()
+    html = page(signed_in, alert)
+    told = html.split('aria-label="On which machines"')[1].split("</ul>")[0]
+    assert f'/instances/{sick.instance_id}/"><bdi>{sick.host} / 0</bdi></a>, <bdi>gone</bdi>; see' in told
+    assert "/ranks/?env=production" in told and "parity" not in told, "what the baseline shows as well is no news"
+
+
+def test_a_name_that_turns_text_round_turns_itself_only(signed_in: Client, alert: Alert) -> None:
+    ModelVersion.objects.filter(pk=alert.deployment.version_id).update(name="v\u202e1")
+    assert "<bdi>v\u202e1 deployed</bdi>" in page(signed_in, alert)
+    assert "<bdi>ranker v\u202e1</bdi></a> deployed to" in signed_in.get("/p/ranking/").content.decode()
+
+
+def test_an_alert_whose_version_starts_only_tomorrow_has_a_page(signed_in: Client, alert: Alert) -> None:
+    Deployment.objects.filter(pk=alert.deployment_id).update(started_minute=clock.minute_of(clock.unix()) + 3000)
+    html = page(signed_in, alert)
+    assert "p50 of both versions" in html and "under 1\u00a0s" in html
+
+
+def test_what_ended_unanswered_waits_for_nobody(signed_in: Client, alert: Alert) -> None:
+    assert "nobody is on it" in page(signed_in, alert)
+    Alert.objects.filter(pk=alert.pk).update(state="resolved", resolved_at=clock.now())
+    html = page(signed_in, alert)
+    assert "nobody is on it" not in html and "it ended before" in html
+
+
+def test_a_first_version_is_not_put_beside_a_baseline_that_is_not_there(signed_in: Client, alert: Alert) -> None:
+    Alert.objects.filter(pk=alert.pk).update(worst="watch")
+    Verdict.objects.update(baseline=None)
+    assert "which has nothing to be compared with" in page(signed_in, alert)
 
 
 def test_without_a_channel_it_says_that_nobody_was_told(signed_in: Client, alert: Alert) -> None:

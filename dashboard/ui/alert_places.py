@@ -1,0 +1,50 @@
+"""On which machines an alert's certain facts are seen: named, each a step away from its own page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.alerts.evidence import NAMES
+from dashboard.fleet.models import Instance
+from dashboard.projects.models import Project
+from dashboard.projects.selectors import for_project
+from dashboard.regressions.models import Verdict
+
+NAMED = 4
+"""Instances of one fact that are named; the page of all of them is a step away."""
+_PAGES = {"ranks_diverged": "ranks", "parity": "version", "shadow_parity": "version", "non_finite": "version"}
+
+
+@dataclass(frozen=True)
+class FactPlaces:
+    """Where one fact is seen: id (empty without a page of its own) and name of the first instances, how many more, the page of all."""
+
+    what: str
+    places: list[tuple[str, str]]
+    more: int
+    page: str
+
+
+def fact_places(*, project: Project, verdicts: Iterable[Verdict | None]) -> list[FactPlaces]:
+    """Of the newest verdict that knew of any fact: a later one may have had nothing left to compare."""
+    facts = next((found for verdict in verdicts if verdict is not None and (found := _news(verdict.evidence))), [])
+    wanted = {str(id) for fact in facts for id in fact["instances"][:NAMED]}
+    if not wanted:
+        return []
+    known = for_project(Instance, project).filter(instance_id__in=wanted).values_list("instance_id", "host", "rank")
+    names = {id: f"{host} / {rank}" if host else id for id, host, rank in known}
+    return [_places(fact, names) for fact in facts]
+
+
+def _places(fact: Mapping[str, Any], names: Mapping[str, str]) -> FactPlaces:
+    ids, kind = [str(id) for id in fact["instances"]], str(fact.get("kind"))
+    named = [(id if id in names else "", names.get(id, id)) for id in ids[:NAMED]]
+    return FactPlaces(NAMES.get(kind, "Seen"), named, len(ids) - len(named), _PAGES.get(kind, "instances"))
+
+
+def _news(evidence: Any) -> list[Mapping[str, Any]]:
+    stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
+    told = [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
+    return [fact for fact in told if fact.get("severity") in ("roll_back", "watch") and isinstance(fact.get("instances"), list)]
