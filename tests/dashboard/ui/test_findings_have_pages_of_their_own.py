@@ -97,9 +97,11 @@ def test_ten_thousand_findings_are_paged_in_as_many_queries_as_two(signed_in: Cl
     with CaptureQueriesContext(connection) as caught:
         first = shown(signed_in, LIST)
     assert len(caught) == len(few)
-    assert "1 to 50 of 10000 findings" in first and "page 1 of 200" in first and 'rel="prev"' not in first
+    assert (
+        "10,000 findings</h2>" in first and "1 to 50 of 10,000 findings" in first and "page 1 of 200" in first and 'rel="prev"' not in first
+    )
     last = shown(signed_in, f"{LIST}?page=99999&sort=-times")
-    assert "9951 to 10000 of 10000" in last and 'rel="next"' not in last and "break 48<" in last
+    assert "9,951 to 10,000 of 10,000" in last and 'rel="next"' not in last and "break 48<" in last
 
 
 def test_a_project_without_findings_says_when_one_appears(signed_in: Client, project: Project) -> None:

@@ -148,6 +148,13 @@ def test_one_instance_says_what_it_runs_and_what_it_cannot_tell(signed_in: Clien
     assert "score_batch" in signed_in.get(made.url(f"instances/{it.instance_id}.csv")).content.decode()
 
 
+def test_the_only_instance_of_a_version_has_no_others_that_differ(signed_in: Client, project: Project) -> None:
+    made = charted(project, Plan("1", start=5, per_gpu=1))
+    Instance.objects.filter(gpu="NVIDIA H100").delete()
+    text = shown(signed_in, made.url(f"instances/{Instance.objects.get().instance_id}/"))
+    assert "no other instance" in text and "differ among themselves" not in text
+
+
 def test_a_slow_instance_is_put_beside_the_median_of_the_others(signed_in: Client, made: Made) -> None:
     slow = one(made, "2", "gpu-h200-00")
     for row in RegionMinute.objects.filter(instance_id=slow.pk):

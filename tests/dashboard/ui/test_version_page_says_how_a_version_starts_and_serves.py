@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.accounts.models import AuditEntry
-from dashboard.fleet.models import Instance, WatchedModel
+from dashboard.fleet.models import Deployment, Instance, WatchedModel
 from dashboard.projects.models import Project, Role
 from tests.dashboard.requests import region_make
 from tests.dashboard.ui.test_pages_ask_a_fixed_number_of_questions import FRAME
@@ -216,6 +216,13 @@ def test_operators_set_budgets_for_a_model_or_for_all(
 
 def shown_fleet(client: Client) -> str:
     return " ".join(client.get("/p/ranking/").content.decode().replace("\u00a0", " ").split())
+
+
+def test_a_version_that_ended_unjudged_promises_no_verdict(regressed: Story, signed_in: Client, project: Project) -> None:
+    text = shown(signed_in, project, "2")
+    assert "ended before it was judged" in text and "the first verdict comes" not in text
+    Deployment.objects.filter(version__name="2").update(ended_minute=None)
+    assert "the first verdict comes when it has run beside" in shown(signed_in, project, "2")
 
 
 def test_the_pages_around_lead_here(regressed: Story, signed_in: Client, project: Project) -> None:

@@ -55,6 +55,8 @@ function notes(rows, wide) {
     }
     const { centre, low, high } = row.interval;
     if (high > RIGHT || centre > RIGHT) found.push(label(`${percent(centre)} (${percent(low)} to ${percent(high)}) \u25b6`, RIGHT, y, TEXTS[row.tone], "right"));
+    // Also an end on the better side: a bar cut off at the edge would read as one that ends there.
+    else if (low < LEFT && centre > LEFT) found.push(label(`\u25c0 ${percent(low)}`, LEFT, y, TEXTS[row.tone], "left"));
     else if (centre < LEFT) found.push(label(`\u25c0 ${percent(centre)} (${percent(low)} to ${percent(high)})`, LEFT, y, TEXTS[row.tone], "left"));
   });
   return found;
@@ -76,7 +78,7 @@ export function intervals(element, rows) {
     type: "scatter", mode: "markers", x: known.map(({ row }) => row.interval.centre), y: known.map(({ y }) => y), hovertemplate: "%{text}<extra></extra>",
     text: known.map(({ row }) => inert(`${row.title}: ${percent(row.interval.centre)} (${percent(row.interval.low)} to ${percent(row.interval.high)})`)),
     marker: {
-      size: known.map(({ row }) => (row.tone === "quiet" ? 8 : 10)), symbol: known.map(({ row }) => (row.tone === "quiet" ? "square" : "circle")),
+      opacity: 1, size: known.map(({ row }) => (row.tone === "quiet" ? 8 : 10)), symbol: known.map(({ row }) => (row.tone === "quiet" ? "square" : "circle")),
       color: known.map(({ row }) => (row.tone === "open" ? css("--surface") : css(INKS[row.tone]))),
       line: { width: known.map(({ row }) => (row.tone === "open" ? 1.75 : 0)), color: known.map(({ row }) => css(INKS[row.tone])) },
     },
