@@ -10,14 +10,18 @@ from compilewatch.last_run import Run
 from compilewatch.sources.cache_keys import KeyParts
 from compilewatch.sources.caches import Asked, Lookup
 from compilewatch.wire.causes import (
+    AOT_ALONE,
     EMPTY_FOLDER,
     ENVIRONMENT,
     FOLDER,
     NO_EARLIER_RUN,
     NOTHING_DIFFERS,
+    OF_GPU,
+    OF_THREADS,
     OTHER_FOLDER,
     OTHER_GRAPH,
     OTHER_INPUTS,
+    OTHER_SIZES,
     VERSIONS,
     changed,
     differences,
@@ -26,8 +30,6 @@ from compilewatch.wire.causes import (
     variables_changed,
 )
 
-OTHER_SIZES = "guards: what the cache holds was compiled for other sizes"
-AOT_ALONE = "AOTAutograd's cache alone, the graph was there: "
 THREADS, THREAD_VARIABLES = "cpp_runtime_thread_count", ("env OMP_NUM_THREADS", "env MKL_NUM_THREADS")
 _GRAPH = ("gm", "user_defined_triton_source", "triton_kernel_source_codes")
 _INPUTS = "example_inputs"
@@ -88,15 +90,15 @@ def _named(differs: list[str], now: Mapping[str, str], before: Mapping[str, str]
     if "torch_version" in differs:
         return _version("torch", now, before) or "torch: the same version, built from other sources"
     if any(name.startswith("system_info") for name in differs):
-        return next(filter(None, (_version(name, now, before) for name in VERSIONS[1:])), "GPU or driver")
+        return next(filter(None, (_version(name, now, before) for name in VERSIONS[1:])), OF_GPU)
     options = [name for name in differs if name.startswith("inductor_config")]
     if options:
         return _option(options, now, before)
     if THREADS in differs:
-        return next((name for name in THREAD_VARIABLES if changed(name, now, before)), "number of CPU threads")
+        return next((name for name in THREAD_VARIABLES if changed(name, now, before)), OF_THREADS)
     others = [name for name in differs if name not in (*_GRAPH, _INPUTS) and not name.startswith("fx_kwargs")]
     if others:
-        return others[0]
+        return _own_part(others[0], now, before)
     return _traced(now, before) or _graph(differs)
 
 
@@ -115,6 +117,11 @@ def _option(options: list[str], now: Mapping[str, str], before: Mapping[str, str
         return named
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return option_words(f"inductor_config {names[0]}{more}")
+
+
+def _own_part(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """What torch hashes by itself; of these custom passes are options of inductor all the same."""
+    return option_words(option) if changed(option := f"inductor_config {name}", now, before) else name
 
 
 def variable_of(options: list[str], variables: list[str]) -> str:

@@ -14,6 +14,10 @@ NOTHING_DIFFERS = "nothing that we can see differs"
 OTHER_FOLDER = "cache folder: another one than before"
 EMPTY_FOLDER = "cache folder is new or was emptied"
 OTHER_GRAPH, OTHER_INPUTS = "graph", "inputs of the graph: their number, sizes, types or devices"
+OTHER_SIZES = "guards: what the cache holds was compiled for other sizes"
+OF_THREADS, OF_GPU = "number of CPU threads", "GPU or driver"
+AOT_ALONE = "AOTAutograd's cache alone, the graph was there: "
+"""Stands before a cause where only the second cache missed."""
 SENTENCES = (NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_FOLDER, EMPTY_FOLDER, OTHER_GRAPH, OTHER_INPUTS)
 
 _NO_CAUSE = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_SHOW", "TORCH_CPP_LOG", "TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_", "CUDA_VISIBLE")

@@ -7,20 +7,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from compilewatch.wire.causes import (
+    AOT_ALONE,
     EMPTY_FOLDER,
     ENVIRONMENT,
     FOLDER,
     NO_EARLIER_RUN,
     NOTHING_DIFFERS,
+    OF_GPU,
+    OF_THREADS,
     OPTIONS,
     OTHER_FOLDER,
-    OTHER_GRAPH,
-    OTHER_INPUTS,
+    OTHER_SIZES,
     VERSIONS,
+    changed,
 )
 
 from dashboard.fleet.selectors.compiled import Answers
-from dashboard.fleet.selectors.miss_causes import SAME_CONFIGURATION, Process, compared, reference_of
+from dashboard.fleet.selectors.miss_causes import Process, compared, reference_of
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
 
@@ -28,7 +31,8 @@ SHOWN = 6
 FACTORS_SHOWN = 4
 EXPLAINED = 160
 """The newest processes that missed; older ones are left out."""
-OF_THE_GRAPH = (OTHER_GRAPH, OTHER_INPUTS, SAME_CONFIGURATION)
+OF_NO_VERSION = ("", NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_SIZES, OF_THREADS, OF_GPU)
+"""Causes that a version need not have brought: the machine or the traffic may have."""
 
 
 @dataclass(frozen=True)
@@ -182,32 +186,33 @@ def _explained(one: Started, answers: Sequence[Answers], known: Mapping[int, Pro
 
 
 def _brought(cause: str, one: Started, other: Started | None, everyone: Sequence[Started]) -> tuple[str, datetime | None]:
-    """The first process after the warm one that had the same value, or the version that changed the graph."""
+    """The first process after the warm one that had the same value, or the version that changed what no component tells."""
     name = component_of(cause, one.components)
-    if name and other is not None:
-        same = [
-            p
-            for p in everyone
-            if p.gpu == one.gpu and p.started_at > other.started_at and p.components.get(name) == one.components.get(name)
-        ]
+    if other is not None and name in {**one.components, **other.components}:
+        alike = [p for p in everyone if p.gpu == one.gpu and p.components.get(name) == one.components.get(name)]
+        if changed(name, one.components, other.components):
+            same = [p for p in alike if p.started_at > other.started_at]
+        else:  # the warm one had it too: somebody else of the version did before
+            same = [p for p in alike if p.version_id == one.version_id]
         first = min(same, key=lambda process: (process.started_at, process.id), default=one)
         return f"{first.version} on {first.host or first.name}", first.started_at
     if cause == EMPTY_FOLDER:
         return f"a folder without it on {one.host or one.name}", None
-    if cause in OF_THE_GRAPH and other is not None and other.version_id != one.version_id:
+    if cause not in OF_NO_VERSION and other is not None and other.version_id != one.version_id:
         return f"{one.version}, after {other.version}", None
     return "", None
 
 
 def component_of(cause: str, components: Mapping[str, str]) -> str:
     """The name of the component that a cause speaks of; empty where it is none."""
+    cause = cause.removeprefix(AOT_ALONE)
     if cause == OTHER_FOLDER:
         return FOLDER
-    if cause.startswith(ENVIRONMENT) and cause in components:
+    if cause.startswith(ENVIRONMENT):
         return cause
     module, _, option = cause.partition(": ")
     if module in OPTIONS:
-        return f"{module} {option}"
+        return f"{module} {option.partition(' and ')[0]}"
     return next((name for name in VERSIONS if cause.startswith(f"{name} ") and name in components), "")
 
 

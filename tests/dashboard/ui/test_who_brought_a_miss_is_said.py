@@ -1,0 +1,58 @@
+"""Who brought what made a start miss: the first process that differs from the warm one, and nobody where that is not known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from compilewatch.wire.causes import AOT_ALONE, OF_THREADS, OTHER_SIZES
+
+from dashboard.fleet.selectors.compiled import Answers
+from dashboard.fleet.selectors.starts import Started
+from dashboard.ui.pages.version_misses import misses_card
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+FREEZING = "env TORCHINDUCTOR_FREEZING"
+
+
+def process(number: int, version: int, **components: str) -> Started:
+    named = {FREEZING if name == "freezing" else name: value for name, value in components.items()}
+    at = NOW + timedelta(minutes=number)
+    return Started(number, f"host-{number} / 0", f"host-{number}", version, str(version), "production", "", 0, 1, at, 0, None, named)
+
+
+def answers(number: int, miss: str = "") -> Answers:
+    return Answers(number, "key", miss, 1, 0 if miss else 1, 1 if miss else 0, 4.0, 4.0 if miss else 0.0)
+
+
+def brought(miss: str, *processes: Started) -> str:
+    """By whom the last of these, the first of which was warm and the others not, has what it missed for."""
+    said = [answers(one.id, miss if one is not processes[0] else "") for one in processes]
+    (row,) = misses_card(processes[-1:], processes[::-1], said).rows
+    return row.newest.brought
+
+
+@pytest.mark.parametrize("before", ["", AOT_ALONE])
+def test_the_first_process_with_the_new_value_brought_it(before: str) -> None:
+    chain = (process(1, 1, freezing="a"), process(2, 2, freezing="b"), process(3, 2, freezing="b"))
+    assert brought(before + FREEZING, *chain) == "2 on host-2"
+
+
+def test_a_variable_that_was_taken_away_was_taken_by_somebody() -> None:
+    assert brought(FREEZING, process(1, 1, freezing="a"), process(2, 2), process(3, 2)) == "2 on host-2"
+
+
+def test_of_several_options_the_first_stands_for_them() -> None:
+    name = {"inductor_config freezing": "a"}
+    assert brought("inductor_config: freezing and 2 more", process(1, 1), process(2, 2, **name)) == "2 on host-2"
+
+
+@pytest.mark.parametrize("cause", ["default_dtype", "inductor_config: freezing", "how it is compiled: cpp_wrapper"])
+def test_what_no_component_tells_came_with_the_version(cause: str) -> None:
+    assert brought(cause, process(1, 1), process(2, 2)) == "2, after 1"
+    assert brought(cause, process(1, 1), process(2, 1)) == ""
+
+
+@pytest.mark.parametrize("cause", [OF_THREADS, OTHER_SIZES])
+def test_a_machine_or_the_traffic_is_no_version(cause: str) -> None:
+    assert brought(cause, process(1, 1), process(2, 2)) == ""
