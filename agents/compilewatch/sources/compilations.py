@@ -14,8 +14,8 @@ from compilewatch.sources.bindings import Binding
 from compilewatch.sources.caches import LOOKUPS, CacheLookups
 from compilewatch.sources.graph_breaks import BreakList
 from compilewatch.sources.limits import Latches
-from compilewatch.sources.phases import BACKWARD, PHASES, ROOTS, clock_of
-from compilewatch.sources.records import compile_id_of, kind_of
+from compilewatch.sources.phases import AHEAD, BACKWARD, CAPTURE, PHASES, ROOTS, clock_of
+from compilewatch.sources.records import at_run_time_alone, compile_id_of, kind_of
 from compilewatch.sources.teller import Ending, Teller
 from compilewatch.sources.torch_names import AUTOMATIC, BREAKS, COUNTERS, EVENTS, RECORDS, RECORDS_ON, STATIC_FIRST, problems_of
 
@@ -35,6 +35,7 @@ class Compilations(Source):
         self._unconfirmed: dict[int, Ending] = {}
         self._pid = os.getpid()
         self._told_early: deque[tuple[str, bool]] = deque(maxlen=64)
+        self._ahead = False
 
     def install(self, recorder: Recorder) -> Answer:
         if self._bound:
@@ -101,12 +102,20 @@ class Compilations(Source):
     def _ended(self, event: dict[str, Any]) -> None:
         self._recorder.compile_stopped()
         ending = Ending.now(self._recorder).of_event(_compile_id(event), event["name"] != BACKWARD)
+        if event["name"] == AHEAD:
+            if CAPTURE.issuperset(ending.phases):
+                return
+            self._ahead = True
         if self._records.listens and RECORDS_ON.find(True):
             self._unconfirmed[threading.get_ident()] = ending
         else:
             self._teller.tell(ending.record, ending)
 
     def _on_record(self, record: Any, *_: Any, **__: Any) -> None:
+        if self._ahead and kind_of(record, {}) == "autotune" and not compile_id_of(record):
+            self._ahead, record = False, at_run_time_alone(record)
+            if record is None:
+                return
         ending = self._unconfirmed.pop(threading.get_ident(), None)
         told = (compile_id_of(record), kind_of(record, {}) == "backward")
         if told in self._told_early:

@@ -7,14 +7,18 @@ from typing import Any
 from compilewatch.recorder import Recorder
 from compilewatch.sources.fields import number
 
-FORWARD, BACKWARD = "entire_frame_compile", "entire_backward_compile"
-ROOTS = (FORWARD, BACKWARD)
+FORWARD, BACKWARD, AHEAD = "entire_frame_compile", "entire_backward_compile", "fullgraph_capture"
+"""The last is `aot_compile`, as vLLM compiles, but also `torch.export`, which captures a graph and compiles nothing."""
+ROOTS = (FORWARD, BACKWARD, AHEAD)
+CAPTURE = frozenset({"dynamo", "guards", "gc"})
+"""What an export has of phases."""
 HEADERS = "headers"
 """Headers that the C++ compiler reads once and keeps: the first compilation of a process waits for them, no later one does."""
 
 _PHASES = {
     FORWARD: "dynamo",
     BACKWARD: "aot",
+    AHEAD: "dynamo",
     "build_guards": "guards",
     "gc": "gc",
     "backend_compile": "aot",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from compilewatch.sources.texts import short_path
 
 _COMPILING_FILE = "torch/_dynamo/convert_frame.py"
+_AHEAD_FILE = "torch/_dynamo/aot_compile.py"
 COMPILING = ("code", "one_graph", "compiler_fn", "cache_size", "recompile_reason", "guarded_code", "graph_op_count")
 """The variables of torch's `_compile` that are read."""
 _PACKAGE_FOLDERS = ("/site-packages/", "/dist-packages/")
@@ -76,8 +77,17 @@ def compiling_locals() -> Mapping[str, Any]:
             if "guarded_code" in found:
                 found["guarded_code"] = found["guarded_code"] is not None
             return found
+        if frame.f_code.co_name == "aot_compile_fullgraph" and frame.f_code.co_filename.replace("\\", "/").endswith(_AHEAD_FILE):
+            return _ahead_locals(frame.f_locals)
         frame = frame.f_back
     return {}
+
+
+def _ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same of `aot_compile`, which is asked for a function, a method or a module."""
+    model = known.get("model")
+    called = model if hasattr(model, "__code__") else getattr(type(model), "forward", None)
+    return {"code": getattr(called, "__code__", None), "one_graph": True, "compiler_fn": known.get("backend")}
 
 
 def calling_place() -> Place | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from compilewatch.sources.fields import line_number, number, text, truth
@@ -127,6 +128,14 @@ def failure_place(record: Any, frame: Frame) -> str:
     if filename and not is_installed(filename):
         return str(Place(short_path(filename), line_number(record, "fail_user_frame_lineno"), frame.name))
     return frame.where
+
+
+def at_run_time_alone(record: Any) -> Any:
+    """What of a record is of compiled code's first run, None where nothing is: torch adds to it what `aot_compile` took, told already."""
+    if not phases_at_run_time(record):
+        return None
+    names = ("runtime_triton_autotune_time_us", "runtime_cudagraphify_time_us", "triton_version")
+    return SimpleNamespace(is_runtime=True, **{name: getattr(record, name, None) for name in names})
 
 
 def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:

@@ -138,7 +138,10 @@ class Teller:
         frame = frame_of(record, compiling)
         if not frame.name:
             return self._known.get(compile_id, (NOWHERE, NOT_KNOWN))
-        self._known[compile_id] = frame, options_of(compiling) if compiling else options_told(record)
+        found = frame, options_of(compiling) if compiling else options_told(record)
+        if not compile_id:
+            return found  # compiled ahead of time: nothing that comes later can name it
+        self._known[compile_id] = found
         if len(self._known) > _REMEMBERED_FRAMES:
             self._known.popitem(last=False)
         return self._known[compile_id]
