@@ -19,7 +19,10 @@ UNKNOWN_ADDRESS = "0.0.0.0"
 class NoSignup(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Sign-in only."""
 
-    error_messages = DefaultAccountAdapter.error_messages | {"username_password_mismatch": "The name or the password is not correct."}
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "username_password_mismatch": "The name or the password is not correct.",
+        "too_many_login_attempts": "Too many wrong passwords. The next try is possible within 5 minutes.",
+    }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False

@@ -222,7 +222,7 @@ def _sent(delivery: Delivery) -> Sent:
     if state == DeliveryState.DELIVERED:
         return Sent(channel, delivery.get_kind_display(), "state-healthy", (answer or "delivered") + tries, delivery.created_at, None)
     if state == DeliveryState.WAITING:
-        said, again = (f"{answer}, again", delivery.next_attempt_at) if answer else ("waiting", None)
+        said, again = (f"{answer.removesuffix('.')}, again", delivery.next_attempt_at) if answer else ("waiting", None)
         return Sent(channel, delivery.get_kind_display(), "state-warming", said, delivery.created_at, again)
     if state == DeliveryState.HELD:
         return Sent(channel, delivery.get_kind_display(), "snoozed", "held back, to be sent", delivery.created_at, delivery.held_until)

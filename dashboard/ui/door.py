@@ -60,6 +60,6 @@ def _enter(request: ProjectRequest, slug: str, at_least: Role) -> None:
     found = next((membership for membership in request.memberships if membership.project.slug == slug), None)
     if found is None:
         raise Http404("There is no such project.")
+    request.membership, request.project = found, found.project  # before the role, so that the page that refuses leads on
     if not role_includes(found.role, at_least):
         raise PermissionDenied(f"This needs the role {at_least.label.lower()}.")
-    request.membership, request.project = found, found.project

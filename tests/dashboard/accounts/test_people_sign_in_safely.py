@@ -80,7 +80,7 @@ def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user:
     for _ in range(5):
         assert "not correct" in client.post(LOGIN, {"login": "ada", "password": "wrong"}).content.decode()
     sixth = client.post(LOGIN, {"login": "ada", "password": PASSWORD})
-    assert "Too many failed" in sixth.content.decode()
+    assert "Too many wrong passwords" in sixth.content.decode()
     assert not inside(client)
     # Counted in the database: another process of the server, whose memory is empty, refuses as well.
     assert CacheEntry.objects.exists()
@@ -91,8 +91,8 @@ def refused_at_the_eleventh(addresses: list[str]) -> bool:
     limits_forget()
     for number, address in enumerate(addresses):
         answer = Client(REMOTE_ADDR=address).post(LOGIN, {"login": f"nobody-{number}", "password": "wrong"})
-        assert number == 10 or "Too many failed" not in answer.content.decode()
-    return "Too many failed" in answer.content.decode()
+        assert number == 10 or "Too many wrong passwords" not in answer.content.decode()
+    return "Too many wrong passwords" in answer.content.decode()
 
 
 def test_guessing_is_slowed_for_an_address(user: User) -> None:

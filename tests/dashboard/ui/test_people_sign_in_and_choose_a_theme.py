@@ -73,3 +73,22 @@ def test_the_icon_is_found_where_browsers_look_for_it(client: Client, db: None) 
     answer = client.get("/favicon.ico")
     assert answer.headers["Location"] == "/static/ui/icon.svg"
     assert client.get(answer.headers["Location"]).headers["Content-Type"] == "image/svg+xml"
+
+
+def test_who_was_led_to_the_way_in_hears_that_the_page_comes_back(client: Client, user: User) -> None:
+    asked = client.get("/p/ranking/alerts/", follow=True).content.decode()
+    assert "You come back to it afterwards" in asked
+    assert "You come back to it afterwards" not in client.get("/", follow=True).content.decode()
+
+
+def test_a_page_that_a_role_may_not_see_still_leads_to_the_others(
+    client: Client, make_user: Callable[..., User], make_project: Callable[[str], Project]
+) -> None:
+    from dashboard.projects.services import member_add
+
+    viewer, project = make_user("vic"), make_project("search")
+    member_add(project=project, user=viewer, role=Role.VIEWER)
+    client.force_login(viewer)
+    answer = client.get("/p/search/settings/audit/")
+    assert answer.status_code == 403
+    assert 'href="/p/search/alerts/"' in answer.content.decode()
