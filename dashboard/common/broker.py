@@ -19,6 +19,10 @@ PATIENCE = 1.0
 QUEUE = "celery"
 
 
+class ConnectionClosed(ConnectionError):
+    """A task was done when its connection to Redis had been closed. It comes back after its visibility timeout, and finds nothing to do."""
+
+
 class Broker:
     """What this process knows of its Redis."""
 
@@ -96,7 +100,7 @@ class BrokerSentences(logging.Filter):
         if not record.name.startswith(("celery", "kombu")):
             return True
         error = next((error for error in _errors_of(record) if _is_of_the_broker(error)), None)
-        if error is not None:
+        if error is not None and not isinstance(error, ConnectionClosed):  # that it was closed says nothing about Redis just now
             BROKER.failed(error)
         return error is None
 

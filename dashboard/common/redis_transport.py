@@ -1,9 +1,12 @@
 """A worker's connections to Redis, which are closed when Redis goes away; loaded only where Redis is used."""
 
 from contextlib import suppress
+from typing import Any
 
 from kombu.transport import redis, virtual
 from redis import RedisError
+
+from dashboard.common.broker import ConnectionClosed
 
 
 class Channel(redis.Channel):
@@ -19,6 +22,12 @@ class Channel(redis.Channel):
             self._close_clients()  # type: ignore[attr-defined]
             with suppress(RedisError, OSError):
                 virtual.Channel.close(self)
+
+    def _connparams(self, *args: Any, **kwargs: Any) -> Any:
+        """Of a connection that is closed kombu 5.7 asks what it no longer has, while a task is acknowledged, which ended the worker."""
+        if getattr(self.connection, "client", None) is None:
+            raise ConnectionClosed("the connection to Redis was closed")
+        return super()._connparams(*args, **kwargs)  # type: ignore[misc]
 
 
 class Transport(redis.Transport):

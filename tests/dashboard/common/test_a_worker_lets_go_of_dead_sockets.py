@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import kombu
 import psutil
 import pytest
 from django.utils.functional import SimpleLazyObject
 
+from dashboard.common.broker import BrokerSentences
 from dashboard.common.redis_transport import Transport
 from dashboard.common.sockets import channels_close, inherited_close
 from tests.faults.private_redis import PrivateRedis
@@ -53,6 +56,27 @@ def test_a_lost_connection_leaves_no_socket(redis: PrivateRedis) -> None:
     del connection
     gc.collect()
     assert _sockets_to(redis.port) == 0
+
+
+def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(redis: PrivateRedis, caplog: pytest.LogCaptureFixture) -> None:
+    channels_close()
+    connection, got, noise = kombu.Connection(redis.url), list[Any](), logging.getLogger("kombu")
+    queue = kombu.Queue("tasks", channel=connection.channel())
+    queue.declare()
+    connection.Producer().publish({}, routing_key="tasks")
+    kombu.Consumer(connection.channel(), [queue], callbacks=[lambda _, message: got.append(message)]).consume()
+    connection.drain_events(timeout=5)
+    [message] = got
+    redis.kill()
+    with contextlib.suppress(Exception):
+        connection.collect(socket_timeout=0.1)
+    drop = BrokerSentences()
+    noise.addFilter(drop)
+    try:
+        message.ack_log_error(noise, kombu.Connection(redis.url).connection_errors)
+    finally:
+        noise.removeFilter(drop)
+    assert not message.acknowledged and caplog.messages == []
 
 
 def test_a_child_holds_none_of_its_parent(redis: PrivateRedis) -> None:
