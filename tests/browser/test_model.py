@@ -46,6 +46,14 @@ def test_charts_are_drawn_again_when_the_theme_changes(
     page.wait_for_function("light => document.querySelector('[data-chart=\"p50\"] canvas').toDataURL() !== light", arg=light)
 
 
+def test_a_shade_has_room_above_its_line(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made) -> None:
+    page = opened(sign_in(user), live_server, made)
+    top, high, line = page.locator('[data-chart="eager"] canvas').evaluate("""canvas => { const chart = window.Chart.getChart(canvas);
+      const most = (pick) => Math.max(...chart.data.datasets.flatMap(pick).filter((value) => value !== null));
+      return [chart.scales.y.max, most((set) => set.high || []), most((set) => set.data.map((point) => point.y))]; }""")
+    assert line < high <= top
+
+
 def test_the_crosshair_reads_all_charts_at_one_time(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:

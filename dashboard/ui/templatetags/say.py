@@ -85,7 +85,8 @@ def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString
     day = value.date() != clock.now().date()
     text = f"{value:%H:%M}"
     if day or shape == "day":
-        text = f"{value:%d %b}" if shape == "short" else f"{value:%d %b %H:%M}"
+        year = "" if value.year == clock.now().year else " %Y"
+        text = value.strftime(f"%d %b{year}" if shape == "short" else f"%d %b{year} %H:%M")
     return format_html('<time datetime="{}" data-t="{}" title="{} UTC">{}</time>', value.isoformat(), shape, _exact(value), text)
 
 

@@ -4,6 +4,7 @@
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+  const dated = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
   const units = [[90, 1, "s"], [5400, 60, "min"], [172800, 3600, "h"], [Infinity, 86400, "days"]];
 
@@ -18,7 +19,8 @@
     const now = new Date();
     let text;
     if (element.dataset.t === "ago") text = `${span((now - at) / 1000)} ago`;
-    else if (element.dataset.t === "short" && at.toDateString() !== now.toDateString()) text = date.format(at);
+    else if (element.dataset.t === "short" && at.toDateString() !== now.toDateString()) text = (at.getFullYear() === now.getFullYear() ? date : dated).format(at);
+    else if (at.getFullYear() !== now.getFullYear()) text = `${dated.format(at)}, ${clock.format(at)}`;
     else text = element.dataset.t === "day" || at.toDateString() !== now.toDateString() ? day.format(at) : clock.format(at);
     if (element.textContent !== text) element.textContent = text;
     const title = exact.format(at);

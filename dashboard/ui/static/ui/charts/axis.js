@@ -4,6 +4,7 @@ const MINUTE = 60000;
 const STEPS = [1, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200].map((minutes) => minutes * MINUTE);
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const dated = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 const full = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 export function timeTicks(first, last, most) {
@@ -12,11 +13,16 @@ export function timeTicks(first, last, most) {
   midnight.setHours(0, 0, 0, 0);
   const ticks = [];
   for (let at = midnight.getTime(); at <= last; at += step) if (at >= first) ticks.push(at);
-  return { ticks, label: (at) => (step >= 1440 * MINUTE ? day : clock).format(at) };
+  return { ticks, label: (at) => (step < 1440 * MINUTE ? clock : ofThisYear(at) ? day : dated).format(at) };
 }
 
 export function moment(at) {
-  return (new Date(at).toDateString() === new Date().toDateString() ? clock : full).format(at);
+  const told = (new Date(at).toDateString() === new Date().toDateString() ? clock : full).format(at);
+  return ofThisYear(at) ? told : `${dated.format(at)}, ${clock.format(at)}`;
+}
+
+function ofThisYear(at) {
+  return new Date(at).getFullYear() === new Date().getFullYear();
 }
 
 export function figure(value) {

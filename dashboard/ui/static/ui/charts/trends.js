@@ -123,6 +123,8 @@ function scales(chart) {
   const { ticks, label } = timeTicks(first, data.window.last, 4);
   const font = { size: 11, family: css("--font") };
   const top = Math.max(0, ...chart.lines.flatMap((line) => [...line.values, ...line.dots.map((dot) => dot.value)]));
+  // There is room for a shade above the highest value, but one bin that nearly nothing is known of does not flatten all others.
+  const shaded = Math.min(2 * top, Math.max(0, ...chart.lines.flatMap((line) => line.high || [])));
   return {
     x: {
       type: "linear", min: first, max: data.window.last, grid: { display: false }, border: { display: false },
@@ -130,7 +132,7 @@ function scales(chart) {
       ticks: { color: css("--ink-3"), font, maxRotation: 0, autoSkip: true, autoSkipPadding: 12, callback: label },
     },
     y: {
-      beginAtZero: true, suggestedMax: chart.budget ? chart.budget * 1.1 : top ? undefined : 1,
+      beginAtZero: true, suggestedMax: Math.max(shaded, 1.1 * (chart.budget || 0)) || (top ? undefined : 1),
       border: { display: false }, grid: { color: css("--grid"), drawTicks: false },
       ticks: { color: css("--ink-3"), font, maxTicksLimit: 5, padding: 6, callback: (value) => figure(value) + chart.suffix },
     },

@@ -1,0 +1,22 @@
+"""A time of another year says which year, before and after scripts: without it a range of a year reads as a month."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from dashboard.common import clock
+from dashboard.ui.templatetags.say import clock_time
+
+
+@pytest.mark.parametrize(
+    ("at", "shape", "text"),
+    [
+        (datetime(2025, 10, 25, 8, 5, tzinfo=UTC), "clock", ">25 Oct 2025 08:05<"),
+        (datetime(2025, 10, 25, 8, 5, tzinfo=UTC), "short", ">25 Oct 2025<"),
+        (datetime(2026, 10, 25, 8, 5, tzinfo=UTC), "day", ">25 Oct 08:05<"),
+        (datetime(2026, 11, 23, 8, 5, tzinfo=UTC), "clock", ">08:05<"),
+    ],
+)
+def test_in_words(monkeypatch: pytest.MonkeyPatch, at: datetime, shape: str, text: str) -> None:
+    monkeypatch.setattr(clock, "now", lambda: datetime(2026, 11, 23, 12, tzinfo=UTC))
+    assert text in clock_time(at, shape)
