@@ -124,7 +124,7 @@ TITLES = {
     "smallest_effect": "Smallest effect",
     "tolerated": "Tolerated change",
     "threshold": "Threshold",
-    "times": "Rise by a factor",
+    "times": "Rise to at least",
     "points": "Rise by at least",
     "hold_minutes": "Minutes before ROLL BACK",
     "watch_minutes": "Minutes before WATCH",

@@ -120,8 +120,12 @@ class HealthPage:
         alive = [worker for worker, state in self.workers if state != "gone"]
         if not alive:
             return "not known: no worker tells"
-        trouble = next((worker.broker for worker in alive if worker.broker), "")
-        return f"{trouble} does not answer; workers sweep without it" if trouble else "answers"
+        return f"{self.redis_away} does not answer; workers sweep without it" if self.redis_away else "answers"
+
+    @property
+    def redis_away(self) -> str:
+        """Host and port of a Redis that a worker cannot use, empty if all can: the line is well without it, and whoever runs it should know."""
+        return next((worker.broker for worker, state in self.workers if state != "gone" and worker.broker), "")
 
     @property
     def answers_in(self) -> str:

@@ -90,7 +90,9 @@ def test_redis_is_what_workers_say_of_it(signed_in: Client, settings: object) ->
     settings.EMBEDDED = False  # type: ignore[attr-defined]
     assert "not known: no worker tells" in page(signed_in)
     heartbeat_note(name="celery@gpu-host", kind="worker", broker="redis:6379")
-    assert "redis:6379 does not answer; workers sweep without it" in page(signed_in)
+    text = page(signed_in)
+    assert "redis:6379 does not answer; workers sweep without it" in text
+    assert "Redis at redis:6379 does not answer: workers sweep by their own timer" in text
     heartbeat_note(name="celery@gpu-host", kind="worker")
     assert "<dt>Redis</dt><dd>answers</dd>" in page(signed_in)
 
