@@ -124,7 +124,7 @@ class HealthPage:
 
     @property
     def redis_away(self) -> str:
-        """Host and port of a Redis that a worker cannot use, empty if all can: the line is well without it, and whoever runs it should know."""
+        """Host and port of a Redis that a worker cannot use, empty if all can: it is well without, and whoever runs it should know."""
         return next((worker.broker for worker, state in self.workers if state != "gone" and worker.broker), "")
 
     @property
