@@ -28,6 +28,8 @@ GRACE = 4.0, 60.0
 """Seconds a stage may be late before it is run here: its own interval, but at least and at most so much."""
 STUCK_AFTER = 60.0
 """Seconds in which a worker does nothing although there is work, until it ends itself."""
+BLIND_AFTER = 10.0
+"""Seconds after which a task is not taken to be under way while Redis is away: the loop that would read that it ended waits for Redis."""
 ENDS_WITHIN = 15.0
 EXIT_STUCK = 70
 
@@ -74,7 +76,7 @@ class Sweeper(threading.Thread):
             waiting = BROKER.probe()
             try:
                 close_old_connections()
-                self._sweep()
+                self._sweep(away=waiting is None)
                 self._watch(waiting)
                 self._database(None)
             except DatabaseError as error:
@@ -89,12 +91,12 @@ class Sweeper(threading.Thread):
         if wait:
             self.join(wait)
 
-    def _sweep(self) -> None:
+    def _sweep(self, *, away: bool = False) -> None:
         for stage in STAGES:
             if self._stopping.is_set():
                 return
             # A long task claims no further slots; a second one beside it would only take the processor from it.
-            if stage.task not in _under_way() and is_overdue(stage):
+            if stage.task not in _under_way(away=away) and is_overdue(stage):
                 self._app.tasks[stage.task].run(swept=True)
 
     def _watch(self, waiting: int | None) -> None:
@@ -132,11 +134,12 @@ class Prober(threading.Thread):
             time.sleep(TICK)
 
 
-def _under_way() -> set[str]:
-    """Names of the tasks that this worker's own processes run."""
+def _under_way(*, away: bool) -> set[str]:
+    """Names of the tasks that this worker's own processes run, as far as it can know without Redis."""
     # The consumer's thread adds to this set meanwhile: a list is made of it in one step.
     requests = [reference() for reference in list(state.active_requests.data)]  # type: ignore[attr-defined]
-    return {request.name for request in requests if request is not None}
+    seen = [request for request in requests if request is not None]
+    return {request.name for request in seen if not (away and time.time() - (request.time_start or 0.0) > BLIND_AFTER)}
 
 
 def is_overdue(stage: Stage) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
@@ -79,14 +80,26 @@ def test_a_stage_is_overdue_when_nobody_claims_it(monkeypatch: pytest.MonkeyPatc
 class Request:
     """A task under way, as the consumer knows it."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, seconds: float = 0.0) -> None:
+        self.name, self.time_start = name, time.time() - seconds
+
+
+def swept(monkeypatch: pytest.MonkeyPatch, under_way: Request, *, away: bool) -> list[str]:
+    monkeypatch.setattr(sweeper.state, "active_requests", WeakSet([under_way]))
+    found: list[str] = []
+    tasks = {stage.task: SimpleNamespace(run=lambda name=stage.task, **_: found.append(name)) for stage in STAGES}
+    Sweeper(SimpleNamespace(tasks=tasks))._sweep(away=away)  # type: ignore[arg-type]
+    return found
+
+
+FOLD = "dashboard.fleet.tasks.fold"
+OTHERS = [stage.task for stage in STAGES if stage.task != FOLD]
 
 
 def test_a_stage_that_is_under_way_is_not_swept_beside_itself(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    under_way = Request("dashboard.fleet.tasks.fold")
-    monkeypatch.setattr(sweeper.state, "active_requests", WeakSet([under_way]))
-    swept: list[str] = []
-    tasks = {stage.task: SimpleNamespace(run=lambda name=stage.task, **_: swept.append(name)) for stage in STAGES}
-    Sweeper(SimpleNamespace(tasks=tasks))._sweep()  # type: ignore[arg-type]
-    assert swept == [stage.task for stage in STAGES if stage.task != under_way.name]
+    assert swept(monkeypatch, Request(FOLD, 200.0), away=False) == OTHERS
+    assert swept(monkeypatch, Request(FOLD, 5.0), away=True) == OTHERS
+
+
+def test_a_task_that_began_before_redis_went_away_does_not_hold_its_stage_up(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert swept(monkeypatch, Request(FOLD, 11.0), away=True) == [stage.task for stage in STAGES]
