@@ -46,7 +46,7 @@ _vision: list[Any] = []
 
 def _timm(name: str) -> Made:
     """timm needs torchvision to be imported, and no operator of it; a torchvision that is made for CUDA loads none on a torch for CPUs."""
-    if not _vision:
+    if torch.version.cuda is None and not _vision:
         names = torch.library.Library("torchvision", "FRAGMENT")
         for operator in ("nms", "qnms"):
             names.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
