@@ -16,7 +16,7 @@ from compilewatch.here import components_here, folder_here, key_parts_here, made
 from compilewatch.last_run import DamagedRun, LastRun, Run
 from compilewatch.sources.cache_keys import KeyParts
 from compilewatch.sources.key_causes import variable_of
-from compilewatch.wire.causes import OPTIONS, VERSIONS, changed, option_words, variables_changed
+from compilewatch.wire.causes import ACCESS, OPTIONS, READ_ONLY, VERSIONS, changed, option_words, variables_changed
 
 WARM, MISSES = 0, 1
 _OPTION = f"{OPTIONS[0]}["
@@ -95,6 +95,8 @@ def outlook_of(model: str, earlier: Run, now: Mapping[str, str], parts: KeyParts
         _keys(outlook, earlier, parts, variables)
     outlook.possible.extend(variables)
     _folder(outlook, earlier, folder)
+    if now.get(ACCESS) == READ_ONLY:
+        outlook.possible.append(f"cache folder {folder} cannot be written: what it does not hold is compiled again at every start")
     outlook.unseen.append("the model's code: what it sets, and the graphs that it makes")
     return outlook
 

@@ -13,7 +13,7 @@ from typing import Any
 from compilewatch.hashes import sha256_hex
 from compilewatch.hooks import fully_imported
 from compilewatch.sources.torch_names import CACHE_FOLDER, UNSET
-from compilewatch.wire.causes import ENVIRONMENT, FOLDER, KERNELS_FOLDER
+from compilewatch.wire.causes import ACCESS, ENVIRONMENT, FOLDER, KERNELS_FOLDER, READ_ONLY, WRITTEN
 
 HASH_LENGTH = 8
 MOST_NAMES = 48
@@ -24,6 +24,8 @@ MOST_UNREAD = 16
 _CONFIGURING = ("TORCH", "INDUCTOR", "DYNAMO", "TRITON", "CUDA_", "NCCL_", "OMP_", "MKL_", "PYTORCH_")
 # torch, its launcher and CUDA set these themselves, or they name a folder, which has a component of its own.
 _NOT_CONFIGURING = ("TORCHELASTIC_", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_MODULE_LOADING")
+_CACHES_WITHIN = ("fxgraph", "aotautograd")
+_AS_EFFECTIVE = os.access in os.supports_effective_ids
 _FIXED = frozenset({bool, int, float, str, type(None)})
 """Of these types one object is one value."""
 _MODULES = {
@@ -72,6 +74,19 @@ def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
     """Where torch and triton keep what they compiled; a folder that is not decided yet is left out."""
     paths = {FOLDER: cache_folder(environ), KERNELS_FOLDER: environ.get("TRITON_CACHE_DIR", "")}
     return {name: short_hash(name, path) for name, path in paths.items() if path}
+
+
+def folder_access(environ: Mapping[str, str]) -> dict[str, str]:
+    """Whether this process may write into torch's caches, asked of what is there of them; nothing is made or tried. A folder that is
+    not decided yet is left out."""
+    folder = cache_folder(environ)
+    if not folder:
+        return {}
+    parts = [path for name in _CACHES_WITHIN if os.path.isdir(path := os.path.join(folder, name))]  # noqa: PTH112, PTH118
+    while not os.path.isdir(folder) and folder != os.path.dirname(folder):  # noqa: PTH112, PTH120
+        folder = os.path.dirname(folder)  # noqa: PTH120 - torch makes what is missing below it
+    may = all(os.access(path, os.W_OK | os.X_OK, effective_ids=_AS_EFFECTIVE) for path in (folder, *parts))
+    return {ACCESS: WRITTEN if may else READ_ONLY}
 
 
 def kernels_folder(environ: Mapping[str, str]) -> str:
@@ -192,7 +207,7 @@ OPTIONS = Options()
 
 def components() -> dict[str, str]:
     """Everything that is known now."""
-    found = {**versions(), **variables_hashed(os.environ), **OPTIONS.hashed(), **folders_hashed(os.environ)}
+    found = {**versions(), **variables_hashed(os.environ), **OPTIONS.hashed(), **folders_hashed(os.environ), **folder_access(os.environ)}
     gpu = gpu_name()
     return {**found, "gpu": gpu} if gpu else found
 

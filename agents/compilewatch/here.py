@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from compilewatch.cache_file import MACHINE, PYTHON
-from compilewatch.components import cache_folder, folders_hashed, gpu_name, variables_hashed, versions
+from compilewatch.components import cache_folder, folder_access, folders_hashed, gpu_name, variables_hashed, versions
 from compilewatch.errors import AgentError
 from compilewatch.sources.cache_keys import KeyParts, parts_of
 from compilewatch.sources.torch_names import GRAPH_KEY
@@ -42,7 +42,7 @@ def made_with() -> dict[str, str]:
 
 def components_here() -> dict[str, str]:
     """The same with the hashes of variables and folders, by the names that a running job tells."""
-    return {**made_with(), **variables_hashed(os.environ), **folders_hashed(os.environ)}
+    return {**made_with(), **variables_hashed(os.environ), **folders_hashed(os.environ), **folder_access(os.environ)}
 
 
 def key_parts_here() -> KeyParts | None:

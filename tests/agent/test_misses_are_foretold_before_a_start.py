@@ -122,6 +122,12 @@ def ran(**settings: str) -> Run:
     return run
 
 
+def test_a_folder_that_cannot_be_written_may_make_every_start_miss(tmp_path: Path) -> None:
+    said = f"cache folder {tmp_path} cannot be written: what it does not hold is compiled again at every start"
+    for access, possible in (({"cache folder access": "read-only"}, [said]), ({"cache folder access": "read and write"}, []), ({}, [])):
+        assert outlook_of("ranker", ran(), {**BEFORE, **access}, None, str(tmp_path)).possible == possible
+
+
 def test_versions_and_the_type_of_gpu_are_named_the_most_fundamental_first(tmp_path: Path) -> None:
     now = {"torch": "2.13.0", "triton": "3.6", "gpu": "NVIDIA H200"}
     outlook = outlook_of("ranker", ran(), now, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path))

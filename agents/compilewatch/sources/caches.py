@@ -27,8 +27,11 @@ _COUNTED = (
     *(("aot", answer, "aot_autograd", (f"autograd_cache_{answer}",)) for answer in _ANSWERS),
     ("bundle", "miss", "inductor", ("triton_bundler_save_kernel",)),
     ("bundle", "hit", "inductor", ("triton_bundler_read_and_emit_kernel", "triton_bundler_load_static_autotuner")),
+    ("write", "error", "inductor", ("fxgraph_cache_write_error",)),
 )
 """Cache, answer, and the counters that grow by it; of each cache the worst answer first."""
+WRITE = "write"
+"""Stands among the counted answers where the folder did not take what was compiled: no cache, and told of no compilation."""
 _GROUPS = ("inductor", "aot_autograd")
 _MAX_LOOKUPS, _MAX_LOADED = 64, 10_000
 KEY_LENGTH = 16
@@ -65,6 +68,8 @@ class Asked(NamedTuple):
     answers: dict[str, str]
     """By cache; a miss of any part of a graph makes the whole a miss."""
     lookups: list[Lookup]
+    unwritten: bool = False
+    """Whether torch counted that it could not put the graph into the folder."""
 
     @property
     def key(self) -> str:
@@ -161,7 +166,7 @@ class CacheLookups:
         if self._loaded and answers.get("fx") in ("hit", "miss"):
             served = any(lookup.key in self._loaded for lookup in lookups if lookup.answer == "hit")
             answers["mega"] = "hit" if served else "miss"
-        return Asked(answers, lookups)
+        return Asked(answers, lookups, WRITE in counted)
 
 
 class _Snapshot(NamedTuple):

@@ -10,10 +10,12 @@ from compilewatch.last_run import Run
 from compilewatch.sources.cache_keys import KeyParts
 from compilewatch.sources.caches import Asked, Lookup
 from compilewatch.wire.causes import (
+    ACCESS,
     AOT_ALONE,
     EMPTY_FOLDER,
     ENVIRONMENT,
     FOLDER,
+    LACKING_FOLDER,
     NO_EARLIER_RUN,
     NOTHING_DIFFERS,
     OF_GPU,
@@ -22,7 +24,10 @@ from compilewatch.wire.causes import (
     OTHER_GRAPH,
     OTHER_INPUTS,
     OTHER_SIZES,
+    READ_ONLY,
+    UNWRITABLE_FOLDER,
     VERSIONS,
+    WAS_UNWRITABLE,
     changed,
     differences,
     first_difference,
@@ -47,7 +52,7 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
             return _same_key(graph, now, earlier.graphs[graph.key].components)
         return _other_key(parts, frame, graph.backward, earlier, now)
     lost = any(lookup.key in earlier.keys for lookup in missed)
-    cause = first_difference(now, earlier.components) or (EMPTY_FOLDER if lost else NOTHING_DIFFERS)
+    cause = first_difference(now, earlier.components) or (_lost(now, earlier.components, LACKING_FOLDER) if lost else NOTHING_DIFFERS)
     return f"{AOT_ALONE}{cause}" if asked.answers.get("fx") == "hit" else cause
 
 
@@ -55,7 +60,15 @@ def _same_key(graph: Lookup, now: Mapping[str, str], before: Mapping[str, str]) 
     """Torch asked for what an earlier run compiled, and the cache did not have it."""
     if changed(FOLDER, now, before):
         return OTHER_FOLDER
-    return OTHER_SIZES if _entries(graph.key) > 1 else EMPTY_FOLDER
+    return OTHER_SIZES if _entries(graph.key) > 1 else _lost(now, before, WAS_UNWRITABLE)
+
+
+def _lost(now: Mapping[str, str], before: Mapping[str, str], unwritten: str) -> str:
+    """Why the folder does not hold what an earlier run asked for: it was never put there, which `unwritten` says of that run, or it is
+    there no more."""
+    if now.get(ACCESS) == READ_ONLY:
+        return UNWRITABLE_FOLDER
+    return unwritten if before.get(ACCESS) == READ_ONLY else EMPTY_FOLDER
 
 
 def _entries(key: str) -> int:

@@ -18,7 +18,7 @@ from compilewatch.sources.cache_keys import read_late
 from compilewatch.sources.caches import Asked
 from compilewatch.sources.key_causes import cause_of
 from compilewatch.sources.triton_kernels import compiled_again, sentence
-from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.causes import ACCESS, NO_EARLIER_RUN, READ_ONLY
 from compilewatch.wire.report import Compile
 
 _MAX_WAITING = 500
@@ -85,6 +85,8 @@ class MissCauses:
         now = components()
         while self._waiting:
             noted = self._waiting.popleft()
+            if noted.asked.unwritten:
+                now[ACCESS] = READ_ONLY  # torch tried, which says more than the folder's own bits: a disk may be full
             self._tell_one(recorder, noted, now)
             self._remember(noted, now)
         self._keep(now)

@@ -7,18 +7,34 @@ from collections.abc import Iterator, Mapping
 VERSIONS = ("torch", "cuda", "triton", "gpu")
 """Components that are sent as what they are; all others are hashes. The most fundamental first."""
 ENVIRONMENT, FOLDER, KERNELS_FOLDER = "env ", "cache folder", "triton cache folder"
+ACCESS, READ_ONLY, WRITTEN = "cache folder access", "read-only", "read and write"
+"""Whether the process may write where torch keeps what it compiled; the component is left out where that is not known."""
 OPTIONS = ("inductor_config", "functorch_config", "dynamo_config")
 
 NO_EARLIER_RUN = "no earlier run is known"
 NOTHING_DIFFERS = "nothing that we can see differs"
 OTHER_FOLDER = "cache folder: another one than before"
 EMPTY_FOLDER = "cache folder is new or was emptied"
+UNWRITABLE_FOLDER = "cache folder cannot be written: nothing that is compiled stays in it"
+WAS_UNWRITABLE = "cache folder could not be written by the run before: nothing that it compiled is in it"
+LACKING_FOLDER = "cache folder does not hold it: it is new, was emptied, or was not written"
+"""Where it is not known who could write when."""
 OTHER_GRAPH, OTHER_INPUTS = "graph", "inputs of the graph: their number, sizes, types or devices"
 OTHER_SIZES = "guards: what the cache holds was compiled for other sizes"
 OF_THREADS, OF_GPU = "number of CPU threads", "GPU or driver"
 AOT_ALONE = "AOTAutograd's cache alone, the graph was there: "
 """Stands before a cause where only the second cache missed."""
-SENTENCES = (NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_FOLDER, EMPTY_FOLDER, OTHER_GRAPH, OTHER_INPUTS)
+SENTENCES = (
+    NO_EARLIER_RUN,
+    NOTHING_DIFFERS,
+    OTHER_FOLDER,
+    EMPTY_FOLDER,
+    UNWRITABLE_FOLDER,
+    WAS_UNWRITABLE,
+    LACKING_FOLDER,
+    OTHER_GRAPH,
+    OTHER_INPUTS,
+)
 
 _NO_CAUSE = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_SHOW", "TORCH_CPP_LOG", "TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_", "CUDA_VISIBLE")
 """Variables that say where and how loud a process runs, not how it compiles."""

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compilewatch.wire.causes import EMPTY_FOLDER, FOLDER, NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_FOLDER, changed, first_difference
+from compilewatch.wire.causes import (
+    ACCESS,
+    EMPTY_FOLDER,
+    FOLDER,
+    LACKING_FOLDER,
+    NO_EARLIER_RUN,
+    NOTHING_DIFFERS,
+    OTHER_FOLDER,
+    READ_ONLY,
+    UNWRITABLE_FOLDER,
+    WRITTEN,
+    changed,
+    first_difference,
+)
 from django.db.models import Count, Q
 
 from dashboard.fleet.models import CompileEvent, Instance
 
 CANDIDATES = 300
+LACKING = defaultdict(lambda: LACKING_FOLDER, {READ_ONLY: UNWRITABLE_FOLDER, WRITTEN: EMPTY_FOLDER})
+"""Why the same folder lacks what was asked for, by what the agent told of its access."""
 SAME_CONFIGURATION = "graph or its inputs: nothing that we can see of the configuration differs"
 
 
@@ -74,7 +90,7 @@ def compared(process: Process, other: Process | None) -> Compared:
         return Compared(NO_EARLIER_RUN, "")
     same = len(process.keys & other.keys)
     if same and same * 2 >= len(process.keys):
-        cause = OTHER_FOLDER if changed(FOLDER, process.components, other.components) else EMPTY_FOLDER
+        cause = OTHER_FOLDER if changed(FOLDER, process.components, other.components) else LACKING[process.components.get(ACCESS, "")]
     else:
         cause = first_difference(_without_folder(process.components), _without_folder(other.components))
         cause = cause or (SAME_CONFIGURATION if process.keys and other.keys else NOTHING_DIFFERS)

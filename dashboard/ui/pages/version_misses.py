@@ -11,6 +11,7 @@ from compilewatch.wire.causes import (
     EMPTY_FOLDER,
     ENVIRONMENT,
     FOLDER,
+    LACKING_FOLDER,
     NO_EARLIER_RUN,
     NOTHING_DIFFERS,
     OF_GPU,
@@ -18,7 +19,9 @@ from compilewatch.wire.causes import (
     OPTIONS,
     OTHER_FOLDER,
     OTHER_SIZES,
+    UNWRITABLE_FOLDER,
     VERSIONS,
+    WAS_UNWRITABLE,
     changed,
 )
 
@@ -196,8 +199,10 @@ def _brought(cause: str, one: Started, other: Started | None, everyone: Sequence
             same = [p for p in alike if p.version_id == one.version_id]
         first = min(same, key=lambda process: (process.started_at, process.id), default=one)
         return f"{first.version} on {first.host or first.name}", first.started_at
-    if cause == EMPTY_FOLDER:
+    if cause in (EMPTY_FOLDER, LACKING_FOLDER):
         return f"a folder without it on {one.host or one.name}", None
+    if cause in (UNWRITABLE_FOLDER, WAS_UNWRITABLE):
+        return f"a folder that may not be written on {one.host or one.name}", None
     if cause not in OF_NO_VERSION and other is not None and other.version_id != one.version_id:
         return f"{one.version}, after {other.version}", None
     return "", None

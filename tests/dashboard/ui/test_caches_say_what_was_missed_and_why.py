@@ -7,20 +7,25 @@ from html import unescape
 from typing import Any
 
 import pytest
-from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.causes import ACCESS, LACKING_FOLDER, NO_EARLIER_RUN, UNWRITABLE_FOLDER
 from compilewatch.wire.report import Compile, Finding, Report, Request
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
-from dashboard.fleet.models import FindingVersion, Instance, WatchedModel
+from dashboard.fleet.models import FindingVersion, Instance, ModelVersion, WatchedModel
 from dashboard.fleet.selectors.miss_causes import SAME_CONFIGURATION, causes_compared
 from dashboard.fleet.services import fold_all
 from dashboard.projects.models import Project
 
 HIT, MISS = {"fx": "hit", "aot": "hit"}, {"fx": "miss", "aot": "miss"}
-CONFIGURED = {"torch": "2.13.0", "env TORCHINDUCTOR_FREEZING": "0a1b2c3d", "cache folder": "deadbeef"}
+CONFIGURED = {
+    "torch": "2.13.0",
+    "env TORCHINDUCTOR_FREEZING": "0a1b2c3d",
+    "cache folder": "deadbeef",
+    "cache folder access": "read and write",
+}
 UNKNOWN = {"cache": MISS, "miss": NO_EARLIER_RUN}
 MakeRequest = Callable[..., Request]
 
@@ -127,6 +132,26 @@ def test_the_same_key_that_is_not_there_is_the_folders_fault(start: Callable[...
     assert cause_of(2)[0] == "cache folder is new or was emptied"
     start(3, UNKNOWN, components={**CONFIGURED, "cache folder": "c0ffee00"})
     assert cause_of(3)[0] == "cache folder: another one than before"
+
+
+@pytest.mark.parametrize(
+    ("access", "cause", "brought"),
+    [
+        ({"cache folder access": "read-only"}, UNWRITABLE_FOLDER, "a folder that may not be written on gpu-02"),
+        ({}, LACKING_FOLDER, "a folder without it on gpu-02"),
+    ],
+    ids=["read-only", "an older agent, which tells nothing of it"],
+)
+def test_a_folder_that_may_not_have_been_written_is_not_called_emptied(
+    start: Callable[..., None], signed_in: Client, access: dict[str, str], cause: str, brought: str
+) -> None:
+    start(1, {"cache": HIT})
+    start(2, UNKNOWN, components={**{name: told for name, told in CONFIGURED.items() if name != ACCESS}, **access})
+    assert cause_of(2) == (cause, "gpu-01 / 0")
+    version = ModelVersion.objects.get()
+    (row,) = signed_in.get(f"/p/ranking/models/{version.model_id}/versions/{version.pk}.json").json()["misses"]
+    assert (row["cause"], row["brought_by"]) == (cause, brought)
+    assert "emptied</code>" not in page(signed_in)
 
 
 def test_where_nothing_differs_it_is_the_graph_or_unknown(start: Callable[..., None]) -> None:

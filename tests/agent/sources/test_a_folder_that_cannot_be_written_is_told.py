@@ -1,0 +1,110 @@
+"""A compile cache into which a real process cannot write is told as that, not as emptied; once it can, what was wrong before is told."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+JOB = """
+import sys
+import compilewatch
+assert compilewatch.init(model="ranker", version="1", endpoint="file:" + sys.argv[1], interval=30)
+import torch, torch._inductor.codecache
+{before}
+try:
+    torch.compile(lambda x: x @ x, dynamic=False)(torch.ones(4, 4))
+except Exception:  # the whole folder is read-only: torch cannot compile for a CPU
+    pass
+compilewatch.shutdown()
+"""
+FULL_DISK = """
+import errno
+def full(*arguments, **options):
+    raise OSError(errno.ENOSPC, "No space left on device")
+torch._inductor.codecache.FxGraphCache._write_to_local_cache = full
+"""
+UNWRITABLE = "cache folder cannot be written: nothing that is compiled stays in it"
+WAS_UNWRITABLE = "cache folder could not be written by the run before: nothing that it compiled is in it"
+_DROP_FROM_BOUNDS, _READ_ONLY_IS_NOTHING_TO_IT = 24, (1, 2)
+
+
+def mind_modes() -> None:
+    """Root writes wherever it likes, unless it lost the right to before the program began."""
+    if os.geteuid() == 0:
+        for capability in _READ_ONLY_IS_NOTHING_TO_IT:
+            ctypes.CDLL(None).prctl(_DROP_FROM_BOUNDS, capability, 0, 0, 0)
+
+
+class Host:
+    """A machine on which one process after another compiles the same."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.caches = folder, folder / "caches"
+        self.caches.mkdir()
+
+    def allow(self, mode: int, *names: str) -> None:
+        for name in names:
+            (self.caches / name).mkdir(exist_ok=True)
+            for path in [*(self.caches / name).rglob("*/"), self.caches / name]:
+                path.chmod(mode)
+
+    def cause(self, before: str = "") -> tuple[str, str]:
+        """Why the compilation missed, empty where it did not, and what the process told of its access."""
+        report, program = self.folder / "report.jsonl", self.folder / "job.py"
+        report.unlink(missing_ok=True)
+        program.write_text(JOB.format(before=before))
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "TRITON", "OMP_", "COMPILEWATCH_"))}
+        own = {"TORCHINDUCTOR_CACHE_DIR": str(self.caches), "COMPILEWATCH_SPOOL": str(self.folder)}
+        command = [sys.executable, str(program), str(report)]
+        subprocess.run(command, env={**clean, **own}, check=True, timeout=150, capture_output=True, preexec_fn=mind_modes)
+        requests = [json.loads(line) for line in report.read_bytes().splitlines()]
+        reports: list[dict[str, Any]] = [one for request in requests for one in request["reports"]]
+        assert not any(one.get("losses", {}).get("internal_errors") for one in reports)
+        (compiled,) = [compile for one in reports for compile in one.get("compiles", [])]
+        findings = [found["text"] for one in reports for found in one.get("findings", []) if found["kind"] == "cache_miss"]
+        assert findings == ([compiled["miss"]] if "miss" in compiled else [])
+        return compiled.get("miss", ""), requests[-1]["instance"]["components"]["cache folder access"]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    machine = Host(tmp_path)
+    yield machine
+    machine.allow(0o755, "")
+
+
+def test_a_folder_of_another_user_is_named_until_it_can_be_written(host: Host) -> None:
+    host.allow(0o555, "fxgraph", "aotautograd")
+    assert host.cause() == ("no earlier run is known", "read-only")
+    assert host.cause() == (UNWRITABLE, "read-only")
+    host.allow(0o755, "fxgraph", "aotautograd")
+    assert host.cause() == (WAS_UNWRITABLE, "read and write")
+    assert host.cause() == ("", "read and write")
+
+
+def test_a_read_only_folder_is_no_miss_while_it_holds_what_is_asked_for(host: Host) -> None:
+    assert host.cause() == ("no earlier run is known", "read and write")
+    host.allow(0o555, "")
+    assert host.cause() == ("", "read-only")
+    host.allow(0o755, "")
+    for path in sorted(host.caches.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    host.allow(0o555, "")
+    assert host.cause() == (UNWRITABLE, "read-only"), "emptied too, but that it cannot be written is what will not go away"
+    host.allow(0o755, "")
+
+
+def test_what_torch_could_not_write_on_a_full_disk_is_told_though_the_folder_allows_it(host: Host) -> None:
+    assert host.cause(FULL_DISK)[0] == "no earlier run is known"
+    for path in (host.caches / "aotautograd").rglob("*"):
+        path.unlink() if path.is_file() else None
+    assert host.cause(FULL_DISK) == (UNWRITABLE, "read and write")
+    assert host.cause() == (WAS_UNWRITABLE, "read and write")
