@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from dashboard.fleet.fold.counts import EAGER
@@ -10,7 +10,9 @@ from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.minute_ends import closed_minute
 from dashboard.fleet.models import Deployment, RegionMinute, Series
 from dashboard.fleet.selectors.units import processes_of
-from dashboard.fleet.selectors.ways import Changed, Place
+from dashboard.fleet.selectors.ways import Changed, Place, mode_compared
+from dashboard.ingest.engines.report import MODE as UNTOLD
+from dashboard.ingest.engines.report import MODES as OUTSIDE
 from dashboard.projects.selectors import for_project
 
 __all__ = ["JudgedMinute", "closed_minute", "instance_minutes"]
@@ -61,6 +63,7 @@ class _Where(NamedTuple):
     region: str
     bucket: str
     outermost: bool
+    mode: str
 
 
 def instance_minutes(
@@ -71,18 +74,21 @@ def instance_minutes(
     Where a version runs a region in another way than the other (`changed`), both are in one stratum that says so."""
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
+    series = {arm: _series_of(arm, side, changed or {}) for arm, side in sides if side is not None}
+    # Failures that only one of two engines counts are no difference between them.
+    blind = any(where.mode == UNTOLD and where.outermost for side in series.values() for where in side.values())
+    untold = OUTSIDE if blind else ()
     for arm, side in sides:
         if side is not None:
             start, end = max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1)
-            found.extend(_arm_minutes(arm, side, start, end, changed or {}))
+            found.extend(_arm_minutes(series[arm], side, start, end, untold))
     found.sort(key=lambda row: (row.minute, row.instance, row.stratum, row.region, row.bucket))
     return found
 
 
-def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Changed) -> Iterable[JudgedMinute]:
+def _arm_minutes(series: Mapping[int, _Where], side: Deployment, start: int, end: int, untold: Collection[str]) -> Iterable[JudgedMinute]:
     if start >= end:
         return
-    series = _series_of(arm, side, changed)
     rows = for_project(RegionMinute, side.project_id).filter(
         day__gte=start // 1440, day__lte=(end - 1) // 1440, series_id__in=series, minute__gte=start, minute__lt=end
     )
@@ -108,11 +114,11 @@ def _arm_minutes(arm: Arm, side: Deployment, start: int, end: int, changed: Chan
         *eager,
     ) in values:
         process = who[instance]
-        _, stratum, region, bucket, outermost = series[series_id]
+        arm, stratum, region, bucket, outermost, mode = series[series_id]
         by = {cause: count for cause, count in zip(EAGER, eager, strict=True) if count}
         yield JudgedMinute(
             process.instance, process.unit, arm, stratum, region, bucket, minute, process.first_minute,
-            calls, errors, compiled, partial, sum(eager), by,
+            calls, 0 if mode in untold else errors, compiled, partial, sum(eager), by,
             p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, total, process.host,
         )  # fmt: skip
 
@@ -125,6 +131,6 @@ def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where
     found = {}
     for id, gpu, mode, runtime, size, region, bucket, outermost in rows:
         change = changed.get(Place(region, gpu, size))
-        way = (mode, runtime) if change is None else (change, "")
-        found[id] = _Where(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost)
+        way = (mode_compared(mode), runtime) if change is None else (change, "")
+        found[id] = _Where(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost, mode)
     return found

@@ -10,7 +10,8 @@ from django.db.models import F, Q, QuerySet, Sum
 
 from dashboard.common.plain_rows import rows_plain
 from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
-from dashboard.ingest.engines.report import MODE as OUTSIDE
+from dashboard.ingest.engines.report import MODE as UNTOLD
+from dashboard.ingest.engines.report import MODES as OUTSIDE
 
 EAGER_COLUMNS = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
 
@@ -24,7 +25,8 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class SeriesFacts:
-    """What a series id stands for; `stratum` in words, `outside` where an engine without an agent was read."""
+    """What a series id stands for; `stratum` in words, `outside` where an engine without an agent was read, `untold` where
+    it did not say which of its calls failed."""
 
     version_id: int
     stratum_id: int
@@ -32,6 +34,7 @@ class SeriesFacts:
     region: str
     bucket: str
     outside: bool
+    untold: bool
 
 
 class CallPoint(NamedTuple):
@@ -81,13 +84,21 @@ def series_outermost(*, project_id: int, version_ids: Collection[int], environme
     """The series of some versions that are callers' calls; regions inside others are left out, or calls would count twice."""
     rows = Series.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True)
     return {
-        row.pk: SeriesFacts(row.version_id, row.stratum_id, stratum_name(row), row.region, row.bucket, row.stratum.mode == OUTSIDE)
+        row.pk: SeriesFacts(
+            row.version_id,
+            row.stratum_id,
+            stratum_name(row),
+            row.region,
+            row.bucket,
+            row.stratum.mode in OUTSIDE,
+            row.stratum.mode == UNTOLD,
+        )
         for row in rows.select_related("stratum").order_by("pk")
     }
 
 
 def versions_outside(series: Iterable[SeriesFacts]) -> set[int]:
-    """Versions of which every series was read from outside: no agent of theirs could tell of failures and compilations."""
+    """Versions of which every series was read from outside: no agent of theirs could tell of compilations."""
     told = list(series)
     return {facts.version_id for facts in told} - {facts.version_id for facts in told if not facts.outside}
 
@@ -129,9 +140,9 @@ def call_rows(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapp
 def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesFacts], *, hourly: bool) -> list[CallPoint]:
     """Rows with what their series stand for."""
     own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
-    outside = {id for id, facts in series.items() if facts.outside}
+    untold = {id for id, facts in series.items() if facts.untold}
     step = 60 if hourly else 1
-    return [CallPoint._make(own[row[0]] + (row[1] * step, row[2], None if row[0] in outside else row[3]) + row[4:]) for row in rows]
+    return [CallPoint._make(own[row[0]] + (row[1] * step, row[2], None if row[0] in untold else row[3]) + row[4:]) for row in rows]
 
 
 def process_points(

@@ -15,6 +15,15 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Finished:
+    """A counter of finished requests by reason, and the reason that says that the engine itself could not finish one."""
+
+    name: str
+    label: str
+    failed: str
+
+
+@dataclass(frozen=True)
 class Format:
     """What an engine calls things. `prefix` is what all its own names begin with; the first part is a request as a whole."""
 
@@ -22,6 +31,7 @@ class Format:
     prefix: str
     parts: tuple[Part, ...]
     tokens: tuple[str, ...]
+    finished: Finished | None = None
     started: str = "process_start_time_seconds"
 
 
@@ -34,6 +44,9 @@ VLLM = Format(
         Part("next token", ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")),
     ),
     tokens=("vllm:generation_tokens",),
+    # Its source calls `error` an internal error of the request that is always answered with status 500; `abort` is a client that left.
+    # Of releases that do not know the reason nothing can be said.
+    finished=Finished("vllm:request_success", "finished_reason", "error"),
 )
 SGLANG = Format(
     engine="sglang",

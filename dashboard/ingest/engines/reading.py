@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from dashboard.ingest.engines.formats import Format
+from dashboard.ingest.engines.formats import Finished, Format
 
 MOST_FAMILIES = 2000
 MOST_BUCKETS = 200
@@ -37,6 +37,8 @@ class Snapshot:
 
     started: float | None = None
     tokens: float | None = None
+    failed: float | None = None
+    """Requests that the engine could not finish; None where it does not count them."""
     parts: dict[str, Histogram] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
     own_names: int = 0
@@ -47,7 +49,7 @@ class Snapshot:
             name: {"bounds": [None if math.isinf(bound) else bound for bound in one.bounds], "counts": one.counts, "total": one.total}
             for name, one in self.parts.items()
         }
-        return {"started": self.started, "tokens": self.tokens, "parts": parts}
+        return {"started": self.started, "tokens": self.tokens, "failed": self.failed, "parts": parts}
 
     @classmethod
     def of_json(cls, kept: dict[str, Any]) -> Snapshot:
@@ -56,7 +58,7 @@ class Snapshot:
             name: Histogram([math.inf if bound is None else bound for bound in one["bounds"]], list(one["counts"]), one["total"])
             for name, one in kept["parts"].items()
         }
-        return cls(kept["started"], kept["tokens"], parts)
+        return cls(kept["started"], kept["tokens"], kept.get("failed"), parts)
 
 
 def snapshot_read(text: str, wanted: Format) -> Snapshot:
@@ -72,6 +74,7 @@ def snapshot_read(text: str, wanted: Format) -> Snapshot:
             found.parts[part.region] = _histogram(families[name])
     tokens = next((families[name] for name in wanted.tokens if name in families), None)
     found.tokens = _value(tokens)
+    found.failed = _failed(families, wanted.finished)
     if tokens is None:
         found.absent.append(f"{wanted.tokens[0]}_total")
     return found
@@ -96,6 +99,16 @@ def _value(family: Metric | None) -> float | None:
     values = [sample.value for sample in family.samples if not sample.name.endswith("_created")]
     total = sum(value for value in values if math.isfinite(value))
     return total if values and 0 <= total <= LARGEST else None
+
+
+def _failed(families: Mapping[str, Metric], wanted: Finished | None) -> float | None:
+    """The count of that reason alone; a release that has no such reason counts no failures, which is not the same as none."""
+    family = families.get(wanted.name) if wanted else None
+    if wanted is None or family is None:
+        return None
+    samples = [one for one in family.samples if not one.name.endswith("_created") and one.labels.get(wanted.label) == wanted.failed]
+    total = sum(one.value for one in samples if math.isfinite(one.value))
+    return total if samples and 0 <= total <= LARGEST else None
 
 
 def _histogram(family: Metric) -> Histogram:
@@ -133,13 +146,17 @@ def restarted(before: Snapshot, now: Snapshot) -> bool:
         earlier = before.parts.get(name)
         if earlier and (earlier.bounds != one.bounds or any(new < old for new, old in zip(one.counts, earlier.counts, strict=True))):
             return True
-    return before.tokens is not None and now.tokens is not None and now.tokens < before.tokens
+    return _fell(before.tokens, now.tokens) or _fell(before.failed, now.failed)
+
+
+def _fell(before: float | None, now: float | None) -> bool:
+    return before is not None and now is not None and now < before
 
 
 def between(before: Snapshot | None, now: Snapshot) -> Snapshot:
     """What was counted since `before`; all of it where the engine started since."""
     if before is None:
-        return Snapshot(started=now.started, parts=dict(now.parts), tokens=now.tokens)
+        return Snapshot(started=now.started, parts=dict(now.parts), tokens=now.tokens, failed=now.failed)
     found = Snapshot(started=now.started)
     for name, one in now.parts.items():
         earlier = before.parts.get(name)
@@ -148,6 +165,8 @@ def between(before: Snapshot | None, now: Snapshot) -> Snapshot:
             found.parts[name] = Histogram(one.bounds, counts, max(0.0, one.total - earlier.total))
     if before.tokens is not None and now.tokens is not None:
         found.tokens = now.tokens - before.tokens
+    if before.failed is not None and now.failed is not None:
+        found.failed = now.failed - before.failed
     return found
 
 

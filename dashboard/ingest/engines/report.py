@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from compilewatch.wire.report import VERSION, Compile, Fact, Identity, Region, Report, Request
 
 from dashboard.ingest.engines.buckets import sketch_of, widest
-from dashboard.ingest.engines.formats import Format
+from dashboard.ingest.engines.formats import Format, Part
 from dashboard.ingest.engines.reading import Histogram, Snapshot, layout_of
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 NOT_TOLD = "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a plugin"
-MODE = "engine"
-"""The mode of every stratum that is read from outside: no agent of ours writes it."""
+MODE, MODE_TELLING = "engine", "engine, errors told"
+"""The mode of every stratum that is read from outside, without and with a count of failed requests: no agent of ours writes it."""
+MODES = (MODE, MODE_TELLING)
+ERRORS_TOLD = "requests that the engine itself could not finish; what it refused before, and clients that left, are not among them"
 NOT_COUNTED = ("errors", "memory", "gpu_time", "guard_lookups")
 
 
@@ -54,19 +56,17 @@ def request_of(
     log: bool = False,
 ) -> Request:
     """One report; an answer without a known name has no regions, and its instance is blind."""
-    regions = [
-        _region(part.region, part.outermost, wanted.engine, found.parts[part.region], found.tokens)
-        for part in wanted.parts
-        if part.region in found.parts
-    ]
-    identity = identity_of(engine, wanted, started, bounds, log=log)
+    regions = [_region(part, wanted.engine, found.parts[part.region], found) for part in wanted.parts if part.region in found.parts]
+    identity = identity_of(engine, wanted, started, bounds, log=log, failures=found.failed is not None)
     report = Report(seq=(seq, seq), window=window, regions=[region for region in regions if region.calls])
     return Request(v=VERSION, sent=window[1], instance=identity, reports=[report])
 
 
-def identity_of(engine: Engine, wanted: Format, started: float, bounds: dict[str, list[float]], *, log: bool) -> Identity:
-    """Who reports, and what can be said of an engine from outside; `log`: its start-up log was read."""
+def identity_of(engine: Engine, wanted: Format, started: float, bounds: dict[str, list[float]], *, log: bool, failures: bool) -> Identity:
+    """Who reports, and what can be said of an engine from outside; `log`: its start-up log was read; `failures`: it counts them."""
     table = capabilities(wanted, bounds)
+    if failures:
+        table["errors"] = ("partly", ERRORS_TOLD)
     if log:
         table["compilations"] = ("partly", "the total of the start, from the engine's log")
     return Identity(
@@ -106,16 +106,19 @@ def capabilities(wanted: Format, bounds: dict[str, list[float]]) -> dict[str, tu
     return table
 
 
-def _region(name: str, outermost: bool, runtime: str, found: Histogram, tokens: float | None) -> Region:
+def _region(part: Part, runtime: str, found: Histogram, whole: Snapshot) -> Region:
+    """Tokens and failures are of requests as a whole."""
     calls = sum(found.counts)
+    failed = whole.failed if part.outermost else None
     return Region(
-        name=name,
+        name=part.region,
         calls=calls,
         bucket=layout_of(found.bounds),
-        mode=MODE,
+        mode=MODE if failed is None else MODE_TELLING,
         runtime=runtime,
-        outermost=outermost,
-        items=tokens if outermost else None,
+        outermost=part.outermost,
+        errors=min(calls, int(failed or 0)),
+        items=whole.tokens if part.outermost else None,
         unknown=calls,
         latency=sketch_of(found.bounds, found.counts, found.total),
     )

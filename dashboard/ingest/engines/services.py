@@ -178,8 +178,9 @@ def engine_log(*, project: Project, url: str, lines: Iterable[str]) -> dict[str,
         if target.log == stages:
             return stages
         target.log = stages
-        wanted, bounds = FORMATS[target.engine], {name: one.bounds for name, one in Snapshot.of_json(target.counted).parts.items()}
-        identity = identity_of(_named(target), wanted, target.started, bounds, log=True)
+        wanted, counted = FORMATS[target.engine], Snapshot.of_json(target.counted)
+        bounds, failures = {name: one.bounds for name, one in counted.parts.items()}, counted.failed is not None
+        identity = identity_of(_named(target), wanted, target.started, bounds, log=True, failures=failures)
         at = clock.unix()
         _take(target, Request(VERSION, at, identity, [started_report(target.next_seq, at, target.engine, stages)]))
         target.save()

@@ -144,6 +144,57 @@ def test_an_engine_that_changed_its_names_is_blind_and_nothing_is_claimed(target
     assert not read(target, "<html>not metrics</html>") and "no text of Prometheus" in target.trouble
 
 
+FINISHED = """# TYPE vllm:request_success_total counter
+vllm:request_success_total{{engine="0",finished_reason="stop",model_name="chat"}} {stop}
+vllm:request_success_total{{engine="0",finished_reason="abort",model_name="chat"}} {abort}
+"""
+FAILED = 'vllm:request_success_total{{engine="0",finished_reason="error",model_name="chat"}} {error}\n'
+
+
+def failures() -> list[tuple[str, int, int]]:
+    """Mode, calls and errors of requests, by mode."""
+    fold_all()
+    series = dict(Series.objects.filter(region="request").values_list("pk", "stratum__mode"))
+    counted: dict[str, list[int]] = {}
+    for id, calls, errors in RegionMinute.objects.filter(series_id__in=list(series)).values_list("series_id", "calls", "errors"):
+        sums = counted.setdefault(series[id], [0, 0])
+        sums[0], sums[1] = sums[0] + calls, sums[1] + errors
+    return [(mode, *sums) for mode, sums in sorted(counted.items())]
+
+
+@pytest.mark.django_db
+def test_requests_that_the_engine_could_not_finish_are_errors_and_clients_that_left_are_not(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
+    told = FINISHED + FAILED
+    read(target, sample("vllm") + told.format(stop=90, abort=2, error=8))
+    at(15)
+    read(target, sample("vllm", times=2) + told.format(stop=160, abort=29, error=11))
+    assert failures() == [("engine, errors told", 100, 3)]
+    answer, why = Instance.objects.get().capabilities["errors"]
+    assert answer == "partly" and "clients that left" in why
+
+
+@pytest.mark.django_db
+def test_a_release_without_that_reason_is_blind_also_when_it_loses_it_in_mid_life(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
+    read(target, sample("vllm") + FINISHED.format(stop=90, abort=2))
+    at(15)
+    read(target, sample("vllm", times=2) + FINISHED.format(stop=190, abort=2))
+    assert failures() == [("engine", 100, 0)] and Instance.objects.get().capabilities["errors"][0] == "no"
+    at(30)
+    read(target, sample("vllm", times=3) + (FINISHED + FAILED).format(stop=280, abort=2, error=8))
+    assert failures() == [("engine", 200, 0)], "what it counted before anybody read it belongs to no window"
+    at(45)
+    read(target, sample("vllm", times=4) + (FINISHED + FAILED).format(stop=370, abort=2, error=18))
+    assert failures() == [("engine", 200, 0), ("engine, errors told", 100, 10)]
+    at(60)
+    read(target, sample("vllm", times=5) + FINISHED.format(stop=470, abort=2))
+    assert failures() == [("engine", 300, 0), ("engine, errors told", 100, 10)]
+    assert Instance.objects.get().capabilities["errors"][0] == "no"
+
+
 def test_the_documented_format_of_sglang_is_read() -> None:
     found = snapshot_read(sample("sglang"), SGLANG)
     assert found.absent == [] and found.tokens == 7557 and found.started is None

@@ -8,18 +8,31 @@ import pytest
 from django.test import Client
 
 from dashboard.common import clock
-from dashboard.fleet.models import ModelVersion
+from dashboard.fleet.models import Deployment, ModelVersion
+from dashboard.fleet.selectors.judging import instance_minutes
+from dashboard.fleet.selectors.ways import changed_ways
 from dashboard.fleet.services import fold_all
 from dashboard.ingest.engines.services import engine_add, engine_read
 from dashboard.ingest.models import EngineTarget
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.test_an_engine_without_an_agent_is_read import ADDRESS, sample
 
-UNTOLD = ("errors", "recompiles", "compile", "eager")
+UNTOLD = ("recompiles", "compile", "eager")
+
+
+TOLD = """# TYPE vllm:request_success_total counter
+vllm:request_success_total{{finished_reason="stop",model_name="chat"}} {}
+vllm:request_success_total{{finished_reason="error",model_name="chat"}} {}
+"""
+
+
+@pytest.fixture(params=[False, True], ids=["failures not counted", "failures counted"])
+def counts(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
 
 
 @pytest.fixture
-def version(project: Project, monkeypatch: pytest.MonkeyPatch) -> ModelVersion:
+def version(counts: bool, project: Project, monkeypatch: pytest.MonkeyPatch) -> ModelVersion:
     """A version of which two readings of a scraped engine are known."""
     now = clock.unix()
     engine_add(project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200")
@@ -27,9 +40,36 @@ def version(project: Project, monkeypatch: pytest.MonkeyPatch) -> ModelVersion:
         with monkeypatch.context() as then:
             then.setattr(clock, "unix", lambda at=now - ago: at)
             text = sample("vllm", started=now - 3600, times=times)
+            text += TOLD.format(times * 90, times * 10) if counts else ""
             engine_read(target=EngineTarget.objects.get(), get=lambda _, text=text: text)
             fold_all()
     return ModelVersion.objects.get(name="v1")
+
+
+def read(project: Project, version: str, since: float, ends: str, monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    """Five minutes of an engine that runs this version; `ends` is what it says of how requests ended."""
+    engine_add(project=project, url=ADDRESS, engine="vllm", model="chat", version=version, gpu="NVIDIA H200")
+    for place in range(6):
+        with monkeypatch.context() as then:
+            then.setattr(clock, "unix", lambda at=since + 60 * place: at)
+            text = sample("vllm", started=since - 60, times=place + 1) + ends.format(90 * place, 10 * place)
+            engine_read(target=EngineTarget.objects.get(), get=lambda _, text=text: text)
+            fold_all()
+    return Deployment.objects.get(version__name=version)
+
+
+@pytest.mark.parametrize(("before", "errors"), [("", {0}), (TOLD, {10})], ids=["only the newer counts", "both count"])
+def test_failures_that_only_a_newer_engine_counts_are_no_difference(
+    project: Project, monkeypatch: pytest.MonkeyPatch, before: str, errors: set[int]
+) -> None:
+    now = clock.unix()
+    baseline = read(project, "v1", now - 3600, before, monkeypatch)
+    candidate = read(project, "v2", now - 1800, TOLD, monkeypatch)
+    assert changed_ways(deployment=candidate, baseline=baseline) == {}
+    span = {"from_minute": int(now // 60) - 70, "to_minute": int(now // 60)}
+    rows = instance_minutes(deployment=candidate, baseline=baseline, **span)
+    assert {row.errors for row in rows if row.region == "request"} == errors
+    assert len({row.stratum for row in rows}) == 1 and {row.arm for row in rows} == {"baseline", "candidate"}
 
 
 def drawn(client: Client, version: ModelVersion) -> dict[str, list[Any]]:
@@ -38,6 +78,7 @@ def drawn(client: Client, version: ModelVersion) -> dict[str, list[Any]]:
     return {chart["key"]: [value for line in chart["lines"] for value in line["values"] if value is not None] for chart in charts}
 
 
-def test_what_an_engine_does_not_tell_has_no_value_on_the_model_page(signed_in: Client, version: ModelVersion) -> None:
+def test_what_an_engine_does_not_tell_has_no_value_on_the_model_page(signed_in: Client, version: ModelVersion, counts: bool) -> None:
     values = drawn(signed_in, version)
+    assert values["errors"] == ([10.0] if counts else [])
     assert [values[key] for key in UNTOLD] == [[]] * len(UNTOLD) and values["p50"] and values["throughput"]
