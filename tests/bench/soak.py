@@ -3,8 +3,9 @@
 How time is compressed, and what that leaves out. Agents send each second of real time, ten times as often as they do. All clocks (of the
 dashboard by `dashboard.common.clock`, of the agents by `time.time`) run `pace` times as fast for the `--day` real seconds of a day's
 traffic, then it is noon of the next day: nights are left out, so that in two hours as many days end as retention needs to drop what it
-keeps for 8 days and for 35. Waits, time limits and intervals of processes stay those of real time. A day is thus some minutes of traffic
-long: tables reach the size of so many such days, not that of real ones. PostgreSQL cleans up by its own clock, which is real.
+keeps for 8 days and for 35. Waits, time limits and intervals of processes stay those of real time; what beat sends more seldom than once a
+day it sends once a day (`soak_pace`). A day is thus some minutes of traffic long: tables reach the size of so many such days, not that of
+real ones. PostgreSQL cleans up by its own clock, which is real.
 
 Of web, worker and beat there are two: what is killed all along is the second; the first is left in peace but for what befalls Redis,
 PostgreSQL and the network, for a process that is started anew each few minutes could not show that it grows. The first is killed as well

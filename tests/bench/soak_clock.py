@@ -32,3 +32,8 @@ def clock(text: str) -> Callable[[], float]:
 def clock_of_this_process() -> Callable[[], float]:
     """The clock that this process was told."""
     return clock(os.environ[VARIABLE])
+
+
+def day_of_this_process() -> float:
+    """Real seconds of a day, as this process was told."""
+    return float(os.environ[VARIABLE].split()[2])

@@ -1,0 +1,50 @@
+"""In a soak, too, a worker's first process runs a stage only where beat does not: it did each a second time all along, and grew by it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dashboard import sweeper
+from dashboard.common import clock
+from dashboard.common.jobs import slot_claim
+from dashboard.pipeline import STAGES
+from tests.bench import soak_clock, soak_pace
+
+DAY, PACE, SECONDS = 25.0, 10.0, 100
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the settings of a soak leave it in a worker."""
+    monkeypatch.setattr(sweeper, "GRACE", sweeper.GRACE)
+    soak_pace.patient()
+
+
+def swept(monkeypatch: pytest.MonkeyPatch, sent_every: dict[str, float]) -> set[str]:
+    """Names of the stages that a worker runs by its own timer in four days in which beat sends each so often, in real seconds."""
+    real, found = 1.8e9, set()
+    monkeypatch.setattr(soak_clock, "_REAL", lambda: real)
+    monkeypatch.setattr(clock, "unix", soak_clock.clock(soak_clock.written(base=real, pace=PACE, day=DAY)))
+    for second in range(SECONDS):
+        for stage in STAGES:
+            if second % sent_every[stage.name] < 1:
+                slot_claim(name=stage.name, interval=stage.every)
+            elif sweeper.is_overdue(stage):
+                found.add(stage.name)
+        real += 1
+    return found
+
+
+def sent() -> dict[str, float]:
+    return {name: entry["schedule"].seconds for name, entry in soak_pace.schedule(DAY).items()}
+
+
+def test_what_beat_sends_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert swept(monkeypatch, sent()) == set()
+
+
+def test_what_beat_does_not_send_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert swept(monkeypatch, sent() | {"judge": math.inf, "learn": math.inf}) == {"judge", "learn"}
