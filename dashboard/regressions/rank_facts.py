@@ -12,7 +12,7 @@ from compilewatch.wire.report import STAGE
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instance_states import ENOUGH_CALLS
-from dashboard.fleet.selectors.jobs import CompiledRow, compiled_mark, compiled_rows, newest_ranks
+from dashboard.fleet.selectors.jobs import CompiledRow, LiveRank, R, compiled_mark, compiled_rows, newest_ranks
 from dashboard.regressions.judge.facts import Fact
 from dashboard.regressions.judge.minutes import Arm
 from dashboard.regressions.judge.rank_words import divergence_words
@@ -28,16 +28,16 @@ _known: OrderedDict[tuple[int, ...], tuple[Mark, dict[int, tuple[Compiled, ...]]
 _guard = Lock()
 
 
-def rank_facts(*, instances: Iterable[Instance], arm: Arm) -> list[Fact]:
+def rank_facts(*, instances: Iterable[R], arm: Arm) -> list[Fact]:
     """One fact for each rank that is apart from the others of its job for certain; two queries a job, one where nothing was compiled."""
-    jobs: dict[str, list[Instance]] = {}
+    jobs: dict[str, list[R]] = {}
     for one in instances:
         if one.job and one.world_size > 1:
             jobs.setdefault(one.job, []).append(one)
     return [fact for job in sorted(jobs) for fact in _of_job(newest_ranks(jobs[job]), arm)]
 
 
-def _of_job(ranks: Sequence[Instance], arm: Arm) -> list[Fact]:
+def _of_job(ranks: Sequence[R], arm: Arm) -> list[Fact]:
     if len(ranks) < 2:
         return []
     compiled = ranks_compilations(project_id=ranks[0].project_id, ranks=ranks)
@@ -54,7 +54,7 @@ def _of_job(ranks: Sequence[Instance], arm: Arm) -> list[Fact]:
     ]  # fmt: skip
 
 
-def rank_of(one: Instance, compiled: Sequence[Compiled]) -> Rank:
+def rank_of(one: Instance | LiveRank, compiled: Sequence[Compiled]) -> Rank:
     """A process as one rank of its job."""
     return Rank(
         rank=one.rank,
@@ -68,12 +68,12 @@ def rank_of(one: Instance, compiled: Sequence[Compiled]) -> Rank:
     )
 
 
-def stage_of(one: Instance) -> str:
+def stage_of(one: Instance | LiveRank) -> str:
     """The part of the model that a rank declares to run; empty where it declares none."""
     return str(one.components.get(STAGE, "")) if isinstance(one.components, dict) else ""
 
 
-def ranks_compilations(*, project_id: int, ranks: Sequence[Instance]) -> dict[int, tuple[Compiled, ...]]:
+def ranks_compilations(*, project_id: int, ranks: Sequence[R]) -> dict[int, tuple[Compiled, ...]]:
     """What each compiled, by Instance.id; read again only where there is more than at the last look of this process."""
     key, mark = tuple(one.pk for one in ranks), compiled_mark(project_id=project_id, instances=ranks)
     with _guard:

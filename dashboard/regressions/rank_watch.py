@@ -9,8 +9,8 @@ from typing import Any
 
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
-from dashboard.fleet.models import Deployment, Instance
-from dashboard.fleet.selectors.jobs import ranks_live
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.jobs import LiveRank, ranks_live
 from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.regressions.judge.facts import FRESH_MINUTES, Fact
 from dashboard.regressions.models import Verdict
@@ -40,7 +40,7 @@ def ranks_watch() -> int:
 
     The judge finds the same at the end of each minute: this is only sooner."""
     now_minute = closed_minute(clock.unix()) + 1
-    places: dict[Place, list[Instance]] = {}
+    places: dict[Place, list[LiveRank]] = {}
     for one in ranks_live(since_minute=clock.minute_of(clock.unix()) - LIVE_MINUTES):
         places.setdefault((one.version_id, one.environment), []).append(one)
     for place in _looked.keys() - places.keys():

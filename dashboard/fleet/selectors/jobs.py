@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import Count, Max, QuerySet
 
@@ -26,6 +26,30 @@ class Job:
     last_seen_at: datetime
 
 
+class LiveRank(NamedTuple):
+    """A process of a job of several ranks, as much of it as ranks are compared by; the fields are Instance's."""
+
+    pk: int
+    project_id: int
+    version_id: int
+    environment: str
+    instance_id: str
+    job: str
+    rank: int
+    world_size: int
+    started_at: datetime
+    last_seen_at: datetime
+    compiling_frame: str
+    compiling_for: float
+    known_calls: int
+    eager_calls: int
+    latched_eager: Any
+    components: Any
+
+
+R = TypeVar("R", Instance, LiveRank)
+
+
 def jobs_of(*, project_id: int, model_id: int, environment: str) -> list[Job]:
     """The jobs of several ranks, those that reported last first; one query."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, world_size__gt=1)
@@ -44,18 +68,21 @@ def job_ranks(*, project_id: int, model_id: int, environment: str, job: str) -> 
     return newest_ranks(rows.exclude(instance_id__startswith=OTHER_INSTANCE).select_related("version"))
 
 
-def newest_ranks(instances: Iterable[Instance]) -> list[Instance]:
+def newest_ranks(instances: Iterable[R]) -> list[R]:
     """Of the processes of one job the newest of each rank, in order of rank."""
-    newest: dict[int, Instance] = {}
+    newest: dict[int, R] = {}
     for row in sorted(instances, key=lambda one: (one.started_at, one.pk)):
         newest[row.rank] = row
     return [newest[rank] for rank in sorted(newest)][:MOST_RANKS]
 
 
-def ranks_live(*, since_minute: int) -> list[Instance]:
-    """Processes of jobs of several ranks that reported since then, of every project; one query."""
+def ranks_live(*, since_minute: int) -> list[LiveRank]:
+    """Processes of jobs of several ranks that reported since then, of every project; one query.
+
+    Every few seconds it reads all of them, so it makes no models: with thousands of ranks those took half of its time."""
     rows = Instance.objects.filter(world_size__gt=1, live_minute__gte=since_minute, last_minute__gte=since_minute)
-    return list(rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE).defer("identity", "capabilities"))
+    rows = rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE)
+    return [LiveRank(*row) for row in rows.values_list(*LiveRank._fields)]
 
 
 def ranks_compiled(*, project_id: int, instances: Collection[Instance]) -> dict[int, list[CompileEvent]]:
@@ -83,20 +110,20 @@ class CompiledRow(NamedTuple):
     cache: str
 
 
-def compiled_mark(*, project_id: int, instances: Collection[Instance]) -> tuple[int, datetime | None]:
+def compiled_mark(*, project_id: int, instances: Collection[R]) -> tuple[int, datetime | None]:
     """How much these processes compiled, and when last: what was read once is as it was while this is."""
     found = _events(project_id, instances).aggregate(count=Count("seq"), newest=Max("at"))
     return found["count"], found["newest"]
 
 
-def compiled_rows(*, project_id: int, instances: Collection[Instance]) -> list[CompiledRow]:
+def compiled_rows(*, project_id: int, instances: Collection[R]) -> list[CompiledRow]:
     """What these processes compiled, the newest first; one query."""
     rows = _events(project_id, instances).order_by("-at", "-seq", "-number")
     values = rows.values_list("instance_id", "at", "frame", "file", "line", "kind", "outcome", "cache_key", "cache_fx", "cache_aot")
     return [CompiledRow(*row[:8], row[8] or row[9]) for row in values[:MOST_EVENTS]]
 
 
-def _events(project_id: int, instances: Collection[Instance]) -> QuerySet[CompileEvent]:
+def _events(project_id: int, instances: Collection[R]) -> QuerySet[CompileEvent]:
     since = min(one.started_at for one in instances)
     return CompileEvent.objects.filter(
         project_id=project_id, day__gte=int(since.timestamp() // 86400) - 1, instance_id__in=[one.pk for one in instances]
