@@ -107,11 +107,12 @@ def senders_write(cursor: CursorWrapper, states: dict[SenderKey, tuple[Coverage,
 
 def inbox_write(cursor: CursorWrapper, items: Sequence[tuple[Batch, Item]]) -> None:
     """Adds the reports to the lines they wait in."""
+    # SQLite has one folder: one line, and what a fold costs however little it holds is paid once.
+    one_line = connection.vendor != "postgresql"
     rows = [
         (
             batch.project_id,
-            # SQLite has one folder: one line, and what a fold costs however little it holds is paid once.
-            batch.shard if connection.vendor == "postgresql" else 0,
+            0 if one_line else batch.shard,
             batch.instance_id,
             item.seq[0],
             item.seq[1],

@@ -132,7 +132,7 @@ class Connection:
         self._turn = 0
         self._socket: socket.socket | None = None
         self._answer = b""
-        self.sent_at = 0.0
+        self.sent_at = self.due_at = 0.0
 
     def send(self, poll: select.epoll, by_number: dict[int, Connection]) -> bool:
         """Sends the next report; False when nobody takes it."""
@@ -197,7 +197,9 @@ def length_of(head: bytes) -> int:
 
 
 def load(connections: list[Connection], *, seconds: float, rate: float) -> float:
-    """Drives all connections until the end, lets the last answers come, and returns how long that took."""
+    """Drives all connections until the end, lets the last answers come, and returns how long that took.
+
+    Whoever sends late sends the next one in time again, so that what is offered is the rate and not what the answers left of it."""
     poll, by_number = select.epoll(), dict[int, Connection]()
     begin = time.perf_counter()
     end, gap = begin + seconds, len(connections) / rate if rate else 0.0
@@ -206,7 +208,8 @@ def load(connections: list[Connection], *, seconds: float, rate: float) -> float
     heapq.heapify(due)
     while (now := time.perf_counter()) < end or (by_number and now < end + 1.0):
         while due and due[0][0] <= now < end:
-            number = heapq.heappop(due)[1]
+            planned, number = heapq.heappop(due)
+            connections[number].due_at = planned
             if not connections[number].send(poll, by_number):
                 heapq.heappush(due, (now + PAUSE_WHEN_DOWN, number))
         wait = min(0.5, max(0.0, due[0][0] - now)) if due and now < end else 0.05
@@ -218,7 +221,7 @@ def load(connections: list[Connection], *, seconds: float, rate: float) -> float
             if connection is None or (pause := connection.receive(by_number)) is None:
                 continue
             after = time.perf_counter()
-            heapq.heappush(due, (max(after + pause, connection.sent_at + gap), place[id(connection)]))
+            heapq.heappush(due, (max(after + pause, connection.due_at + gap), place[id(connection)]))
     return min(time.perf_counter(), end) - begin
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import TypeVar
 
 from compilewatch.wire.sketch import Sketch
@@ -114,9 +115,10 @@ class Process:
 
     def copy(self) -> Process:
         """Process facts of their own with the same content."""
-        return replace(self)
+        return Process(*_values_of(self))
 
 
+_values_of = attrgetter(*(item.name for item in fields(Process)))
 LARGEST = tuple(item.name for item in fields(Process) if item.name not in ADDED)
 
 

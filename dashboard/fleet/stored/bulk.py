@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
@@ -101,8 +101,8 @@ def _written(table: Table, statement: Callable[[str], str], rows: Sequence[Row],
 
 def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -> list[Row]:
     """Row by row, as SQLite is fastest; on the raw connection, for Django would write the marks of the statement anew for each."""
-    fields = _prepared_fields(table)
-    prepared = [_prepared(row, fields) for row in rows]
+    forms = _kept_forms(table)
+    prepared = [_prepared(row, forms) for row in rows]
     with connection.wrap_database_errors:
         if not tail:
             connection.connection.executemany(statement, prepared)
@@ -111,17 +111,29 @@ def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -
         return [row for values in prepared for row in execute(statement, values).fetchall()]
 
 
-def _prepared_fields(table: Table) -> list[tuple[int, Field[Any, Any]]]:
-    return [(place, item) for place, item in enumerate(table.fields()) if item.get_internal_type() in ("DateTimeField", "JSONField")]
+def _kept_forms(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
+    """What turns dates and JSON into what SQLite keeps, by their places."""
+    found: list[tuple[int, Callable[[Any], Any]]] = []
+    for place, item in enumerate(table.fields()):
+        if isinstance(item, DateTimeField):
+            found.append((place, _time_kept))
+        elif isinstance(item, JSONField):
+            found.append((place, lambda value, item=item: item.get_db_prep_value(value, connection)))  # type: ignore[misc]
+    return found
 
 
-def _prepared(row: Row, fields: list[tuple[int, Field[Any, Any]]]) -> Row:
+def _time_kept(moment: datetime | None) -> str | None:
+    """The same text as Django's, which finds out anew for every moment what it is and how this database keeps it."""
+    return None if moment is None else str(moment.astimezone(UTC).replace(tzinfo=None))
+
+
+def _prepared(row: Row, forms: list[tuple[int, Callable[[Any], Any]]]) -> Row:
     """The row with dates and JSON as SQLite keeps them."""
-    if not fields:
+    if not forms:
         return row
     values = list(row)
-    for place, item in fields:
-        values[place] = item.get_db_prep_value(values[place], connection)
+    for place, kept in forms:
+        values[place] = kept(values[place])
     return tuple(values)
 
 
@@ -214,8 +226,8 @@ def rows_update(table: Table, rows: Sequence[Row]) -> None:
         return
     marks = {column: f"?{number}" for number, column in enumerate(table.columns, start=1)}
     changes = table.changes(marks)
-    fields = _prepared_fields(table)
+    forms = _kept_forms(table)
     with connection.wrap_database_errors:
         connection.connection.executemany(
-            f'UPDATE "{table.name}" SET {changes} WHERE "{key}" = {marks[key]}', [_prepared(row, fields) for row in ordered]
+            f'UPDATE "{table.name}" SET {changes} WHERE "{key}" = {marks[key]}', [_prepared(row, forms) for row in ordered]
         )
