@@ -11,7 +11,11 @@ LATEST_REPORT = 7
 
 
 class RetentionError(ValueError):
-    """A number of days that cannot be kept; the text names the setting and what was expected."""
+    """A number of days that cannot be kept; the text names the setting and what was expected, a page has its own name for it."""
+
+    def __init__(self, name: str, given: str, expected: str) -> None:
+        super().__init__(f"{name} is {given}, expected {expected}.")
+        self.name, self.given, self.expected = name, given, expected
 
 
 @dataclass(frozen=True)
@@ -55,16 +59,20 @@ def retention_checked(retention: Retention, changes: Mapping[str, int]) -> Reten
     """The retention with some numbers changed; raises RetentionError for what is out of bounds."""
     for name, days in changes.items():
         if name not in BOUNDS:
-            raise RetentionError(f"{name} is not kept by a number of days, expected one of {', '.join(BOUNDS)}.")
+            raise RetentionError(name, "not kept by a number of days", f"one of {', '.join(BOUNDS)}")
         if not _within(name, days):
-            least, most = BOUNDS[name]
-            raise RetentionError(f"{name} is {days}, expected {least} to {most} days.")
+            raise RetentionError(name, str(days), days_expected(name))
     changed = Retention(**{**retention.as_dict(), **changes})
     if changed.version_hours < changed.version_minutes:
-        raise RetentionError(
-            f"version_hours is {changed.version_hours}, expected at least the {changed.version_minutes} days of version_minutes."
-        )
+        least = f"at least the {changed.version_minutes} days for which minutes of versions are kept"
+        raise RetentionError("version_hours", str(changed.version_hours), least)
     return changed
+
+
+def days_expected(name: str) -> str:
+    """The bounds of a number of days, in words."""
+    least, most = BOUNDS[name]
+    return f"{least} to {most} days"
 
 
 def longest(kept: list[Retention]) -> Retention:

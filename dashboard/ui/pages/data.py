@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dashboard.projects.limits import COUNTED, limits_of
 from dashboard.projects.models import Project
 from dashboard.projects.rate import rate_of
-from dashboard.projects.retention import BOUNDS, WORDS, Retention, retention_of
+from dashboard.projects.retention import BOUNDS, WORDS, Retention, days_expected, retention_of
 
 NAMES = {
     "instance_minutes": "Minutes of instances",
@@ -70,12 +70,17 @@ def data_page(project: Project, given: Given | None = None) -> DataPage:
     return DataPage(rows, [(THINGS[kind], number, COUNTED[kind]) for kind, number in limits.items()], rate_of(project.settings))
 
 
+def days_wrong(name: str, given: str, expected: str) -> str:
+    """What is wrong with a field, which is called as the page calls it."""
+    return f"{NAMES[name]}: expected {expected}, not {given}."
+
+
 def days_read(post: Mapping[str, str]) -> Given:
     """An empty field is the default."""
     given = Given({name: str(post.get(name, "")).strip() for name in NAMES})
     for name, text in given.text.items():
         if text and not (text.isascii() and text.isdecimal() and len(text) <= 6):
-            given.errors[name] = f"{name} is {text[:40]!r}, expected a whole number of days."
+            given.errors[name] = days_wrong(name, f"“{text[:40]}”", days_expected(name))
         else:
             given.days[name] = int(text) if text else Retention().as_dict()[name]
     return given

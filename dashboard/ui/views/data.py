@@ -12,7 +12,7 @@ from dashboard.projects.retention import RetentionError
 from dashboard.projects.services import retention_set
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import uncached
-from dashboard.ui.pages.data import Given, data_page, days_read
+from dashboard.ui.pages.data import Given, data_page, days_read, days_wrong
 
 
 @require_safe
@@ -31,7 +31,7 @@ def data_save(request: ProjectRequest) -> HttpResponse:
         try:
             retention_set(project=request.project, changes=given.days, actor=request.user, address=request.META.get("REMOTE_ADDR"))
         except RetentionError as error:
-            given.errors[str(error).split(" ", 1)[0]] = str(error)
+            given.errors[error.name] = days_wrong(error.name, error.given, error.expected)
     if given.errors:
         messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
         return _render(request, given=given, status=400)

@@ -46,7 +46,10 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
     [
         ("instance_minutes=7", "instance_minutes is 7, expected 8 to 90 days."),
         ("version_hours=34", "version_hours is 34, expected 35 to 3650 days."),
-        ("version_minutes=90 version_hours=60", "version_hours is 60, expected at least the 90 days of version_minutes."),
+        (
+            "version_minutes=90 version_hours=60",
+            "version_hours is 60, expected at least the 90 days for which minutes of versions are kept.",
+        ),
         ("verdicts=10", "verdicts is not kept by a number of days, expected one of instance_minutes, "),
         ("version_hours=-1", "version_hours=-1 is not understood, expected a name and a whole number of days"),
         ("version_hours", "version_hours is not understood"),

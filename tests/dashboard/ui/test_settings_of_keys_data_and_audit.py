@@ -3,6 +3,7 @@
 import csv
 import re
 
+import pytest
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
@@ -56,10 +57,18 @@ def test_days_are_kept_within_their_bounds(signed_in: Client, project: Project) 
         assert answer.status_code == 400 and f'id="d-{name}-e"' in html and f'value="{value}"' in html
     odd = signed_in.post(SETTINGS + "data/save/", {**fields, "version_hours": "36", "version_minutes": "90"})
     assert odd.status_code == 400 and 'id="d-version_hours-e"' in odd.content.decode()
+    assert "Hours of versions: expected at least the 90 days for which minutes of versions are kept, not 36." in odd.content.decode()
     project.refresh_from_db()
     assert project.settings["retention"] == {"version_hours": 800}
     [row] = AuditEntry.objects.filter(action="retention.set")
     assert (row.before["version_hours"], row.after["version_hours"], row.actor_name) == (400, 800, "ada")
+
+
+@pytest.mark.parametrize(("given", "said"), [("abc", "not “abc”."), ("7", "not 7."), ("91", "not 91.")])
+def test_a_wrong_number_of_days_is_told_in_the_pages_own_words(signed_in: Client, project: Project, given: str, said: str) -> None:
+    page = signed_in.post(SETTINGS + "data/save/", {"instance_minutes": given}).content.decode()
+    assert page.count(f"Minutes of instances: expected 8 to 90 days, {said}") == 2, "above the form, and beside its field"
+    assert "instance_minutes is" not in page
 
 
 def test_the_record_is_paged_filtered_and_exported(signed_in: Client, project: Project, other_project: Project, user: User) -> None:
