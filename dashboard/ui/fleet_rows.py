@@ -91,9 +91,10 @@ class FleetRow:
         return [group for group in self.instances if group.state != InstanceState.HEALTHY]
 
     @property
-    def oldest(self) -> Alert:
-        """The open alert that waits longest."""
-        return self.alerts[-1]
+    def standing(self) -> list[tuple[str, int]]:
+        """How many of the alerts are open, acknowledged and snoozed: what somebody has taken is not what waits for somebody."""
+        counts = Counter(alert.state for alert in self.alerts)
+        return [(state.label.lower(), counts[state]) for state in AlertState if counts[state]]
 
     @property
     def unacknowledged(self) -> list[Alert]:

@@ -75,9 +75,10 @@ def _asked(project: Project, open_only: bool, narrowed: Narrowed | None) -> Quer
 
 
 def alert_counts(*, project: Project) -> dict[str, int]:
-    """How many alerts there are, and how many are open."""
-    counts = for_project(Alert, project).aggregate(total=Count("pk"), open=Count("pk", filter=~Q(state=AlertState.RESOLVED)))
-    return {"total": counts["total"], "open": counts["open"]}
+    """How many alerts there are, how many have not ended, and how many of those are open, acknowledged and snoozed."""
+    by_state = {state.value: Count("pk", filter=Q(state=state)) for state in AlertState}
+    counts = for_project(Alert, project).aggregate(total=Count("pk"), **by_state)
+    return counts | {"waiting": counts["total"] - counts[AlertState.RESOLVED]}
 
 
 def alert_or_404(*, project: Project, number: int) -> Alert:

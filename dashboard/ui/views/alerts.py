@@ -53,7 +53,7 @@ def alerts(request: ProjectRequest) -> HttpResponse:
     narrowed = Narrowed.read(request.GET)
     order = Order.read(request.GET, COLUMNS, "state")
     counts = alert_counts(project=request.project)
-    total = counts["open" if open_only else "total"]
+    total = counts["waiting" if open_only else "total"]
     if narrowed:
         total = alerts_counted(project=request.project, open_only=open_only, narrowed=narrowed)
     page = paged(request.GET, total=total, size=SIZE)
@@ -69,7 +69,7 @@ def alerts(request: ProjectRequest) -> HttpResponse:
         "usual": order == Order("state", descending=False),
         "states": [
             (words, with_query(request.GET, state=state, page=""), open_only == bool(state))
-            for words, state in (("All", ""), ("Open", "open"))
+            for words, state in (("All", ""), ("Not resolved", "open"))
         ],
     }
     part = render_to_string("ui/alerts/rows.html", context, request)

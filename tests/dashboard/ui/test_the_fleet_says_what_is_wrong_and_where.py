@@ -4,7 +4,7 @@ import re
 
 from django.test import Client
 
-from dashboard.alerts.models import Alert
+from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series, VersionHour, VersionMinute, WatchedModel
 from dashboard.fleet.selectors import fleet_page
@@ -36,6 +36,19 @@ def test_a_row_shows_shares_figures_and_the_judged_change(signed_in: Client, ale
     assert "31.6\u00a0GiB" in row
     assert "6 degraded" in row
     assert f"/p/ranking/alerts/{alert.number}/" in row
+
+
+def test_an_alert_that_somebody_has_taken_is_not_called_open(signed_in: Client, alert: Alert) -> None:
+    second = Alert.objects.get(pk=alert.pk)
+    second.pk, second.number, second.state, second.cause = None, alert.number + 1, AlertState.ACKNOWLEDGED, "other"
+    second.save(force_insert=True)
+    row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
+    assert ">1 open<" in row and ">1 acknowledged<" in row and "2 open" not in row
+    listed = signed_in.get("/p/ranking/alerts/").content.decode()
+    assert "1 open, 1 acknowledged</h2>" in listed and ">Not resolved</a>" in listed
+    Alert.objects.update(state=AlertState.SNOOZED, snoozed_until=clock.now())
+    row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
+    assert ">2 snoozed<" in row and " open<" not in row and 'class="big">2 snoozed' not in row
 
 
 def test_every_simulated_model_says_so(signed_in: Client, alert: Alert) -> None:
