@@ -1,12 +1,13 @@
 """Filters that say numbers, durations, sizes and times; None says so in words instead of showing a zero."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from django import template
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.common import clock
 from dashboard.fleet.fold.finding_life import RULE
@@ -14,6 +15,7 @@ from dashboard.ui import words
 
 register = template.Library()
 ABSENT = "no report"
+BREAKS = re.compile(r"(?<=[./,])(?=\w)")
 DIRECTIONS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 
@@ -33,6 +35,12 @@ def prose(text: str) -> SafeString:
     if len(parts) % 2 == 0:
         return format_html("{}", text)
     return format_html_join("", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in enumerate(parts)))
+
+
+@register.filter
+def code_breaks(text: str) -> SafeString:
+    """Code that goes on in the next line after a dot, a slash or a comma, before it is cut within a name."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in BREAKS.split(str(text))))
 
 
 @register.filter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.ui.templatetags.say import prose
+from dashboard.ui.templatetags.say import code_breaks, prose
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,15 @@ from dashboard.ui.templatetags.say import prose
 )
 def test_code_in_a_sentence(text: str, html: str) -> None:
     assert prose(text) == html
+
+
+@pytest.mark.parametrize(
+    ("code", "html"),
+    [
+        ("candidates.size(0) == 64", "candidates.<wbr>size(0) == 64"),
+        ("ranker/score.py:118", "ranker/<wbr>score.<wbr>py:118"),
+        ("<b>.x", "&lt;b&gt;.<wbr>x"),
+    ],
+)
+def test_code_goes_on_in_the_next_line_between_names(code: str, html: str) -> None:
+    assert code_breaks(code) == html

@@ -156,7 +156,7 @@ def test_recompilations_fill_the_room_of_a_frame_and_stand_on_the_time_line(stor
     story.start("1", ago=29, compiles=[compiled(again[0].at - 60, 5.0, HIT), *again])
     story.fold()
     text = shown(signed_in, project, "1")
-    assert "<b>7 of 8</b>, 1 left" in part(text, "room") and "x.size(0) == 8" in part(text, "room")
+    assert "<b>7 of 8</b>, 1 left" in part(text, "room") and "x.<wbr>size(0) == 8" in part(text, "room")
     events = part(text, "events")
     assert "1 first, 6 recompile" in events and "6 while a request waited" in events and events.count("a request waited for it") == 6
     lines = signed_in.get(url_of(project, "1", ".csv")).content.decode().splitlines()
