@@ -100,6 +100,7 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/guides/save/", guides.guide_save, name="guide_save"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),
     path("p/<slug:slug>/setup/arrival/", setup.setup_arrival, name="setup_arrival"),
+    path("p/<slug:slug>/setup/keys/", setup.setup_keys, name="setup_keys"),
     path("p/<slug:slug>/setup/channels/", setup.setup_channels, name="setup_channels"),
     path("p/<slug:slug>/setup/channels/add/", setup.channel_make, name="channel_make"),
     path("p/<slug:slug>/setup/channels/<int:channel_id>/<slug:action>/", setup.channel_act, name="channel_act"),

@@ -43,6 +43,13 @@ def setup_arrival(request: ProjectRequest) -> HttpResponse:
 
 @require_safe
 @project_page()
+def setup_keys(request: ProjectRequest) -> HttpResponse:
+    """The keys with their last use; the page asks until a job has used one, and after."""
+    return fragment_response(request, _keys(request))
+
+
+@require_safe
+@project_page()
 def setup_channels(request: ProjectRequest) -> HttpResponse:
     """The channels with what their last message met; the page asks after a test."""
     return fragment_response(request, _channels(request))
@@ -114,14 +121,16 @@ def _page(
     channel_form: dict[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    heard, channels = _arrival(request), _channels(request)
+    heard, channels, keys = _arrival(request), _channels(request), _keys(request)
     context: dict[str, Any] = {
         "project": request.project,
         "made": made,
         "secret": secret,
         "command_key": command_key,
         "has_command_key": bool(command_key_of(request.project)),
-        "keys": list(sending_keys(project=request.project)),
+        "keys": keys,
+        "keys_etag": fragment_etag(keys),
+        "any_key": "</tr>" in keys,
         "environment_text": environment(address=settings.BASE_URL, key=made),
         "snippets": snippets(address=settings.BASE_URL, key=made),
         "arrival": heard,
@@ -137,6 +146,10 @@ def _page(
 
 def _arrival(request: ProjectRequest) -> str:
     return render_to_string("ui/setup/arrival.html", {"heard": arrival(project=request.project), "project": request.project})
+
+
+def _keys(request: ProjectRequest) -> str:
+    return render_to_string("ui/setup/keys.html", {"keys": list(sending_keys(project=request.project))})
 
 
 def _channels(request: ProjectRequest) -> str:

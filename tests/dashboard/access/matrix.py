@@ -177,6 +177,7 @@ LINES: dict[str, Line] = {
             "setup",
             "setup_arrival",
             "setup_channels",
+            "setup_keys",
             "members",
             "keys",
             "data",

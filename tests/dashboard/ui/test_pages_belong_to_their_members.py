@@ -46,6 +46,7 @@ def pages(alert: Alert) -> list[str]:
         "/p/ranking/setup/",
         "/p/ranking/setup/arrival/",
         "/p/ranking/setup/channels/",
+        "/p/ranking/setup/keys/",
     ]
 
 

@@ -1,5 +1,6 @@
 """The Setup page: a key that is shown once, the first report, and channels."""
 
+import html as markup
 import json
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Channel, Delivery
+from dashboard.common import clock
 from dashboard.projects.command_key import command_key
 from dashboard.projects.models import Key, Project
 from dashboard.projects.services import key_create
@@ -29,6 +31,19 @@ def test_a_new_key_is_shown_once_and_stored_nowhere(signed_in: Client, project: 
     assert found[1] not in again
     assert f"cw_ing_{Key.objects.get(project=project).lookup}_" in again
     assert "ranker in production" in again
+
+
+def test_the_last_use_of_a_key_shows_without_loading_the_page_again(signed_in: Client, project: Project) -> None:
+    key, _ = key_create(project=project, name="ranker")
+    page = signed_in.get(SETUP).content.decode()
+    assert f'hx-get="{SETUP}keys/"' in page and ">never<" in page
+    shown = re.search(r'hx-get="/p/ranking/setup/keys/"[^>]*data-etag="([^"]+)"', page)
+    assert shown
+    asked = {"If-None-Match": markup.unescape(shown[1]), "HX-Request": "true"}
+    assert signed_in.get(SETUP + "keys/", headers=asked).status_code == 304
+    Key.objects.filter(pk=key.pk).update(last_used_at=clock.now())
+    used = signed_in.get(SETUP + "keys/", headers=asked)
+    assert used.status_code == 200 and ">never<" not in used.content.decode() and "ago</time>" in used.content.decode()
 
 
 def test_the_snippets_hold_the_address_of_this_server(signed_in: Client, project: Project) -> None:
