@@ -1,0 +1,42 @@
+"""Long values of the record, of names and of answers wrap inside their column: nothing is squeezed to a strip, nothing sticks out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.projects.models import Project
+
+LONG_NAME = "a.very.long.name.of.somebody.who@department.example.com"
+NARROWEST = 90
+"""Pixels below which a cell of words is a strip of syllables."""
+WIDTHS = "cells => cells.map(cell => cell.getBoundingClientRect().width)"
+FITS = "document.documentElement.scrollWidth <= window.innerWidth"
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_the_record_and_the_changes_of_judging(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, width: int
+) -> None:
+    Project.objects.filter(pk=project.pk).update(name="L" * 100)
+    after = {"note": "x y " * 60, "p50_smallest_effect": 0.03}
+    for subject in ("m" * 200, "settings of all models"):
+        audit_write(
+            action="judging.set",
+            subject=subject,
+            project_id=project.pk,
+            actor_name=LONG_NAME,
+            after=after,
+            address="2001:db8:85a3:8d3:1319:8a2e:370:7348",
+        )
+    page = sign_in(user)
+    page.set_viewport_size({"width": width, "height": 800})
+    for part in ("settings/judging/", "health/", "settings/audit/"):
+        page.goto(f"{live_server.url}/p/{project.slug}/{part}")
+        assert page.evaluate(FITS), f"{part} is wider than {width} px"
+    assert min(page.locator(".audit td.any").evaluate_all(WIDTHS)) > NARROWEST
