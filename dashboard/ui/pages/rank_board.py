@@ -18,6 +18,7 @@ from dashboard.regressions.rank_facts import PASSING, rank_of, stage_of
 from dashboard.ui import words
 
 PATTERN, GRAPHS_SHOWN = 24, 8
+QUIET = (InstanceState.HEALTHY, InstanceState.WARMING)
 LETTERS = {"hit": "H", "miss": "M", "bypass": "B", "": "–"}
 
 
@@ -56,6 +57,11 @@ class RankRow:
     seen: datetime
     apart: bool
 
+    @property
+    def calm(self) -> bool:
+        """It compiles like the others: a phone shows only where it is, how it is and when it last reported."""
+        return not (self.apart or self.another_graph or self.now)
+
 
 @dataclass(frozen=True)
 class RankBoard:
@@ -66,6 +72,11 @@ class RankBoard:
     missing: int
     stages: int
     graphs: bool
+
+    @property
+    def urgent(self) -> list[RankRow]:
+        """The rows as the page has them: those that differ, then those that are not well, each in the order of ranks."""
+        return sorted(self.rows, key=lambda row: (not row.apart, row.state in QUIET, row.rank))
 
     @property
     def certain(self) -> int:

@@ -17,9 +17,12 @@ from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
 from dashboard.ui.pages.rank_board import rank_board
+from dashboard.ui.paging import paged
 from dashboard.ui.ranges import with_query
 from dashboard.ui.views.model import model_or_404
 
+SIZE = 64
+"""Ranks of a page."""
 HEAD = [
     "rank",
     "instance",
@@ -74,14 +77,18 @@ def _context(request: ProjectRequest, model: WatchedModel) -> dict[str, Any]:
     jobs = jobs_of(project_id=model.project_id, model_id=model.pk, environment=environment)
     job = query.get("job", "") or next((one.name for one in jobs), "")
     instances = job_ranks(project_id=model.project_id, model_id=model.pk, environment=environment, job=job) if job else []
+    board = rank_board(instances, ranks_compiled(project_id=model.project_id, instances=instances))
+    page = paged(query, total=len(board.rows), size=SIZE)
     return {
         "project": request.project,
         "model": model,
         "environment": environment,
-        "environments": [(name, with_query(query, env=name, job=""), name == environment) for name in environments],
-        "jobs": [(one, with_query(query, job=one.name), one.name == job) for one in jobs],
+        "environments": [(name, with_query(query, env=name, job="", page=""), name == environment) for name in environments],
+        "jobs": [(one, with_query(query, job=one.name, page=""), one.name == job) for one in jobs],
         "job": job,
         "version": instances[0].version.name if instances else "",
-        "board": rank_board(instances, ranks_compiled(project_id=model.project_id, instances=instances)),
+        "board": board,
+        "page": page,
+        "rows": board.urgent[page.first : page.first + SIZE],
         "query": query.urlencode(),
     }

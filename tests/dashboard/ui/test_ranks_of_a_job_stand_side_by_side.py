@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from html import unescape
 
@@ -75,6 +76,19 @@ def test_a_rank_of_another_graph_is_named_with_its_key_and_marked(signed_in: Cli
     assert text.count("not those of most") == 1 and "no rank told which graphs" not in text
     hashes = [row["graphs"] for row in signed_in.get(made.url("ranks.json?job=train-7")).json()["rows"]]
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3] and all(len(one) == 8 for one in hashes)
+
+
+def test_of_many_ranks_those_that_differ_come_first_and_the_others_by_page(signed_in: Client, made: Made) -> None:
+    for number in range(70):
+        one = rank(made, number, size=70)
+        for entry in range(2 if number == 57 else 1):
+            compiled(one, entry, kind="recompile" if entry else "first")
+    first, second = shown(signed_in, made.url(BOARD)), shown(signed_in, made.url(BOARD + "?page=2"))
+    order = [int(number) for number in re.findall(r'data-l="Rank"><a href="[^"]+">(\d+)</a>', first)]
+    assert order[:4] == [57, 0, 1, 2] and len(order) == 64
+    assert first.count('<tr class="apart"') == 1 and first.count('<tr class="calm"') == 63
+    assert "those that differ first" in first and "page 1 of 2" in first and "65 to 70 of 70 ranks" in second
+    assert len(signed_in.get(made.url("ranks.csv")).content.decode().splitlines()) == 71, "a file has all of them"
 
 
 def test_ranks_that_told_no_graph_have_none(signed_in: Client, made: Made) -> None:
