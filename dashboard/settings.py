@@ -227,6 +227,8 @@ UNFOLD = {
     "SITE_HEADER": "compilewatch",
     "SITE_SUBHEADER": "administration of this server",
     "SITE_URL": f"{PREFIX}/",
+    "THEME": "dashboard.accounts.administration.theme_of",
+    "SCRIPTS": ["dashboard.accounts.administration.theme_script"],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "5px",

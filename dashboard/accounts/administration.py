@@ -12,6 +12,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.templatetags.static import static
 from django.urls import reverse
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
@@ -20,6 +21,17 @@ from dashboard.accounts.sure import sure_require
 
 POLICY = {"script-src": [SELF, UNSAFE_EVAL], "style-src": [SELF, UNSAFE_INLINE]}
 """What Alpine and unfold's bars of numbers need; everywhere else neither is allowed."""
+
+
+def theme_of(request: HttpRequest) -> str | None:
+    """The theme the person chose for the pages; none is the system's."""
+    theme = getattr(request.user, "theme", "system")
+    return None if theme == "system" else theme
+
+
+def theme_script(request: HttpRequest) -> str:
+    """What unfold remembers in the browser would win over that choice: the script puts the choice in its place."""
+    return static("ui/admin-theme.js")
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types

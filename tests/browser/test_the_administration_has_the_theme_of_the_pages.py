@@ -1,0 +1,33 @@
+"""The administration is dark where the system is, follows it while open, and has the theme a person chose for the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from dashboard.accounts.models import User
+
+
+def test_it_follows_the_system_and_what_the_person_chose(sign_in: Callable[[User], Page], live_server: LiveServer, user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    page = sign_in(user)
+    root = page.locator("html")
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{live_server.url}/admin/")
+    expect(root).to_contain_class("dark")
+    page.emulate_media(color_scheme="light")
+    expect(root).not_to_contain_class("dark")
+    page.emulate_media(color_scheme="dark")
+    expect(root).to_contain_class("dark")
+
+    User.objects.filter(pk=user.pk).update(theme="light")
+    page.goto(f"{live_server.url}/admin/accounts/user/")
+    expect(page.get_by_role("table")).to_be_visible()
+    expect(root).not_to_contain_class("dark")
+    User.objects.filter(pk=user.pk).update(theme="dark")
+    page.emulate_media(color_scheme="light")
+    page.reload()
+    expect(page.get_by_role("table")).to_be_visible()
+    expect(root).to_contain_class("dark")
