@@ -6,12 +6,42 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from compilewatch.wire.causes import ACCESS, ENVIRONMENT, FOLDER, KERNELS_FOLDER, OPTIONS
 from compilewatch.wire.report import KERNEL
 
 SHIFTED = 0.10
 """Where both sides have the same values, a share of instances that differs by so much is a difference too."""
 FIRST = ("gpu", "gpu_count", "world_size", "driver", "cuda", "torch", "triton", "python", "agent")
 """What is told first; the rest follows by name."""
+
+
+ALWAYS = (
+    "torch",
+    "agent",
+    "driver",
+    "cuda",
+    "triton",
+    "python",
+    "gpu_count",
+    "gpu count",
+    "compile caches",
+    "shapes",
+    FOLDER,
+    KERNELS_FOLDER,
+    ACCESS,
+)
+"""What every process has: where it is absent, the agent did not tell it."""
+_PLACES = (FOLDER, ACCESS)
+_SETTINGS = (ENVIRONMENT, *(f"{module} " for module in OPTIONS))
+
+
+def told(instance: Mapping[str, str], key: str) -> str | None:
+    """The value that an instance has, empty where it is not set; None where its agent does not tell: an older one knows no components."""
+    if key in instance:
+        return instance[key]
+    if key in ALWAYS or (key.startswith(_SETTINGS) and not any(name in _PLACES or name.startswith(_SETTINGS) for name in instance)):
+        return None
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +72,7 @@ def _values(key: str, side: Sequence[Mapping[str, str]]) -> list[str]:
     """What the instances have; of kernels, those that have chosen one: an instance that has not met a shape yet chose nothing else."""
     if key.startswith(KERNEL):
         return [instance[key] for instance in side if key in instance]
-    return [instance.get(key, "") for instance in side]
+    return [value for instance in side if (value := told(instance, key)) is not None]
 
 
 def shifted(before: Counter[str], after: Counter[str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .environment import FIRST
+from .environment import FIRST, told
 
 Sure = Literal["clear", "weak", "few"]
 
@@ -46,20 +46,32 @@ class Separation:
 
 
 def separations(bad: Sequence[Mapping[str, str]], good: Sequence[Mapping[str, str]]) -> list[Separation]:
-    """The traits that tell bad from good, the best first; nothing where a side is empty. A trait that is not told counts as `` (empty)."""
+    """The traits that tell bad from good, the best first; nothing where a side is empty. A trait is counted over those that tell it."""
     if not bad or not good:
         return []
     everyone = [*bad, *good]
     keys = sorted({key for one in everyone for key in one}, key=_order)
-    told = {key: [one.get(key, "") for one in everyone] for key in keys}
-    varying = {key: values for key, values in told.items() if len(set(values)) > 1}
-    tried = sum(_looks(values, len(bad)) for values in varying.values())
+    columns = {key: [told(one, key) for one in everyone] for key in keys}
+    varying = {key: values for key, values in columns.items() if _varies(values, len(bad))}
+    tried = sum(_looks(*_known(values, len(bad))) for values in varying.values())
     best = [_best(key, values, len(bad), tried) for key, values in varying.items()]
     return sorted(_joined([one for one in best if one[0].score >= LEAST]), key=lambda one: (-one.score, one.chance, _order(one.key)))
 
 
-def _best(key: str, values: Sequence[str], bad: int, tried: int) -> tuple[Separation, int]:
+def _known(values: Sequence[str | None], bad: int) -> tuple[list[str], int]:
+    """The values that are told, and how many of them are of bad ones, which come first."""
+    return [value for value in values if value is not None], sum(value is not None for value in values[:bad])
+
+
+def _varies(values: Sequence[str | None], bad: int) -> bool:
+    """Whether both sides tell it, and not all the same."""
+    known, of_bad = _known(values, bad)
+    return 0 < of_bad < len(known) and len(set(known)) > 1
+
+
+def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) -> tuple[Separation, int]:
     """The value of one trait that separates best, and who is on its bad side, a bit each."""
+    values, bad = _known(everyone, all_bad)
     with_bad, with_good = Counter(values[:bad]), Counter(values[bad:])
     good = len(values) - bad
 
@@ -69,7 +81,7 @@ def _best(key: str, values: Sequence[str], bad: int, tried: int) -> tuple[Separa
     value = max(sorted(set(values)), key=lambda one: (abs(apart(one)), apart(one)))
     absent = apart(value) < 0
     found = Separation(key, value, absent, with_bad[value], bad, with_good[value], good, 1.0)
-    members = sum(1 << place for place, one in enumerate(values) if (one == value) is not absent)
+    members = sum(1 << place for place, one in enumerate(everyone) if one is not None and (one == value) is not absent)
     return replace(found, chance=min(1.0, max(1, tried) * chance_of(found))), members
 
 

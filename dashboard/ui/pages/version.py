@@ -75,6 +75,17 @@ class VersionPage:
     silent: int
 
     @property
+    def untelling(self) -> int:
+        """Processes whose agents say nothing of what they can see: older ones do not."""
+        return sum(not one.capabilities for one in self.facts.own)
+
+    @property
+    def untelling_words(self) -> str:
+        """The same in a sentence."""
+        whole = words.plural(len(self.facts.own), "process", "processes")
+        return f"Of {self.untelling} of {whole} the agent does not tell what it can see; what such an older agent leaves out is not zero."
+
+    @property
     def live(self) -> bool:
         """Whether it has traffic now."""
         return self.facts.standing.deployment.ended_minute is None
@@ -209,6 +220,8 @@ def version_json(page: VersionPage) -> dict[str, Any]:
         "headroom": [
             {"frame": row.frame, "place": row.place, "used": row.used, "limit": row.limit, "latched": row.latched} for row in page.room
         ],
+        "known_of": {"processes": len(facts.own), "starts": page.starts.count, "caches": page.misses.telling if facts.answers else None,
+                     "signals": len(facts.own) - page.untelling},
         "misses": [
             {"cause": row.newest.cause, "against": row.newest.against, "brought_by": row.newest.brought or None, "processes": row.processes,
              "compilations": row.compilations, "seconds": row.seconds, "gpu_seconds": row.gpu_seconds}

@@ -117,6 +117,9 @@ class MissesCard:
     seconds: float = 0.0
     factors: list[Factor] = field(default_factory=list)
     pooled: int = 0
+    processes: int = 0
+    telling: int = 0
+    """Own processes of which it is known whether the caches served them: older agents do not tell."""
 
 
 def misses_card(own: Sequence[Started], everyone: Sequence[Started], answers: Sequence[Answers]) -> MissesCard:
@@ -139,6 +142,8 @@ def misses_card(own: Sequence[Started], everyone: Sequence[Started], answers: Se
         seconds=sum(one.seconds for one in of_own),
         factors=_factors(explained),
         pooled=len(explained),
+        processes=len(own),
+        telling=sum(known[one.id].hits + known[one.id].misses > 0 for one in own),
     )
 
 

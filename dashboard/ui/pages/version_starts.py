@@ -72,6 +72,11 @@ class StartsCard:
     untold: int = 0
 
     @property
+    def whole(self) -> int:
+        """Processes in all, also those whose agents told no start."""
+        return self.count + self.untold
+
+    @property
     def sub(self) -> str:
         """What stands under the median."""
         if self.budget is None:

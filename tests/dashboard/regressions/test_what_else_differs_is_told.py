@@ -29,8 +29,16 @@ def test_another_mix_of_the_same_gpus_is_a_difference():
 
 
 def test_what_one_side_does_not_set_is_told_as_unset():
-    (found,) = environment_diff([H100], [H100 | {"inductor_config max_autotune": "9f"}])
+    bare = H100 | {"cache folder access": "read and write"}
+    (found,) = environment_diff([bare], [bare | {"inductor_config max_autotune": "9f"}])
     assert (found.baseline, found.candidate) == ((("", 1),), (("9f", 1),))
+
+
+def test_what_an_older_agent_does_not_tell_is_no_difference():
+    tells = H100 | {"driver": "580", "cache folder": "aa", "inductor_config max_autotune": "9f", "env TORCHINDUCTOR_FREEZING": "1b"}
+    assert environment_diff([H100], [tells]) == () == environment_diff([tells], [H100, H100])
+    (found,) = environment_diff([tells, H100], [tells | {"driver": "570"}, H100])
+    assert (found.key, found.baseline, found.candidate) == ("driver", (("580", 1),), (("570", 1),)), "over those that tell it"
 
 
 def test_machines_come_before_configuration():
@@ -49,12 +57,13 @@ def test_order_and_number_say_nothing(baseline: list[dict[str, str]], candidate:
 @pytest.mark.django_db
 def test_the_verdict_keeps_what_differed(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
     for one in side_by_side:
+        one.identity.driver = "575.51"
         if one.rollout.version == "2026.11.3":
             one.identity.torch, one.identity.driver = "2.12.0", "580.65"
         send(one)
     deployments_judge()
     evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence
     assert evidence["environment"] == [
-        {"key": "driver", "baseline": [["", 3]], "candidate": [["580.65", 3]]},
+        {"key": "driver", "baseline": [["575.51", 3]], "candidate": [["580.65", 3]]},
         {"key": "torch", "baseline": [["2.11.0", 3]], "candidate": [["2.12.0", 3]]},
     ]
