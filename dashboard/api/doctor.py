@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import smtplib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,12 +18,11 @@ from dashboard.alerts.models import Channel
 from dashboard.api.readiness import CHECKS, unknown
 from dashboard.common import clock
 from dashboard.common.broker import BROKER, place
-from dashboard.common.health import ALIVE_FOR, Check, heartbeats
+from dashboard.common.health import ALIVE_FOR, Check, disk_check, heartbeats
 from dashboard.common.outbound import OutboundError, outbound_knock
 
 APART = 2.0
 """Seconds by which the clocks of this machine and the database may differ: minutes are counted by both."""
-FREE_SHARE, FREE_BYTES = 0.05, 1 << 30
 KNOCKED = 10
 
 
@@ -90,17 +88,6 @@ def clock_check() -> Check:
         said = f"The database's clock is {apart:+.1f} s from this machine's ({datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC): set both by NTP."
         return Check("clock", False, apart, APART, "s", said)
     return Check("clock", True, apart, APART, "s", "This machine's clock and the database's agree.")
-
-
-def disk_check() -> Check:
-    """The disk of the data folder; a database elsewhere has its own."""
-    here = settings.ENV.data if settings.ENV.data.exists() else Path.cwd()
-    usage = shutil.disk_usage(here)
-    least = min(FREE_BYTES, usage.total * FREE_SHARE)
-    said = f"{usage.free / (1 << 30):.1f} GiB of {usage.total / (1 << 30):.1f} GiB are free on the disk of {here}."
-    return Check(
-        "disk", usage.free >= least, usage.free, least, "bytes", said if usage.free >= least else f"The disk is nearly full: {said}"
-    )
 
 
 def secrets_check() -> Check:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
@@ -24,6 +27,9 @@ ALIVE_FOR = 30.0
 
 FOLDS_WITHIN = 60.0
 """Seconds in which a worker that works has ended a fold: beat asks for one every two seconds."""
+
+FREE_SHARE, FREE_BYTES = 0.05, 1 << 30
+"""So much of a disk has to be free; of the two what is less."""
 
 _migrated: dict[str, Any] = {}
 
@@ -97,6 +103,18 @@ def workers_check() -> Check:
     if not any(worker_state(worker) == "works" for worker in alive):
         return Check("workers", False, age, ALIVE_FOR, "s", f"{_workers(alive)} here, but none has ended a fold in the last minute.")
     return Check("workers", True, age, ALIVE_FOR, "s", f"{_workers(alive)} at work.")
+
+
+def disk_check() -> Check:
+    """The disk of the data folder; a database elsewhere has its own."""
+    here = settings.ENV.data if settings.ENV.data.exists() else Path.cwd()
+    usage = shutil.disk_usage(here)
+    least = min(FREE_BYTES, usage.total * FREE_SHARE)
+    free = f"{usage.free / (1 << 30):.1f} GiB of {usage.total / (1 << 30):.1f} GiB are free"
+    if usage.free < least:
+        said = f"The disk of the data folder is nearly full: {free}. Once it is full, what is stored there cannot grow: make room."
+        return Check("disk", False, usage.free, least, "bytes", said)
+    return Check("disk", True, usage.free, least, "bytes", f"{free} on the disk of the data folder.")
 
 
 def heartbeats() -> list[Heartbeat]:

@@ -18,7 +18,7 @@ from dashboard import __version__
 from dashboard.alerts.models import Channel, Delivery, DeliveryState
 from dashboard.alerts.selectors import deliveries_by_state
 from dashboard.common import clock
-from dashboard.common.health import Check, database_check, heartbeats, migrations_check, worker_state, workers_check
+from dashboard.common.health import Check, database_check, disk_check, heartbeats, migrations_check, worker_state, workers_check
 from dashboard.common.models import Heartbeat
 from dashboard.fleet.models import Instance, StorageMeasure
 from dashboard.fleet.selectors.limits import OverLimit, over_limits
@@ -148,7 +148,7 @@ def health_page(*, project: Project) -> HealthPage:
     elsewhere = poison_count() - (here := poison_count(project))
     waiting = Delivery.objects.filter(project=project, state=DeliveryState.WAITING)
     return HealthPage(
-        checks=[database_check(), migrations_check(), inbox_check(), judge_check(), workers_check()],
+        checks=[database_check(), migrations_check(), inbox_check(), judge_check(), workers_check(), disk_check()],
         workers=[(beat, worker_state(beat)) for beat in heartbeats()],
         waiting=inbox_size(),
         bars=bars,

@@ -80,9 +80,9 @@ def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
     assert str(secret) in looks.secrets_check().sentence
     secret.chmod(0o640)
     assert looks.secrets_check().ok
-    monkeypatch.setattr(looks, "FREE_BYTES", 1 << 60)
-    monkeypatch.setattr(looks, "FREE_SHARE", 1.1)
-    full = looks.disk_check()
+    monkeypatch.setattr(health, "FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(health, "FREE_SHARE", 1.1)
+    full = health.disk_check()
     assert isinstance(full, Check) and not full.ok and "nearly full" in full.sentence
 
 

@@ -102,6 +102,14 @@ def test_a_slow_database(signed_in: Client, worker: None, monkeypatch: pytest.Mo
     assert "it is slow." in page(signed_in)
 
 
+def test_a_disk_that_is_nearly_full(signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert re.search(r"[0-9.]+ GiB of [0-9.]+ GiB are free on the disk of the data folder\.", page(signed_in))
+    monkeypatch.setattr(health, "FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(health, "FREE_SHARE", 1.1)
+    html = page(signed_in)
+    assert "NOT WELL" in html and html.count("The disk of the data folder is nearly full:") == 2, "at the top, and in the list"
+
+
 def test_what_was_taken_and_refused(signed_in: Client, project: Project, other_project: Project) -> None:
     hour = int(clock.unix() // 3600)
     intake_note(project_id=project.pk, reports=1234, size=5 << 20)
