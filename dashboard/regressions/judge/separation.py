@@ -11,6 +11,8 @@ from typing import Literal
 from .environment import FIRST, told
 
 Sure = Literal["clear", "weak", "few"]
+Split = tuple[int, int]
+"""Who is on the bad side of a trait, and who tells it at all: a bit each."""
 
 LEAST = 0.3
 """Shares that differ by less separate nothing."""
@@ -69,8 +71,8 @@ def _varies(values: Sequence[str | None], bad: int) -> bool:
     return 0 < of_bad < len(known) and len(set(known)) > 1
 
 
-def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) -> tuple[Separation, int]:
-    """The value of one trait that separates best, and who is on its bad side, a bit each."""
+def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) -> tuple[Separation, Split]:
+    """The value of one trait that separates best, and how it splits them."""
     values, bad = _known(everyone, all_bad)
     with_bad, with_good = Counter(values[:bad]), Counter(values[bad:])
     good = len(values) - bad
@@ -82,7 +84,8 @@ def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) ->
     absent = apart(value) < 0
     found = Separation(key, value, absent, with_bad[value], bad, with_good[value], good, 1.0)
     members = sum(1 << place for place, one in enumerate(everyone) if one is not None and (one == value) is not absent)
-    return replace(found, chance=min(1.0, max(1, tried) * chance_of(found))), members
+    telling = sum(1 << place for place, one in enumerate(everyone) if one is not None)
+    return replace(found, chance=min(1.0, max(1, tried) * chance_of(found))), (members, telling)
 
 
 def _looks(values: Sequence[str], bad: int) -> int:
@@ -98,9 +101,9 @@ def _tail(with_it: int, at_least: int, bad: int, total: int) -> int:
     return sum(math.comb(with_it, k) * math.comb(total - with_it, bad - k) for k in range(at_least, min(with_it, bad) + 1))
 
 
-def _joined(found: Sequence[tuple[Separation, int]]) -> list[Separation]:
+def _joined(found: Sequence[tuple[Separation, Split]]) -> list[Separation]:
     """One for each way of splitting, in the order of the keys; the others that split alike are named with it."""
-    first: dict[int, Separation] = {}
+    first: dict[Split, Separation] = {}
     for one, members in found:
         known = first.get(members)
         first[members] = one if known is None else replace(known, also=(*known.also, (one.key, one.value)))

@@ -52,6 +52,12 @@ def test_a_planted_trait_is_among_the_best_and_is_never_hidden(bad: list[dict[st
     assert any("planted" in (one.key, *(key for key, _ in one.also)) for one in planted if one.score == 1)
 
 
+def test_a_trait_that_few_tell_hides_none_that_all_tell() -> None:
+    bad, good = [{"driver": "b", "rank": "1"}, {"rank": "0"}], [{"driver": "a", "rank": "0"}, {"driver": "a", "rank": "0"}]
+    found = {one.key: (one.bad_with, one.bad, one.good_with, one.good) for one in separations(bad, good)}
+    assert found == {"driver": (1, 1, 0, 2), "rank": (1, 2, 0, 2)}, "counted over those that tell it, and not called alike"
+
+
 def test_traits_that_split_alike_stand_together() -> None:
     bad = [{"torch": "2.12", "triton": "3.7", "host": f"h{n}"} for n in range(6)]
     good = [{"torch": "2.11", "triton": "3.6", "host": f"g{n}"} for n in range(6)]
