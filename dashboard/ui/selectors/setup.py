@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from dashboard.alerts.models import Channel, Delivery
+from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.ingest.models import Sender
 from dashboard.projects.models import Key, Project
 from dashboard.projects.selectors import for_project, keys_live
+
+LATELY = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,11 @@ class Arrival:
     received_at: datetime | None
     instance: Instance | None
     senders: int
+
+    @property
+    def lately(self) -> bool:
+        """Whether the newest came within the last minutes: what came hours ago does not arrive."""
+        return self.instance is not None and clock.now() - self.instance.last_seen_at < LATELY
 
 
 def arrival(*, project: Project) -> Arrival:

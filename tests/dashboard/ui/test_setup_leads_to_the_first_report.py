@@ -4,6 +4,7 @@ import html as markup
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 from compilewatch.wire.report import Request
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.test import Client
 from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Channel, Delivery
 from dashboard.common import clock
+from dashboard.fleet.models import Instance
 from dashboard.projects.command_key import command_key
 from dashboard.projects.models import Key, Project
 from dashboard.projects.services import key_create
@@ -44,6 +46,14 @@ def test_the_last_use_of_a_key_shows_without_loading_the_page_again(signed_in: C
     Key.objects.filter(pk=key.pk).update(last_used_at=clock.now())
     used = signed_in.get(SETUP + "keys/", headers=asked)
     assert used.status_code == 200 and ">never<" not in used.content.decode() and "ago</time>" in used.content.decode()
+
+
+def test_reports_that_came_long_ago_are_not_said_to_arrive(signed_in: Client, project: Project) -> None:
+    model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
+    assert "Reports arrive." in signed_in.get(SETUP + "arrival/").content.decode()
+    Instance.objects.update(last_seen_at=clock.now() - timedelta(hours=7))
+    late = signed_in.get(SETUP + "arrival/").content.decode()
+    assert "Reports came, and none lately." in late and "7 h ago" in late.replace("\u00a0", " ") and "Reports arrive." not in late
 
 
 def test_the_snippets_hold_the_address_of_this_server(signed_in: Client, project: Project) -> None:
