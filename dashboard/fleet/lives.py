@@ -11,7 +11,8 @@ from dashboard.common.locks import write_transaction
 from dashboard.fleet.fold.finding_life import Presence, finding_life
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.fold.window import minute_of_end
-from dashboard.fleet.models import Deployment, FindingLife, FindingVersion, ModelVersion, WatchedModel
+from dashboard.fleet.models import Deployment, FindingLife, FindingVersion, Instance, ModelVersion, WatchedModel
+from dashboard.fleet.selectors.instance_states import tells
 from dashboard.fleet.stored.bulk import Row, Table, rows_upsert
 
 _KEY = ("finding_id", "environment")
@@ -41,16 +42,32 @@ def model_lives_update(*, model_id: int, revision: int) -> int:
 
 
 def _lives(model_id: int) -> Iterator[Row]:
+    sightings = _sightings(model_id)
+    if not sightings:
+        return
     present: dict[str, list[Presence]] = defaultdict(list)
+    blind = _blind(model_id) - {(environment, row.version_id) for (_, environment), seen in sightings.items() for row in seen}
     deployments = Deployment.objects.filter(model_id=model_id).order_by("pk")
     for environment, *span in deployments.values_list("environment", "version_id", "started_minute", "last_minute"):
-        present[environment].append(Presence(*span))
+        if (environment, span[0]) not in blind:
+            present[environment].append(Presence(*span))
     names = dict(ModelVersion.objects.filter(model_id=model_id).values_list("pk", "name"))
-    for (finding, environment), seen in _sightings(model_id).items():
+    for (finding, environment), seen in sightings.items():
         life = finding_life({row.version_id: minute_of_end(row.first_seen_at.timestamp()) for row in seen}, present[environment])
         first = min(seen, key=lambda row: (row.first_seen_at, names[row.version_id]))
         last = max(seen, key=lambda row: (row.last_seen_at, names[row.version_id]))
         yield finding, environment, life.state, life.since, first.version_id, last.version_id
+
+
+def _blind(model_id: int) -> set[tuple[str, int]]:
+    """Environments and versions of which no instance tells what it compiles, such as engines that are read from outside: what those do
+    not show may be there all the same. Of a version whose instances are forgotten nothing is held against it."""
+    rows = Instance.objects.filter(model_id=model_id).order_by().values_list("environment", "version_id", "capabilities").distinct()
+    places: dict[tuple[str, int], bool] = {}
+    for environment, version, capabilities in rows:
+        place = environment, version
+        places[place] = places.get(place, True) and not tells(capabilities, "compilations")
+    return {place for place, alone in places.items() if alone}
 
 
 def _sightings(model_id: int) -> Sightings:

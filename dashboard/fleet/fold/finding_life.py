@@ -10,8 +10,8 @@ ENOUGH = 60
 """Minutes of reports without the finding after which its absence means something. What a version compiles, it compiles at its start."""
 
 RULE = (
-    "New: one version has shown it. Ongoing: several have. Gone: every version that showed it has stopped reporting, and others then"
-    " reported for an hour without it. Back: shown again after that."
+    "New: one version has shown it. Ongoing: several have. Gone: every version that showed it has stopped reporting, and others that"
+    " tell what they compile then reported for an hour without it. Back: shown again after that."
 )
 
 

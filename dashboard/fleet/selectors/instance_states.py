@@ -1,6 +1,6 @@
 """How an instance is, read off its newest reports; the first rule that holds gives the word. This is the only place with such rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -53,7 +53,12 @@ def eager_share(instance: Instance | Seen) -> float:
 
 def blind_to(instance: Instance | Seen) -> list[str]:
     """Which essential facts this instance cannot report."""
-    return [name for name in ESSENTIAL if _answer(instance.capabilities.get(name)) == "no"]
+    return [name for name in ESSENTIAL if not tells(instance.capabilities, name)]
+
+
+def tells(capabilities: Mapping[str, object], name: str) -> bool:
+    """Whether a process can report this kind of thing; one that says nothing of it is taken to."""
+    return _answer(capabilities.get(name)) != "no"
 
 
 def _warming(instance: Instance | Seen, now: datetime) -> bool:

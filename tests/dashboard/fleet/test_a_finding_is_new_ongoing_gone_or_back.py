@@ -139,6 +139,19 @@ def test_any_order_of_arrival_tells_the_same_story(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(("tells", "state"), [("no", "new"), ("yes", "gone")])
+def test_what_a_version_cannot_show_is_not_gone_with_it(
+    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch, tells: str, state: str
+) -> None:
+    monkeypatch.setattr(clock, "unix", lambda: NOW)
+    shown, silent, *_ = story(make_request)
+    store_reports(shown, replace(silent, instance=replace(silent.instance, capabilities={"compilations": (tells, "read from outside")})))
+    fold_all()
+    lives_update()
+    assert [said[0] for said in lives().values()] == [state]
+
+
+@pytest.mark.django_db
 def test_the_model_page_says_the_word_since_when_and_by_what_rule(
     make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch, signed_in: Client
 ) -> None:
