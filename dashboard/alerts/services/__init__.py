@@ -3,7 +3,6 @@
 from dashboard.alerts.services.actions import AlertActionError, alert_acknowledge, alert_dismiss, alert_resolve, alert_snooze
 from dashboard.alerts.services.channels import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test
 from dashboard.alerts.services.digest import held_release
-from dashboard.alerts.services.gone_later import gone_follow
 from dashboard.alerts.services.group import groups_form
 from dashboard.alerts.services.outbox import deliveries_send
 from dashboard.alerts.services.remind import reminders_owe
@@ -26,7 +25,6 @@ __all__ = [
     "channel_test",
     "deliveries_send",
     "delivery_replay",
-    "gone_follow",
     "groups_form",
     "held_release",
     "maintenance_add",

@@ -11,12 +11,11 @@ from django.db.models import Exists, OuterRef
 
 from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
 from dashboard.alerts.moved import NOW, Shares, shares_of
-from dashboard.alerts.services.gone import with_gone
 from dashboard.alerts.services.owe import messages_owe
 from dashboard.alerts.services.transition import alert_close, alert_open, event_add, project_hold
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
-from dashboard.fleet.models import Deployment, ModelVersion
+from dashboard.fleet.models import ModelVersion
 from dashboard.fleet.selectors.fleet_page import Window, version_points
 from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.fleet.selectors.traffic import calls_by_minute
@@ -90,8 +89,6 @@ def _moved_look(alert: Alert, minute: int) -> bool:
             return False
         text = f"Traffic returned to {to.name}."
         event_add(alert=held, kind=EventKind.ROLLBACK_SEEN, text=f"{version.name} was rolled back. {text}")
-        by = Deployment.objects.filter(version=to, environment=held.deployment.environment, ended_minute=None).first()
-        text = with_gone(text, alert=held, by=by) if by is not None else text
         alert_close(alert=held, outcome=AlertOutcome.ROLLED_BACK, text=text)
     return True
 

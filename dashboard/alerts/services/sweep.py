@@ -9,7 +9,6 @@ from django.db.models import Exists, OuterRef, Q
 
 from dashboard.alerts.evidence import driving_metrics
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.services.gone import places_taken, with_gone
 from dashboard.alerts.services.owe import messages_owe
 from dashboard.alerts.services.transition import RANK, alert_close, alert_open, alert_worsen, event_add, project_hold, rank, title_of
 from dashboard.common import clock
@@ -109,8 +108,7 @@ def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
     last = alert.verdict
     alert.verdict = verdict
     if verdict.kind == VerdictKind.HEALTHY:
-        text = with_gone(verdict.sentence, alert=alert, by=alert.deployment)
-        alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text=text, verdict=verdict)
+        alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text=verdict.sentence, verdict=verdict)
         return
     wrong = _newly_wrong(verdict, last)
     if rank(verdict.kind) > rank(alert.severity) or wrong:
@@ -128,14 +126,17 @@ def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
 def _deployment_ended(alert: Alert, deployment: Deployment) -> None:
     """The version is off: says where its traffic went, and ends the alert."""
     version = deployment.version
-    earlier, later = places_taken(deployment)
+    live = Deployment.objects.filter(model=deployment.model, environment=deployment.environment, ended_minute=None).exclude(version=version)
+    others = live.select_related("version").order_by("-version__first_seen_at", "-version_id")
+    earlier = others.filter(
+        Q(version__first_seen_at__lt=version.first_seen_at) | Q(version__first_seen_at=version.first_seen_at, version_id__lt=version.pk)
+    ).first()
+    later = others.first()
     if earlier is not None:
         text = f"Traffic returned to {earlier.version.name}."
         event_add(alert=alert, kind=EventKind.ROLLBACK_SEEN, text=f"{version.name} was rolled back. {text}")
-        text = with_gone(text, alert=alert, by=earlier)
         alert_close(alert=alert, outcome=AlertOutcome.ROLLED_BACK, text=text)
     elif later is not None:
-        text = with_gone(f"{later.version.name} replaced {version.name}.", alert=alert, by=later)
-        alert_close(alert=alert, outcome=AlertOutcome.REPLACED, text=text)
+        alert_close(alert=alert, outcome=AlertOutcome.REPLACED, text=f"{later.version.name} replaced {version.name}.")
     else:
         alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=f"{version.name} has no traffic any more.")
