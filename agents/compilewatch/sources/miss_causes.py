@@ -6,9 +6,10 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from compilewatch.components import OPTIONS, components
+from compilewatch.components import OPTIONS, cache_folder, components
 from compilewatch.config import Config
 from compilewatch.folder import FolderError
 from compilewatch.last_run import DamagedRun, Graph, LastRun, Run
@@ -85,10 +86,10 @@ class MissCauses:
         now = components()
         while self._waiting:
             noted = self._waiting.popleft()
-            if noted.asked.unwritten:
-                now[ACCESS] = READ_ONLY  # torch tried, which says more than the folder's own bits: a disk may be full
-            self._tell_one(recorder, noted, now)
-            self._remember(noted, now)
+            # torch tried, which says more than the folder's own bits: a disk may be full. It holds for this graph alone.
+            mine = {**now, ACCESS: READ_ONLY} if _unwritten(noted.asked) else now
+            self._tell_one(recorder, noted, mine)
+            self._remember(noted, mine)
         self._keep(now)
 
     def _tell_one(self, recorder: Recorder, noted: Noted, now: Mapping[str, str]) -> None:
@@ -142,6 +143,20 @@ class Caches(Source):
         OPTIONS.read()
         problem = self._causes.problem
         return ("partly", f"no causes of misses: {problem}") if problem else ("yes", "")
+
+
+def _unwritten(asked: Asked) -> bool:
+    """Whether the folder did not take the graph; torch counts alike what a remote cache did not take after it."""
+    folder = cache_folder(os.environ)
+    return asked.unwritten and not all(_holds(folder, lookup.key) for lookup in asked.lookups if lookup.cache == "fx" and lookup.key)
+
+
+def _holds(folder: str, key: str) -> bool:
+    entry = Path(folder) / "fxgraph" / key[1:3] / key
+    try:
+        return any(not name.startswith(".") for name in os.listdir(entry))  # noqa: PTH208 - a name is all that is asked
+    except OSError:
+        return False
 
 
 def _words(error: OSError) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from compilewatch.wire.causes import EMPTY_FOLDER
+
 JOB = """
 import sys
 import compilewatch
@@ -30,6 +32,13 @@ import errno
 def full(*arguments, **options):
     raise OSError(errno.ENOSPC, "No space left on device")
 torch._inductor.codecache.FxGraphCache._write_to_local_cache = full
+"""
+REMOTE_AWAY = """
+kept = torch._inductor.codecache.FxGraphCache._write_to_local_cache
+def away(*arguments, **options):
+    kept(*arguments, **options)
+    raise ConnectionError("the remote cache, which comes after the folder, does not answer")
+torch._inductor.codecache.FxGraphCache._write_to_local_cache = away
 """
 UNWRITABLE = "cache folder cannot be written: nothing that is compiled stays in it"
 WAS_UNWRITABLE = "cache folder could not be written by the run before: nothing that it compiled is in it"
@@ -108,3 +117,11 @@ def test_what_torch_could_not_write_on_a_full_disk_is_told_though_the_folder_all
         path.unlink() if path.is_file() else None
     assert host.cause(FULL_DISK) == (UNWRITABLE, "read and write")
     assert host.cause() == (WAS_UNWRITABLE, "read and write")
+
+
+def test_a_remote_cache_that_takes_nothing_is_not_blamed_on_the_folder(host: Host) -> None:
+    assert host.cause(REMOTE_AWAY)[0] == "no earlier run is known"
+    assert host.cause(REMOTE_AWAY) == ("", "read and write")
+    for path in [*(host.caches / "aotautograd").rglob("*"), *(host.caches / "fxgraph").rglob("*")]:
+        path.unlink() if path.is_file() else None
+    assert host.cause(REMOTE_AWAY) == (EMPTY_FOLDER, "read and write")
