@@ -107,8 +107,8 @@ def _failed(families: Mapping[str, Metric], wanted: Finished | None) -> float | 
     if wanted is None or family is None:
         return None
     samples = [one for one in family.samples if not one.name.endswith("_created") and one.labels.get(wanted.label) == wanted.failed]
-    total = sum(one.value for one in samples if math.isfinite(one.value))
-    return total if samples and 0 <= total <= LARGEST else None
+    counts = [one.value for one in samples]
+    return sum(counts) if counts and all(0 <= count <= LARGEST for count in counts) else None
 
 
 def _histogram(family: Metric) -> Histogram:

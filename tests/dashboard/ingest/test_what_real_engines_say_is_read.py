@@ -8,7 +8,7 @@ from dashboard.common import clock
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import Instance, RegionMinute, Series
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.engines.formats import SGLANG
+from dashboard.ingest.engines.formats import SGLANG, VLLM
 from dashboard.ingest.engines.logs import stages_read
 from dashboard.ingest.engines.reading import snapshot_read
 from dashboard.ingest.engines.services import engine_add, engine_read
@@ -47,6 +47,17 @@ def test_the_real_collector_of_sglang_is_read_over_all_its_labels() -> None:
     assert found.absent == [] and found.tokens == 2000
     assert {name: sum(one.counts) for name, one in found.parts.items()} == {"request": 40, "first token": 41, "next token": 2000}
     assert {name: round(one.total, 6) for name, one in found.parts.items()} == {"request": 59.0, "first token": 4.37, "next token": 14.0}
+
+
+@pytest.mark.parametrize("spoiled", ["NaN", "-1", "1e300"])
+def test_a_count_of_failures_with_a_part_that_is_no_count_is_unknown(spoiled: str) -> None:
+    """Left out, that part would come back later as so many failures at once."""
+    text = "# TYPE vllm:request_success_total counter\n" + "".join(
+        f'vllm:request_success_total{{engine="{engine}",finished_reason="error"}} {count}\n'
+        for engine, count in enumerate(("100", spoiled))
+    )
+    assert snapshot_read(text, VLLM).failed is None
+    assert snapshot_read(text.replace(spoiled, "7"), VLLM).failed == 107
 
 
 CARD = """INFO 11-23 15:05:12 [monitor.py:63] [backbone] torch.compile took 12.25 s in total
