@@ -103,6 +103,7 @@ def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -
     """Row by row, as SQLite is fastest; on the raw connection, for Django would write the marks of the statement anew for each."""
     forms = _kept_forms(table)
     prepared = [_prepared(row, forms) for row in rows]
+    connection.ensure_connection()
     with connection.wrap_database_errors:
         if not tail:
             connection.connection.executemany(statement, prepared)
