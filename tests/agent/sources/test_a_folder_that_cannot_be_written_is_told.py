@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from compilewatch.wire.causes import EMPTY_FOLDER
 
 JOB = """
