@@ -55,7 +55,9 @@ class Differs:
 def differs(
     traits: Mapping[int, Mapping[str, str]], bad: Collection[int], good: Collection[int], *, bad_words: str, good_words: str
 ) -> Differs:
-    """Compares these instances; those without known traits are left out."""
+    """Compares these instances; those without known traits are left out, and where one side is empty nobody asked for traits."""
+    if not bad or not good:
+        return Differs([], 0, len(bad), len(good), bad_words, good_words)
     sides = [[traits[id] for id in sorted(ids) if id in traits] for ids in (bad, good)]
     found = separations(*sides)
     lines = [_line(one, bad_words, good_words) for one in found[:SHOWN]]

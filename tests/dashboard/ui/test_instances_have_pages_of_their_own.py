@@ -105,6 +105,14 @@ def test_a_healthy_fleet_makes_no_claim(signed_in: Client, made: Made) -> None:
     assert "There are no hung, silent, eager or degraded instances." in shown(signed_in, made.url("instances/"))
 
 
+def test_where_all_are_bad_they_are_counted_and_there_is_nothing_beside_them(signed_in: Client, made: Made) -> None:
+    assert "beside 8 other instances" in shown(signed_in, made.url("instances/"))
+    Instance.objects.update(last_seen_at=clock.now() - timedelta(minutes=20))
+    text = shown(signed_in, made.url("instances/"))
+    assert "8</b> silent" in text and "8 silent instances beside 0 other instances" in text
+    assert "There are no other instances to compare with." in text and "There are no silent instances" not in text
+
+
 def test_an_empty_list_says_what_brings_one(signed_in: Client, made: Made) -> None:
     Instance.objects.update(last_seen_at=clock.now() - timedelta(days=3))
     assert "No instance reported in the last 6 h" in shown(signed_in, made.url("instances/"))
