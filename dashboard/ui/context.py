@@ -51,17 +51,17 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "role_label": mine.role.label,
         "may_operate": role_includes(mine.role, Role.OPERATOR),
         "may_admin": role_includes(mine.role, Role.ADMIN),
-        "limits_reached": _limits_reached(mine.project) if mine.over_limit else [],
+        "limits_reached": _limits_reached(mine.project) if mine.over_limit else {},
         "open_alert_count": mine.open_alerts,
         "sections": links_of(mine.project.slug, (match.url_name if match else None) or ""),
     }
 
 
-def _limits_reached(project: Project) -> list[str]:
-    """A sentence a limit that was reached within the last day."""
+def _limits_reached(project: Project) -> dict[str, str]:
+    """A sentence for each kind of which a limit was reached within the last day."""
     limits = limits_of(project.settings)
     rows = limits_reached(project_id=project.pk, now=clock.unix())
-    return [limit_sentence(kind=row.kind, limit=getattr(limits, row.kind), example=row.example) for row in rows]
+    return {row.kind: limit_sentence(kind=row.kind, limit=getattr(limits, row.kind), example=row.example) for row in rows}
 
 
 def _initials(user: User) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from compilewatch.wire.report import Request
@@ -152,6 +153,22 @@ def test_what_was_over_a_limit_by_limit(signed_in: Client, project: Project, oth
     assert re.search(r'>version</th>.*?>200<.*?data-l="Today">3</td>.*?data-l="7 days">43</td>.*?nightly-9<', html)
     assert re.search(r'>environment</th>.*?>20<.*?data-l="Today">0</td>.*?data-l="7 days">7</td>.*?pod-&lt;b&gt;7<', html)
     assert "secret" not in html and f"manage.py limits --project {project.slug} --set environment=NUMBER" in html
+
+
+def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(signed_in: Client, project: Project) -> None:
+    def note() -> str:
+        found = re.findall(r'<p class="note caution gap-below">(.*?)</p>', page(signed_in))
+        assert len(found) == 1
+        return re.sub("<.*?>", "", unescape(found[0]))
+
+    now = clock.now()
+    for kind in ("version", "series", "finding"):
+        told = {"day": int(now.timestamp() // 86400), "count": 1, "example": f"the last {kind}", "last_at": now}
+        LimitReached.objects.create(project=project, kind=kind, **told)
+        if kind == "version":
+            assert note().startswith("version: 200 of 200 in 30 days; new ones go into other, the last was the last version. Totals")
+    said = "Limits reached: finding, series, version; new ones go into other, the numbers. Totals stay exact; other is never judged."
+    assert note() == said and 'href="/p/ranking/health/#over"' in page(signed_in)
 
 
 def test_what_a_day_takes_and_when_that_was_measured(
