@@ -96,6 +96,7 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/messages/maintenance/add/", rules.maintenance_make, name="maintenance_make"),
     path("p/<slug:slug>/settings/messages/maintenance/<int:window_id>/end/", rules.maintenance_stop, name="maintenance_stop"),
     path("p/<slug:slug>/settings/messages/<int:delivery_id>/replay/", rules.rule_replay, name="rule_replay"),
+    path("p/<slug:slug>/settings/messages/channels/<int:channel_id>/replay/", rules.rule_replay_all, name="rule_replay_all"),
     path("p/<slug:slug>/settings/guides/", guides.guides, name="guides"),
     path("p/<slug:slug>/settings/guides/save/", guides.guide_save, name="guide_save"),
     path("p/<slug:slug>/setup/", setup.setup, name="setup"),

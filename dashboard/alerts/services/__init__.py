@@ -6,7 +6,7 @@ from dashboard.alerts.services.digest import held_release
 from dashboard.alerts.services.group import groups_form
 from dashboard.alerts.services.outbox import deliveries_send
 from dashboard.alerts.services.remind import reminders_owe
-from dashboard.alerts.services.replay import delivery_replay
+from dashboard.alerts.services.replay import deliveries_replay, delivery_replay
 from dashboard.alerts.services.rollback import rollbacks_watch
 from dashboard.alerts.services.rules import maintenance_add, maintenance_end, rule_add, rule_remove, time_zone_set
 from dashboard.alerts.services.sweep import alerts_sweep
@@ -23,6 +23,7 @@ __all__ = [
     "channel_enable",
     "channel_rotate_secret",
     "channel_test",
+    "deliveries_replay",
     "deliveries_send",
     "delivery_replay",
     "groups_form",

@@ -1,6 +1,8 @@
-"""Owes a message again that was given up."""
+"""Owes messages again that were given up: one, or all of a channel."""
 
 from __future__ import annotations
+
+from django.db.models import Q
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
@@ -11,11 +13,16 @@ from dashboard.common.locks import write_transaction
 STILL_TRUE = (DeliveryKind.RESOLVED, DeliveryKind.DIGEST, DeliveryKind.TEST)
 """What may be told when the alert is over."""
 
+OUTLIVED = Q(alert__state=AlertState.RESOLVED) & ~Q(kind__in=STILL_TRUE)
+"""Messages that would say of an alert that is over that it goes on."""
+
+AT_ONCE = 200
+
 
 def delivery_replay(*, delivery: Delivery, user: User, address: str | None = None) -> Delivery:
     """Tries a given-up message again from the start, under the same id; raises ValueError when there is nothing to replay."""
     with write_transaction():
-        channel = Channel.objects.select_for_update(no_key=True).get(pk=delivery.channel_id)
+        channel = _locked(delivery.channel_id)
         held = Delivery.objects.select_related("alert").get(pk=delivery.pk)
         if held.state != DeliveryState.DEAD:
             raise ValueError("Only a message that was given up can be replayed.")
@@ -23,16 +30,34 @@ def delivery_replay(*, delivery: Delivery, user: User, address: str | None = Non
             raise ValueError(
                 f"A-{held.alert.number} is over ({held.alert.get_outcome_display().lower()}): this message would say it goes on."
             )
-        if not channel.enabled:
-            raise ValueError(f"The channel {channel.name} is off: {channel.disabled_reason} Switch it on first.")
-        held.state, held.attempts, held.next_attempt_at, held.leased_until = DeliveryState.WAITING, 0, clock.now(), None
-        held.save(update_fields=["state", "attempts", "next_attempt_at", "leased_until"])
-        audit_write(
-            action="delivery.replay",
-            subject=f"message {held.message_id}",
-            project_id=held.project_id,
-            actor=user,
-            after={"channel": channel.name},
-            address=address,
-        )
+        _refuse_off(channel)
+        _again([held.pk], f"message {held.message_id}", channel, user, address)
+        held.refresh_from_db()
     return held
+
+
+def deliveries_replay(*, channel: Channel, user: User, address: str | None = None) -> int:
+    """Tries again what a channel was not told and what still is so, the oldest AT_ONCE first; returns how many that are."""
+    with write_transaction():
+        channel = _locked(channel.pk)
+        _refuse_off(channel)
+        dead = Delivery.objects.filter(channel=channel, state=DeliveryState.DEAD).exclude(OUTLIVED)
+        ids = list(dead.order_by("created_at", "pk").values_list("pk", flat=True)[:AT_ONCE])
+        if ids:
+            _again(ids, f"{len(ids)} messages", channel, user, address)
+    return len(ids)
+
+
+def _locked(channel_id: int) -> Channel:
+    return Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
+
+
+def _refuse_off(channel: Channel) -> None:
+    if not channel.enabled:
+        raise ValueError(f"The channel {channel.name} is off: {channel.disabled_reason} Switch it on first.")
+
+
+def _again(ids: list[int], subject: str, channel: Channel, user: User, address: str | None) -> None:
+    Delivery.objects.filter(pk__in=ids).update(state=DeliveryState.WAITING, attempts=0, next_attempt_at=clock.now(), leased_until=None)
+    after = {"channel": channel.name}
+    audit_write(action="delivery.replay", subject=subject, project_id=channel.project_id, actor=user, after=after, address=address)

@@ -5,13 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Case, Count, When
+
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
 from dashboard.alerts.services.owe import zone_of
+from dashboard.alerts.services.replay import OUTLIVED
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
 LISTED = 50
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """What one channel was not told: all of it, and what is still worth telling."""
+
+    channel_id: int
+    name: str
+    enabled: bool
+    count: int
+    worth: int
 
 
 @dataclass(frozen=True)
@@ -23,8 +37,18 @@ class RulesPage:
     rules: list[Rule]
     windows: list[MaintenanceWindow]
     given_up: list[Delivery]
-    given_up_count: int
+    given_up_in: list[GivenUp]
     held: int
+
+    @property
+    def given_up_count(self) -> int:
+        """All of them, listed or not."""
+        return sum(one.count for one in self.given_up_in)
+
+    @property
+    def sent_at_once(self) -> list[GivenUp]:
+        """Channels to which several messages can be sent again."""
+        return [one for one in self.given_up_in if one.enabled and one.worth > 1]
 
     @property
     def off(self) -> list[Channel]:
@@ -40,12 +64,14 @@ class RulesPage:
 def rules_page(*, project: Project) -> RulesPage:
     """A fixed number of queries."""
     dead = for_project(Delivery, project).filter(state=DeliveryState.DEAD)
+    listed = dead.annotate(outlived=Case(When(OUTLIVED, then=True), default=False))
+    by_channel = dead.values_list("channel_id", "channel__name", "channel__enabled").order_by("channel__name", "channel_id")
     return RulesPage(
         project=project,
         channels=list(for_project(Channel, project).order_by("name", "pk")),
         rules=list(for_project(Rule, project).select_related("channel", "escalate_to").order_by("channel__name", "pk")),
         windows=list(for_project(MaintenanceWindow, project).filter(ends_at__gt=clock.now()).order_by("starts_at", "pk")),
-        given_up=list(dead.select_related("channel", "alert").defer("facts").order_by("-created_at", "-pk")[:LISTED]),
-        given_up_count=dead.count(),
+        given_up=list(listed.select_related("channel", "alert").defer("facts").order_by("-created_at", "-pk")[:LISTED]),
+        given_up_in=[GivenUp(*row) for row in by_channel.annotate(count=Count("pk"), worth=Count("pk", filter=~OUTLIVED))],
         held=for_project(Delivery, project).filter(state=DeliveryState.HELD).count(),
     )

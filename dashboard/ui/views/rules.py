@@ -8,12 +8,21 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.alerts.models import Channel, Delivery, MaintenanceWindow, Rule
-from dashboard.alerts.services import delivery_replay, maintenance_add, maintenance_end, rule_add, rule_remove, time_zone_set
+from dashboard.alerts.services import (
+    deliveries_replay,
+    delivery_replay,
+    maintenance_add,
+    maintenance_end,
+    rule_add,
+    rule_remove,
+    time_zone_set,
+)
 from dashboard.alerts.services.owe import zone_of
 from dashboard.alerts.services.rules import RuleError
 from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
+from dashboard.ui import words
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import uncached
 from dashboard.ui.pages.rules import moment_read, rule_read
@@ -115,6 +124,22 @@ def rule_replay(request: ProjectRequest, delivery_id: int) -> HttpResponse:
         messages.error(request, str(error))
     else:
         messages.success(request, "It is tried again from the start, under the same id.")
+    return redirect("rules", request.project.slug)
+
+
+@require_POST
+@project_page(Role.OPERATOR)
+def rule_replay_all(request: ProjectRequest, channel_id: int) -> HttpResponse:
+    """Sends again what a channel was not told."""
+    channel = for_project(Channel, request.project).filter(pk=channel_id).first()
+    if channel is None:
+        raise Http404("There is no such channel.")
+    try:
+        count = deliveries_replay(channel=channel, user=request.user, address=_address(request))
+    except ValueError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{words.number(count)} of {channel.name} are tried again from the start, under the same ids.")
     return redirect("rules", request.project.slug)
 
 

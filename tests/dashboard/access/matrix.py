@@ -196,6 +196,7 @@ LINES: dict[str, Line] = {
     "maintenance_make": act("operators"),
     "maintenance_stop": act("operators"),
     "rule_replay": act("operators"),
+    "rule_replay_all": act("operators"),
     "rule_make": act("admins"),
     "rule_end": act("admins"),
     "rule_zone": act("admins"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import time, timedelta
 
@@ -12,6 +13,7 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Alert, Channel, Delivery, MaintenanceWindow, Rule
 from dashboard.common import clock
 from dashboard.projects.models import Project, Role
+from tests.dashboard.ui import stories
 
 PAGE = "/p/ranking/settings/messages/"
 
@@ -137,6 +139,38 @@ def test_what_was_given_up_is_there_and_can_be_sent_again(signed_in: Client, cha
     assert "tried again from the start" in signed_in.post(f"{PAGE}{delivery.pk}/replay/", follow=True).content.decode()
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("waiting", 0)
+
+
+def test_all_of_a_channel_is_sent_again_at_once_but_for_what_is_over(
+    signed_in: Client, as_role: Callable[[Role], Client], channels: list[Channel], alert: Alert
+) -> None:
+    Delivery.objects.all().delete()
+    for minutes in range(27):
+        stories.delivery(alert, channels[0], "dead", 503, "Service Unavailable", minutes)
+    stories.delivery(alert, channels[1], "dead", 503, "Service Unavailable", 30)
+    ended = Alert.objects.create(
+        project=alert.project, deployment=alert.deployment, number=1, severity="watch", worst="watch", title="x",
+        opened_at=clock.now(), state="resolved", resolved_at=clock.now(),
+    )  # fmt: skip
+    stories.delivery(ended, channels[0], "dead", 503, "Service Unavailable", 40)
+    test = stories.delivery(alert, channels[0], "dead", 503, "Service Unavailable", 50)
+    Delivery.objects.filter(pk=test.pk).update(alert=None, kind="test")
+    page = html(signed_in)
+    assert re.findall(r"Send all (\d+) of <bdi>(.*?)</bdi> again", page) == [("28", channels[0].name)]
+    assert page.count("its alert is over") == 1 and page.count("Send again<") == 29
+    address = f"{PAGE}channels/{channels[0].pk}/replay/"
+    assert as_role(Role.VIEWER).post(address).status_code == 403
+    Channel.objects.filter(pk=channels[0].pk).update(enabled=False, disabled_reason="Slack answered 410.")
+    assert "is off: Slack answered 410." in signed_in.post(address, follow=True).content.decode()
+    assert "Send all" not in html(signed_in)
+    Channel.objects.filter(pk=channels[0].pk).update(enabled=True)
+    assert f"28 of {channels[0].name} are tried again" in signed_in.post(address, follow=True).content.decode()
+    assert Delivery.objects.filter(state="waiting", attempts=0).count() == 28
+    assert list(Delivery.objects.filter(state="dead").values_list("alert__number", "channel")) == [
+        (418, channels[1].pk),
+        (1, channels[0].pk),
+    ]
+    assert AuditEntry.objects.get(action="delivery.replay").subject == "28 messages"
 
 
 def test_a_viewer_sees_rules_and_no_buttons(as_role: Callable[[Role], Client], channels: list[Channel]) -> None:
