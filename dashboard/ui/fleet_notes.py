@@ -10,7 +10,7 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.selectors.fleet_page import FleetFacts, Window
-from dashboard.fleet.selectors.instance_states import blind_to
+from dashboard.fleet.selectors.instance_states import blind_because, blind_to
 from dashboard.fleet.selectors.seen import Seen
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
@@ -103,9 +103,6 @@ def _silent(name: str, group: Sequence[Seen]) -> Unseen:
 
 def _blind(name: str, group: Sequence[Seen]) -> Unseen:
     missing = " and ".join(sorted({fact.replace("_", " ") for instance in group for fact in blind_to(instance)}))
-    torch = group[0].torch
-    return Unseen(
-        "state-blind",
-        words.plural(len(group), "blind instance"),
-        f"{name}: {f'torch {torch} gives' if torch else 'there are'} no {missing}",
-    )
+    reasons = list(dict.fromkeys(filter(None, map(blind_because, group))))
+    why = f", {reasons[0]}" if len(reasons) == 1 else ""
+    return Unseen("state-blind", words.plural(len(group), "blind instance"), f"{name}: no {missing}{why}")

@@ -56,6 +56,12 @@ def blind_to(instance: Instance | Seen) -> list[str]:
     return [name for name in ESSENTIAL if not tells(instance.capabilities, name)]
 
 
+def blind_because(instance: Instance | Seen) -> str:
+    """Why it cannot report them, as its agent says; empty where it says nothing."""
+    said = (instance.capabilities.get(name) for name in blind_to(instance))
+    return "; ".join(dict.fromkeys(str(one[1]) for one in said if isinstance(one, list | tuple) and len(one) > 1 and one[1]))
+
+
 def tells(capabilities: Mapping[str, object], name: str) -> bool:
     """Whether a process can report this kind of thing; one that says nothing of it is taken to."""
     return _answer(capabilities.get(name)) != "no"
@@ -80,7 +86,7 @@ RULES = (
     ),
     Rule(InstanceState.WARMING, _warming, "started less than 15 min ago and not ready yet"),
     Rule(InstanceState.COMPILING, lambda one, _: one.compiling_for > 0, "compiles now"),
-    Rule(InstanceState.BLIND, lambda one, _: bool(blind_to(one)), "its torch cannot tell what is compiled"),
+    Rule(InstanceState.BLIND, lambda one, _: bool(blind_to(one)), "its agent cannot tell what is compiled"),
     Rule(InstanceState.HEALTHY, lambda one, now: True, "none of the above"),
 )
 

@@ -15,7 +15,7 @@ from dashboard.ui.pages.caches import cause_words
 from dashboard.ui.selectors.caches import CacheFacts
 
 NAMES = {
-    "before init": "Python, before compilewatch.init",
+    "before init": "before compilewatch.init",
     "import torch": "import torch",
     "import torch._dynamo": "import torch._dynamo, the compiler",
     "before compiling": "before the first compilation",

@@ -142,7 +142,7 @@ def _way_out(detail: FindingDetail) -> WayOut:
 
 def _same(found: Varies | None, one: CompiledThere) -> bool:
     """Whether a recompilation tells of the same thing; a frame may have several guards that fail."""
-    return found is None or varies(one.reason) in (None, found)
+    return varies(one.reason) in (None, found)
 
 
 def _headroom(compiled: Iterable[CompiledThere]) -> Headroom | None:

@@ -11,7 +11,7 @@ from typing import Any
 from dashboard.common import clock
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.selectors.instance_detail import FrameHistory, RegionBeside, Shown
-from dashboard.fleet.selectors.instance_states import hung_after, instance_state
+from dashboard.fleet.selectors.instance_states import blind_because, hung_after, instance_state
 from dashboard.fleet.selectors.instances import Configuration, Reporting
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
@@ -168,7 +168,8 @@ def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> st
     if state == InstanceState.WARMING:
         return "It started lately and has not said that it is ready."
     if state == InstanceState.BLIND:
-        return "It reports, but its torch cannot tell whether calls run compiled; no claim is made about that."
+        why = blind_because(instance)
+        return f"It reports, but cannot tell whether calls run compiled{f' ({why})' if why else ''}; no claim is made about that."
     return "It reports, and nothing about it is unusual."
 
 

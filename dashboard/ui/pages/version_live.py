@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,8 @@ from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
 
 REASONS = 2
+SHORT = 0.01
+"""Seconds: on two cores a step of 0.5 ms took twice as long in a drawn call as the eager one right after it, and as long by itself."""
 WHAT = {"shadow": "shadow calls", "finite": "looked through for NaN"}
 
 
@@ -35,6 +37,7 @@ class Live:
     compiled: float | None
     eager: float | None
     """Mean seconds of the same calls."""
+    on_gpu: bool
     relative: float | None
     text: str
     reasons: list[str]
@@ -52,8 +55,13 @@ class Live:
 
     @property
     def speed(self) -> float | None:
-        """How many times as long eager takes."""
-        return self.eager / self.compiled if self.eager is not None and self.compiled else None
+        """How many times as long eager takes; None where it is not known."""
+        return self.eager / self.compiled if self.eager is not None and self.compiled and not self.too_short else None
+
+    @property
+    def too_short(self) -> bool:
+        """Whether the order decides more than the code: the second of two calls below this is quicker, compiled or not."""
+        return not self.on_gpu and max(self.compiled or 0.0, self.eager or 0.0) < SHORT
 
     @property
     def speed_text(self) -> str:
@@ -67,7 +75,8 @@ class Live:
         """Both means."""
         if self.compiled is None or self.eager is None:
             return ""
-        return f"{words.duration(self.compiled)} compiled, {words.duration(self.eager)} eager on average"
+        both = f"{words.duration(self.compiled)} compiled, {words.duration(self.eager)} eager on average"
+        return f"{both}; the second of two such short calls is quicker on a CPU for being the second" if self.too_short else both
 
     @property
     def relative_text(self) -> str:
@@ -77,7 +86,7 @@ class Live:
 
 def live_calls(rows: Sequence[ParityRow], own: Sequence[Started], *, version: int, baseline: str, baseline_id: int | None) -> list[Live]:
     """Those of processes that the page lists; what went wrong first, then by name."""
-    known = {one.id for one in own}
+    known = {one.id: one for one in own}
     mine: dict[tuple[str, str], list[ParityRow]] = {}
     theirs: dict[tuple[str, str], list[ParityRow]] = {}
     for row in rows:
@@ -86,11 +95,11 @@ def live_calls(rows: Sequence[ParityRow], own: Sequence[Started], *, version: in
             mine.setdefault(key, []).append(row)
         elif row.told.kind and row.version_id == baseline_id:
             theirs.setdefault(key, []).append(row)
-    found = [_live(key, group, len(own), _before(key[0], theirs.get(key, []), baseline)) for key, group in mine.items()]
+    found = [_live(key, group, known, _before(key[0], theirs.get(key, []), baseline)) for key, group in mine.items()]
     return sorted(found, key=lambda one: (-one.failed, one.region, one.kind))
 
 
-def _live(key: tuple[str, str], rows: Sequence[ParityRow], processes: int, before: str) -> Live:
+def _live(key: tuple[str, str], rows: Sequence[ParityRow], known: Mapping[int, Started], before: str) -> Live:
     told = [row.told for row in rows]
     timed = [one for one in told if one.timed and one.compiled_seconds is not None and one.eager_seconds is not None]
     several = sum(one.timed for one in timed)
@@ -102,11 +111,12 @@ def _live(key: tuple[str, str], rows: Sequence[ParityRow], processes: int, befor
         beyond=sum(one.beyond for one in told),
         nonfinite=sum(one.nonfinite for one in told),
         told=len({row.instance for row in rows}),
-        processes=processes,
+        processes=len(known),
         failed=sum(one.state == "failed" for one in told),
         at=max(row.at for row in rows),
         compiled=sum((one.compiled_seconds or 0.0) * one.timed for one in timed) / several if several else None,
         eager=sum((one.eager_seconds or 0.0) * one.timed for one in timed) / several if several else None,
+        on_gpu=any(known[row.instance].gpu for row in rows),
         relative=max((one.relative for one in told if one.relative is not None), default=None),
         text=_text(key[0], told),
         reasons=[f"{why} ({words.plural(count, 'process', 'processes')})" for why, count in refused.most_common(REASONS)],
@@ -124,7 +134,8 @@ def _text(kind: str, told: Sequence[Parity]) -> str:
         held = f"{words.number(beyond)} of {words.number(samples)} answers hold NaN or infinite values"
         return held if beyond else "no NaN, no infinite value"
     worst = max((one for one in told if one.samples), key=lambda one: (one.state == "failed", one.times or 0.0))
-    return parity_words(replace(worst, samples=samples, beyond=beyond, state="failed" if beyond else "passed"))
+    why = "" if worst.state == "not compared" else worst.why  # what was left alone later is said beside it
+    return parity_words(replace(worst, samples=samples, beyond=beyond, why=why, state="failed" if beyond else "passed"))
 
 
 def _before(kind: str, rows: Sequence[ParityRow], baseline: str) -> str:

@@ -10,6 +10,8 @@ from dashboard.ui import words
 
 ENOUGH = 200
 """Looked-at calls from which a share is held against a budget."""
+TIMED, MOST = 20, 0.9
+"""Timed calls from which a series has a mean, and the share of the calls that have to be in such series."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,9 @@ class Served:
     budget: float | None
     adoption: float | None
     """The share of the environment's calls of the last minutes that this version took."""
+    time_share: float | None = None
+    on_gpu: bool = False
+    """An estimate: of the time that its calls take, that of the compiled ones, as if calls of one region and shape all took alike."""
 
     @property
     def share(self) -> float | None:
@@ -70,6 +75,13 @@ class Served:
         return f"{told}; not burning in the last hour" if self.used > 1 else told
 
     @property
+    def of_time(self) -> str:
+        """The same by time; empty where too few calls were timed."""
+        if self.time_share is None:
+            return ""
+        return f"about {words.percent(self.time_share)} of their {'GPU time' if self.on_gpu else 'time'}"
+
+    @property
     def looked(self) -> str:
         """How much stands behind the share."""
         part = f" ({words.percent(self.known / self.calls)})" if self.calls > self.known else ""
@@ -80,6 +92,7 @@ def served(own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environm
     """Adds the version's series up; regions that the caller runs eager on purpose have nothing to be compiled."""
     counted = [one for one in own if not one.eager]
     calls = sum(one.recent_calls for one in everyone if one.environment == environment)
+    time_share, on_gpu = _of_time([one for one in counted if one.known])
     return Served(
         calls=sum(one.calls for one in counted),
         known=sum(one.known for one in counted),
@@ -88,7 +101,23 @@ def served(own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environm
         recent_compiled=sum(one.recent_compiled for one in counted),
         budget=budget,
         adoption=sum(one.recent_calls for one in own) / calls if calls else None,
+        time_share=time_share,
+        on_gpu=on_gpu,
     )
+
+
+def _of_time(looked: Sequence[SeriesCalls]) -> tuple[float | None, bool]:
+    """Each series weighs what its calls take, on the GPU where all of them were timed there; None where too many were not timed."""
+    on_gpu = bool(looked) and all(one.gpu_count >= TIMED for one in looked)
+    timed = [(one, one.gpu_sum / one.gpu_count) for one in looked] if on_gpu else _by_wall(looked)
+    whole = sum(one.calls * each for one, each in timed)
+    if not whole or sum(one.calls for one, _ in timed) < MOST * sum(one.calls for one in looked):
+        return None, False
+    return sum(one.calls * each * one.compiled / one.known for one, each in timed) / whole, on_gpu
+
+
+def _by_wall(looked: Sequence[SeriesCalls]) -> list[tuple[SeriesCalls, float]]:
+    return [(one, one.latency_sum / one.latency_count) for one in looked if one.latency_count >= TIMED]
 
 
 def _short(value: float) -> float:

@@ -82,3 +82,11 @@ def test_what_an_engine_does_not_tell_has_no_value_on_the_model_page(signed_in: 
     values = drawn(signed_in, version)
     assert values["errors"] == ([10.0] if counts else [])
     assert [values[key] for key in UNTOLD] == [[]] * len(UNTOLD) and values["p50"] and values["throughput"]
+
+
+def test_what_an_engine_does_not_tell_is_no_claim_about_what_it_does(signed_in: Client, version: ModelVersion) -> None:
+    address = f"/p/ranking/models/{version.model_id}/"
+    page = signed_in.get(f"{address}versions/{version.pk}/").content.decode()
+    assert "has run compiled code yet" not in page and "Nothing was looked up" not in page
+    assert "has told of a compiled call yet" in page and "No compilation of this version is known" in page
+    assert "no compilation<" not in signed_in.get("/p/ranking/").content.decode()

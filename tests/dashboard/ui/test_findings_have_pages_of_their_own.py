@@ -133,6 +133,15 @@ def test_a_guard_comes_with_its_values_its_headroom_and_the_ways_out(signed_in: 
     assert [(row["label"], row["count"]) for row in buckets] == [("72", 2), ("80", 1), ("96", 1), ("97", 1), ("1,000 and more", 1)]
 
 
+def test_a_guard_that_names_no_value_has_none_of_another_guard_of_its_frame(signed_in: Client, project: Project) -> None:
+    made = two_versions(project)
+    one = finding(made, "guard", "not G['cache']", "ranker/score.py:118 in score", {"2": 1})
+    recompiled(made, "2", [72, 80, 96])
+    text = shown(signed_in, f"{LIST}{one.pk}/")
+    assert "names no size, length or number" in text and "Values that failed the guard" not in text
+    assert signed_in.get(f"{LIST}{one.pk}.json").json()["way_out"]["values"]["buckets"] == []
+
+
 @pytest.mark.parametrize(
     ("minutes", "said"), [(30, "too early to tell"), (90, "gone: 1 h 30 min of reports and 2 compilations of the same place")]
 )

@@ -50,6 +50,15 @@ def test_instances_are_listed_with_the_most_serious_first(signed_in: Client, mad
     assert len(signed_in.get(made.url("instances.csv")).content.decode().splitlines()) == 9
 
 
+def test_a_blind_instance_says_why_and_not_that_its_torch_is_to_blame(signed_in: Client, made: Made) -> None:
+    why = ["no", "torch._dynamo is not imported"]
+    blind = changed(one(made, "2", "gpu-h100-01"), capabilities={"compilations": why, "compiled_calls": why}, ready_at=clock.now())
+    text = shown(signed_in, made.url(f"instances/{blind.instance_id}/"))
+    assert "cannot tell whether calls run compiled (torch._dynamo is not imported); no claim is made about that" in text
+    note = shown(signed_in, "/p/ranking/").split("1 blind instance")[1][:200]
+    assert "no compilations and compiled calls, torch._dynamo is not imported" in note and "gives no" not in note
+
+
 def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, made: Made) -> None:
     wanted = signed_in.get(made.url(f"instances.json?version={made.versions['1'].pk}&gpu=NVIDIA+H100&q=-01")).json()
     assert [(row["version"], row["host"]) for row in wanted["instances"]] == [("1", "gpu-h100-01")]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from compilewatch.wire.causes import NO_EARLIER_RUN, OTHER_GRAPH
+from compilewatch.wire.sketch import Sketch
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -117,6 +118,20 @@ def test_served_compiled_is_of_looked_at_calls_and_burns_its_budget(story: Story
     assert "budget 90 %, 20 % used" in shown(signed_in, project, "1")
     told = signed_in.get(url_of(project, "1", ".json")).json()["served"]
     assert told["share"] == pytest.approx(0.98) and told["used"] == pytest.approx(0.2)
+
+
+def test_served_compiled_is_told_by_time_too(story: Story, signed_in: Client, project: Project) -> None:
+    eager = {"name": "rare", "calls": 100, "p50": 0.09, "compiled": 0, "eager_by": {"limit": 100}}
+    story.start("1", calls=900, p50=0.01, beside=[region_make(**eager)])
+    story.fold()
+    head = shown(signed_in, project, "1").split("Cold start, median")[0]
+    assert "90 %" in head and "of their time, estimated by region and shape" in head and "GPU time" not in head
+    assert signed_in.get(url_of(project, "1", ".json")).json()["served"]["time_share"] == pytest.approx(0.5, abs=0.02)
+    quick, slow = Sketch.of([0.04] * 50), Sketch.of([0.12] * 50)
+    story.start("2", calls=0, beside=[region_make(calls=900, gpu=quick), region_make(**eager, gpu=slow)])
+    story.fold()
+    assert "of their GPU time" in shown(signed_in, project, "2")
+    assert signed_in.get(url_of(project, "2", ".json")).json()["served"]["time_share"] == pytest.approx(0.75, abs=0.02)
 
 
 def test_payback_is_not_known_until_an_eager_run_is_reported(story: Story, signed_in: Client, project: Project) -> None:

@@ -67,6 +67,32 @@ def test_slower_compiled_calls_are_said_to_be_slower(story: Story, signed_in: Cl
     assert "2.5 times as slow" in card(signed_in, project)
 
 
+def test_short_calls_on_a_cpu_are_no_speed_up_because_the_second_is_quicker(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("2", parities=[shadow(compiled_seconds=0.003, eager_seconds=0.0015)], identity={"gpu": ""})
+    story.fold()
+    text = card(signed_in, project)
+    assert "times as" not in text and "not known" in text
+    assert "3 ms compiled, 1.5 ms eager on average; the second of two such short calls is quicker on a CPU for being the second" in text
+    assert signed_in.get(url_of(project, "2", ".json")).json()["live_calls"][0]["speed_up"] is None
+
+
+def test_longer_calls_on_a_cpu_have_their_speed_up(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("2", parities=[shadow(compiled_seconds=0.02, eager_seconds=0.05)], identity={"gpu": ""})
+    story.fold()
+    assert "2.5 times as fast" in card(signed_in, project)
+
+
+def test_calls_compared_before_it_was_left_alone_have_their_error(story: Story, signed_in: Client, project: Project) -> None:
+    why = "a shadow call ran out of memory: there are none in this process any more"
+    told = parity_data(Parity("shadow calls of forward", "not compared", why=why, region="forward", where="output", error=1e-6,
+                              tolerance=1e-4, reference="eager", kind="shadow", samples=73))  # fmt: skip
+    story.start("2", parities=[told])
+    story.fold()
+    text = card(signed_in, project)
+    assert "73 sampled calls agree; at most output is off by 1e-06, with a tolerance of 0.0001 against eager" in text
+    assert text.count(why) == 1 and f"left alone: {why} (1 process)" in text
+
+
 def test_what_is_left_alone_says_why_and_claims_nothing(story: Story, signed_in: Client, project: Project) -> None:
     story.start("2", parities=[shadow("not compared", why="it draws random numbers")])
     story.fold()
