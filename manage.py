@@ -12,7 +12,7 @@ def main() -> None:
         from django.core.management import execute_from_command_line
     except ImportError:
         sys.exit("Django is not installed here. Run `make demo` or `make up`, which set everything up in .venv.")
-    from django.db import OperationalError
+    from django.db import OperationalError, ProgrammingError
 
     from dashboard.env import SettingError
 
@@ -20,7 +20,14 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except SettingError as error:
         sys.exit(f"compilewatch cannot start: {error}")
-    except OperationalError as error:
+    except (OperationalError, ProgrammingError) as error:
+        from dashboard.common.refused import schema_refusal
+
+        # What goes wrong while migrations run is said as it is.
+        if sys.argv[1:2] != ["migrate"] and (refusal := schema_refusal()):
+            sys.exit(f"compilewatch cannot start: {refusal}")
+        if isinstance(error, ProgrammingError):
+            raise
         sys.exit(f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {str(error).strip()}")
 
 

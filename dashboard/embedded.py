@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import socket
 import threading
@@ -20,31 +19,6 @@ from dashboard.celery import app as celery_app
 from dashboard.ingest.committer import COMMITTER
 
 logger = logging.getLogger(__name__)
-
-
-class PortTaken(Exception):
-    """Another process listens on the port that was asked for, or this machine does not have the address."""
-
-
-def port_claim(*, host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything slow starts; raises PortTaken with a sentence."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise PortTaken(f"this machine has no {family.name}, which {host} needs: {error.strerror}") from error
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        if host == "::":
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # IPv4 as well, where there is any
-        listener.bind((host, port))
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        if error.errno != errno.EADDRINUSE:
-            raise PortTaken(f"{host} port {port} cannot be listened on: {error.strerror}; set COMPILEWATCH_LISTEN or --host") from error
-        raise PortTaken(f"port {port} is taken by another process; stop it, or choose another with COMPILEWATCH_PORT={port + 1}") from error
-    return listener
 
 
 class Embedded:

@@ -8,19 +8,18 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import urlsplit
 
-from dashboard.env_parts import Database, Mail, Oidc, own_host, own_url, path_trouble
+from dashboard.env_parts import HOST, Database, Mail, Oidc, database_of, own_host, own_url, path_trouble
+from dashboard.env_values import SettingError, file_or, flag, one_of, port_number, url_parts
+
+__all__ = ["ROOT", "Env", "SettingError", "env_check", "env_read"]
 
 ROOT = Path(__file__).resolve().parent.parent
 GUNICORN_GIVES_UP = 3
 
 APPRISE_SCHEMAS = ("tgram", "discord", "pover", "gchat", "opsgenie", "pagerduty")
 """Services whose hosts are fixed and public, whatever the rest of an address says."""
-
-
-class SettingError(Exception):
-    """A setting is missing or wrong; the message names it and says what was expected."""
 
 
 @dataclass(frozen=True)
@@ -59,28 +58,31 @@ class Env:
 
 def env_read(environ: Mapping[str, str] = os.environ) -> Env:
     """Reads and checks COMPILEWATCH_*; raises SettingError with a sentence."""
-    mode = _one_of(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
+    mode = one_of(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
     data = Path(environ.get("COMPILEWATCH_DATA") or ROOT / ".var")
     listen, port = _listen(environ), _port(environ)
+    secret_key, key_pepper = (_secret(environ, name, mode, data) for name in ("COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER"))
+    if secret_key == key_pepper:
+        raise SettingError("COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 or more other random characters.")
     return Env(
         mode=mode,
         data=data,
         database=_database(environ, mode, data),
         redis_url=_redis(environ, mode),
-        secret_key=_secret(environ, "COMPILEWATCH_SECRET_KEY", mode, data),
-        key_pepper=_secret(environ, "COMPILEWATCH_KEY_PEPPER", mode, data),
+        secret_key=secret_key,
+        key_pepper=key_pepper,
         hosts=_hosts(environ, mode, own_host(listen)),
         listen=listen,
         port=port,
         base_url=_base_url(environ, mode, own_url(listen, port)),
-        allow_http=_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
+        allow_http=flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
         mail=_mail(environ),
         apprise=_apprise(environ),
         oidc=_oidc(environ),
         proxies=_proxies(environ),
-        log=_one_of(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
-        debug=_flag(environ, "COMPILEWATCH_DEBUG"),
+        log=one_of(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
+        debug=flag(environ, "COMPILEWATCH_DEBUG"),
     )
 
 
@@ -93,18 +95,18 @@ def _mail(environ: Mapping[str, str]) -> Mail | None:
                 "COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_FROM is set, expected a name of a mail server."
             )
         return None
-    if not _url(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
+    if not url_parts(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
         raise SettingError(f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as mail.example.com.")
     if sender.count("@") != 1 or any(letter.isspace() for letter in sender):
         raise SettingError(f"COMPILEWATCH_EMAIL_FROM is {sender!r}, expected an address such as compilewatch@example.com.")
-    tls = _one_of(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
-    user, password = environ.get("COMPILEWATCH_EMAIL_USER", ""), _file_or(environ, "COMPILEWATCH_EMAIL_PASSWORD")
+    tls = one_of(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
+    user, password = environ.get("COMPILEWATCH_EMAIL_USER", ""), file_or(environ, "COMPILEWATCH_EMAIL_PASSWORD")
     if bool(user) != bool(password):
         raise SettingError("COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set both, or neither.")
     if password and tls == "none":
         raise SettingError("COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not sent over an open connection.")
     port = environ.get("COMPILEWATCH_EMAIL_PORT") or {"starttls": "587", "tls": "465", "none": "25"}[tls]
-    return Mail(host, _port_number("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
+    return Mail(host, port_number("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
 
 
 def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -119,12 +121,12 @@ def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
 def _oidc(environ: Mapping[str, str]) -> Oidc | None:
     """None without an address: then people sign in with passwords alone."""
     url, client = environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"), environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip()
-    secret = _file_or(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
+    secret = file_or(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
     if not url:
         if client or secret:
             raise SettingError("COMPILEWATCH_OIDC_URL is missing although COMPILEWATCH_OIDC_CLIENT_ID or its secret is set.")
         return None
-    parts = _url(url)
+    parts = url_parts(url)
     if not parts or parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
         raise SettingError(
             f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as https://login.example.com/realms/team."
@@ -139,7 +141,7 @@ def _oidc(environ: Mapping[str, str]) -> Oidc | None:
 def _proxies(environ: Mapping[str, str]) -> int:
     """How many proxies of ours a request passes."""
     text = environ.get("COMPILEWATCH_TRUSTED_PROXIES") or "0"
-    if not (text.isascii() and text.isdecimal() and int(text[:3]) <= 10):
+    if not (text.isascii() and text.isdecimal() and len(text) <= 2 and int(text) <= 10):
         raise SettingError(f"COMPILEWATCH_TRUSTED_PROXIES is {text!r}, expected how many proxies of yours stand in front: 0 to 10.")
     return int(text)
 
@@ -153,17 +155,6 @@ def env_check() -> None:
         raise SystemExit(GUNICORN_GIVES_UP) from error
 
 
-def _one_of(environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
-    value = environ.get(name) or default
-    if value not in allowed:
-        raise SettingError(f"{name} is {value!r}, expected one of {', '.join(allowed)}.")
-    return value
-
-
-def _flag(environ: Mapping[str, str], name: str) -> bool:
-    return _one_of(environ, name, "0", ("0", "1")) == "1"
-
-
 def _listen(environ: Mapping[str, str]) -> str:
     """An address of this machine without brackets, or a name of it."""
     value = environ.get("COMPILEWATCH_LISTEN") or "127.0.0.1"
@@ -173,54 +164,26 @@ def _listen(environ: Mapping[str, str]) -> str:
 
 
 def _port(environ: Mapping[str, str]) -> int:
-    return _port_number("COMPILEWATCH_PORT", environ.get("COMPILEWATCH_PORT") or "8000")
-
-
-def _port_number(name: str, value: str) -> int:
-    if not value.isdecimal() or not 1 <= int(value) <= 65535:
-        raise SettingError(f"{name} is {value!r}, expected a number from 1 to 65535.")
-    return int(value)
-
-
-def _url(text: str) -> SplitResult | None:
-    """The parts of an address; None when it, or the port in it, is not one."""
-    try:
-        parts = urlsplit(text)
-        return parts if parts.port is None or parts.port else None
-    except ValueError:
-        return None
+    return port_number("COMPILEWATCH_PORT", environ.get("COMPILEWATCH_PORT") or "8000")
 
 
 def _database(environ: Mapping[str, str], mode: str, data: Path) -> Database:
-    url = environ.get("COMPILEWATCH_DATABASE_URL")
+    url = file_or(environ, "COMPILEWATCH_DATABASE_URL")
     if not url:
         if mode == "full":
             raise SettingError("COMPILEWATCH_DATABASE_URL is missing, expected postgresql://user:password@host:5432/name.")
         return Database("sqlite", str(data / "compilewatch.sqlite3"))
-    parts = _url(url)
-    if parts and parts.scheme == "sqlite" and parts.path.strip("/"):
-        if mode == "full":
-            raise SettingError("COMPILEWATCH_DATABASE_URL is SQLite, which one process may write; full mode needs postgresql://.")
-        return Database("sqlite", unquote(parts.path))
-    if parts and parts.scheme in ("postgresql", "postgres") and parts.path.strip("/"):
-        return Database(
-            "postgresql",
-            unquote(parts.path.lstrip("/")),
-            unquote(parts.username or ""),
-            unquote(parts.password or ""),
-            parts.hostname or "",
-            str(parts.port or ""),
-        )
-    raise SettingError(
-        "COMPILEWATCH_DATABASE_URL is not understood, expected postgresql://user:password@host:5432/name or sqlite:///path/to/file."
-    )
+    database = database_of(url)
+    if database.engine == "sqlite" and mode == "full":
+        raise SettingError("COMPILEWATCH_DATABASE_URL is SQLite, which one process may write; full mode needs postgresql://.")
+    return database
 
 
 def _redis(environ: Mapping[str, str], mode: str) -> str:
-    url = environ.get("COMPILEWATCH_REDIS_URL", "")
+    url = file_or(environ, "COMPILEWATCH_REDIS_URL")
     if mode == "embedded":
         return ""
-    parts = _url(url)
+    parts = url_parts(url)
     if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise SettingError("COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0.")
     number = parts.path.removeprefix("/")
@@ -231,23 +194,12 @@ def _redis(environ: Mapping[str, str], mode: str) -> str:
 
 def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str:
     """A secret from the variable, from the file NAME_FILE names, or, embedded only, from a file made for it."""
-    value = _file_or(environ, name)
+    value = file_or(environ, name)
     if not value and mode == "embedded":
         value = _made_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
     if len(value) < 32:
         raise SettingError(f"{name} is missing or shorter than 32 characters; make one with `openssl rand -base64 48`.")
     return value
-
-
-def _file_or(environ: Mapping[str, str], name: str) -> str:
-    """The variable, or else what the file NAME_FILE names has in it."""
-    value, file = environ.get(name, ""), environ.get(f"{name}_FILE")
-    if value or not file:
-        return value
-    try:
-        return Path(file).read_text().strip()
-    except OSError as error:
-        raise SettingError(f"{name}_FILE cannot be read: {error.strerror}.") from error
 
 
 def _made_secret(path: Path) -> str:
@@ -267,6 +219,9 @@ def _made_secret(path: Path) -> str:
 
 def _hosts(environ: Mapping[str, str], mode: str, own: str) -> tuple[str, ...]:
     given = tuple(host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip())
+    for host in given:
+        if not HOST.fullmatch(host):
+            raise SettingError(f"COMPILEWATCH_HOSTS has the entry {host!r}, expected names without scheme or port; IPv6 in brackets.")
     if given:
         return given
     if mode == "full":
@@ -276,8 +231,8 @@ def _hosts(environ: Mapping[str, str], mode: str, own: str) -> tuple[str, ...]:
 
 def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
     url = environ.get("COMPILEWATCH_BASE_URL") or ("" if mode == "full" else here)
-    parts = _url(url)
-    if not parts or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    parts = url_parts(url)
+    if not parts or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
         raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
     if trouble := path_trouble(parts.path.rstrip("/")):
         raise SettingError(f"COMPILEWATCH_BASE_URL {trouble}, expected https://ops.example.com/compilewatch.")
@@ -287,7 +242,7 @@ def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
 def _outbound_allow(environ: Mapping[str, str]) -> tuple[str, ...]:
     entries = tuple(entry.strip() for entry in environ.get("COMPILEWATCH_OUTBOUND_ALLOW", "").split(",") if entry.strip())
     for entry in entries:
-        parts = _url(f"//{entry}")
+        parts = url_parts(f"//{entry}")
         if not parts or not parts.hostname or not parts.port or parts.netloc != entry:
             raise SettingError(f"COMPILEWATCH_OUTBOUND_ALLOW has the entry {entry!r}, expected host:port.")
     return entries

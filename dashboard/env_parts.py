@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote
+
+from dashboard.env_values import SettingError, url_parts
 
 OWN_PATHS = frozenset(("account", "accounts", "admin", "api", "favicon.ico", "health", "healthz", "invitations", "metrics", "numbers", "p"))
 OWN_PATHS |= {"projects", "readyz", "static", "ui"}
 """How the paths of the dashboard itself begin: under such a path it could not be told whether a proxy took it off."""
+
+
+HOST = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\]")
+"""What a browser's Host header names, without its port; with a dot in front every name below it, * any."""
+
+DATABASE_OPTIONS = (
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslnegotiation", "channel_binding", "gssencmode"),
+    "target_session_attrs",
+)
+"""What may stand behind the ? of a database's address; libpq takes them as they are."""
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 @dataclass(frozen=True)
@@ -20,6 +34,7 @@ class Database:
     password: str = ""
     host: str = ""
     port: str = ""
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,26 @@ class Oidc:
     client: str
     secret: str
     name: str
+
+
+def database_of(url: str) -> Database:
+    """What COMPILEWATCH_DATABASE_URL says. Nothing in it is passed over: an address that asks for TLS is not used without."""
+    parts = url_parts(url)
+    if parts and parts.scheme == "sqlite" and parts.path.strip("/"):
+        return Database("sqlite", unquote(parts.path))
+    if not parts or parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
+        raise SettingError(
+            "COMPILEWATCH_DATABASE_URL is not understood, expected postgresql://user:password@host:5432/name or sqlite:///path/to/file; "
+            "in a password write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23, % as %25."
+        )
+    options = tuple(parse_qsl(parts.query, keep_blank_values=True))
+    for name, value in options:
+        if name not in DATABASE_OPTIONS:
+            raise SettingError(f"COMPILEWATCH_DATABASE_URL has the option {name!r}, expected one of {', '.join(DATABASE_OPTIONS)}.")
+        if name == "sslmode" and value not in SSL_MODES:
+            raise SettingError(f"COMPILEWATCH_DATABASE_URL has sslmode {value!r}, expected one of {', '.join(SSL_MODES)}.")
+    who, secret, port = unquote(parts.username or ""), unquote(parts.password or ""), str(parts.port or "")
+    return Database("postgresql", unquote(parts.path.lstrip("/")), who, secret, parts.hostname or "", port, options)
 
 
 def own_host(listen: str) -> str:

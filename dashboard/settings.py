@@ -137,7 +137,7 @@ _POSTGRESQL: dict[str, Any] = {
     "PORT": ENV.database.port,
     "CONN_MAX_AGE": 60,
     "CONN_HEALTH_CHECKS": True,
-    "OPTIONS": {"connect_timeout": 2},
+    "OPTIONS": {"connect_timeout": 2, **dict(ENV.database.options)},
 }
 DATABASES = {"default": _SQLITE if ENV.database.engine == "sqlite" else _POSTGRESQL}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -15,7 +15,7 @@ from django.core.mail import get_connection
 from django.db import DatabaseError, connection
 
 from dashboard.alerts.models import Channel
-from dashboard.api.readiness import CHECKS, unknown
+from dashboard.api.readiness import AWAY, CHECKS, unknown
 from dashboard.common import clock
 from dashboard.common.broker import BROKER, place
 from dashboard.common.health import ALIVE_FOR, Check, disk_check, heartbeats
@@ -35,8 +35,14 @@ def doctor() -> list[Check]:
         try:
             found.append(check())
         except DatabaseError as error:
-            found.append(_unusable(error) if name == "database" else unknown(name))
+            found.append(_unusable(error) if name == "database" else unknown(name, _why(found)))
     return found
+
+
+def _why(found: list[Check]) -> str:
+    """Why the database has no answer to a question: what its migrations would have made is not there, or it is not there itself."""
+    missing = [check for check in found if check.name == "migrations" and check.value]
+    return "migrations are not applied" if missing else AWAY
 
 
 def _unusable(error: DatabaseError) -> Check:
@@ -46,7 +52,8 @@ def _unusable(error: DatabaseError) -> Check:
 
 def settings_check() -> Check:
     """What `manage.py check --deploy` says; embedded on loopback, plain http is as it should be."""
-    told = [one for one in checks.run_checks(include_deployment_checks=not settings.EMBEDDED) if one.level >= checks.WARNING]
+    found = checks.run_checks(include_deployment_checks=not settings.EMBEDDED)
+    told = [one for one in found if one.level >= checks.WARNING and not one.is_silenced()]
     if told:
         return Check("settings", False, len(told), 0, "warnings", " ".join(f"{one.id}: {one.msg}" for one in told), serves=False)
     return Check("settings", True, 0, 0, "warnings", "The settings are those of a server that others may reach.")

@@ -28,6 +28,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "workers": workers_check,
 }
 NEEDED = ("database", "migrations")
+AWAY = "the database does not answer"
 
 
 class Look:
@@ -76,9 +77,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def unknown(name: str) -> Check:
+def unknown(name: str, why: str = AWAY) -> Check:
     """What is said of a check that the database did not answer."""
-    return Check(name, False, None, None, "", "Not known: the database does not answer.", serves=name not in NEEDED)
+    return Check(name, False, None, None, "", f"Not known: {why}.", serves=name not in NEEDED)
 
 
 def _look_now() -> Look:

@@ -28,6 +28,28 @@ def test_the_full_mode_reads_what_it_was_given() -> None:
     assert env.outbound_allow == ("jenkins.internal:8080", "[::1]:9000")
 
 
+def test_what_an_address_of_a_database_asks_for_is_done() -> None:
+    env = env_read({**FULL, "COMPILEWATCH_DATABASE_URL": "postgresql://db/cw?sslmode=verify-full&sslrootcert=%2Frun%2Fca.pem"})
+    assert dict(env.database.options) == {"sslmode": "verify-full", "sslrootcert": "/run/ca.pem"}
+    settings = {**FULL, "COMPILEWATCH_DATABASE_URL": "postgresql://db/cw?sslmode=verify-full"}
+    words = [sys.executable, "-c", "from dashboard.settings import DATABASES; print(DATABASES['default']['OPTIONS']['sslmode'])"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    assert subprocess.run(words, cwd=ROOT, env=kept | settings, capture_output=True, text=True, timeout=120).stdout == "verify-full\n"
+
+
+SECRETS = ("COMPILEWATCH_DATABASE_URL", "COMPILEWATCH_REDIS_URL", "COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER")
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_holds_a_secret_may_come_from_a_file(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(FULL[name] + "\n")
+    assert env_read({**FULL, name: "", f"{name}_FILE": str(file)}) == env_read(FULL)
+    file.write_bytes(b"\xff\xfe\x80")
+    with pytest.raises(SettingError, match=rf"^{name}_FILE [^\n]+\.$"):
+        env_read({**FULL, name: "", f"{name}_FILE": str(file)})
+
+
 def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -> None:
     first, second = (env_read({"COMPILEWATCH_DATA": str(tmp_path)}) for _ in range(2))
     assert first == second
@@ -58,13 +80,21 @@ def test_the_embedded_mode_is_opened_where_it_listens(tmp_path: Path, listen: st
         ("COMPILEWATCH_DATABASE_URL", "postgresql://db:99999/cw"),
         ("COMPILEWATCH_DATABASE_URL", "postgresql://[db/cw"),
         ("COMPILEWATCH_DATABASE_URL", "sqlite:///var/cw.sqlite3"),
+        ("COMPILEWATCH_DATABASE_URL", "postgresql://cw:pa/ss@db/cw"),
+        ("COMPILEWATCH_DATABASE_URL", "postgresql://db/cw?sslmod=require"),
+        ("COMPILEWATCH_DATABASE_URL", "postgresql://db/cw?sslmode=yes"),
         ("COMPILEWATCH_REDIS_URL", ""),
         ("COMPILEWATCH_REDIS_URL", "redis://redis:port/0"),
         ("COMPILEWATCH_REDIS_URL", "redis://redis:6379/abc"),
         ("COMPILEWATCH_HOSTS", " , "),
+        ("COMPILEWATCH_HOSTS", "https://cw.example.com"),
+        ("COMPILEWATCH_HOSTS", "cw.example.com, localhost:8000"),
+        ("COMPILEWATCH_HOSTS", "cw.example.com localhost"),
+        ("COMPILEWATCH_HOSTS", "::1"),
         ("COMPILEWATCH_BASE_URL", ""),
         ("COMPILEWATCH_BASE_URL", "cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://[cw"),
+        ("COMPILEWATCH_BASE_URL", "https://ada:secret@cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://cw.example.com/?x=1"),
         ("COMPILEWATCH_BASE_URL", "https://cw.example.com//tools"),
         ("COMPILEWATCH_BASE_URL", "https://cw.example.com/t%C3%B6ols"),
@@ -74,8 +104,12 @@ def test_the_embedded_mode_is_opened_where_it_listens(tmp_path: Path, listen: st
         ("COMPILEWATCH_LISTEN", "http://0.0.0.0"),
         ("COMPILEWATCH_PORT", "0"),
         ("COMPILEWATCH_PORT", "http"),
+        ("COMPILEWATCH_PORT", "8" * 5000),
         ("COMPILEWATCH_SECRET_KEY", "s" * 31),
         ("COMPILEWATCH_KEY_PEPPER", ""),
+        ("COMPILEWATCH_KEY_PEPPER", "s" * 32),  # what sessions are signed with
+        ("COMPILEWATCH_TRUSTED_PROXIES", "-1"),
+        ("COMPILEWATCH_TRUSTED_PROXIES", "0109999"),
         ("COMPILEWATCH_ALLOW_HTTP", "yes"),
         ("COMPILEWATCH_OUTBOUND_ALLOW", "jenkins"),
         ("COMPILEWATCH_OUTBOUND_ALLOW", "jenkins:99999"),

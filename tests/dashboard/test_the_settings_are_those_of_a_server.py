@@ -9,18 +9,25 @@ import sys
 from dashboard.env import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 
+CHECK = (sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING")
+DOCTOR = "import django; django.setup(); from dashboard.api.doctor import settings_check; print(settings_check().sentence)"
 
-def check(**changed: str) -> subprocess.CompletedProcess[str]:
+
+def check(*words: str, **changed: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
     secrets = {"COMPILEWATCH_SECRET_KEY": "".join(chr(48 + place % 75) for place in range(60))}
-    words = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
     full = environment | FULL | secrets | changed
-    return subprocess.run(words, cwd=ROOT, env=full, capture_output=True, text=True, timeout=120)
+    return subprocess.run(words or CHECK, cwd=ROOT, env=full, capture_output=True, text=True, timeout=120)
 
 
 def test_nothing_is_said_of_the_full_stack() -> None:
     done = check()
     assert (done.returncode, "no issues" in done.stdout) == (0, True), done.stderr
+
+
+def test_the_doctor_has_nothing_to_say_of_them_either() -> None:
+    done = check(sys.executable, "-c", DOCTOR, DJANGO_SETTINGS_MODULE="dashboard.settings")
+    assert done.stdout == "The settings are those of a server that others may reach.\n", done
 
 
 def test_what_is_amiss_is_named() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -44,6 +45,30 @@ def test_worker_and_beat_end(program: str, earlier: dict[str, str], tmp_path: Pa
     [line] = [line for line in said.splitlines() if "COMPILEWATCH_DATABASE_URL" in line]
     assert "compilewatch cannot start: " in line and "migrations are not applied; run manage.py migrate." in line
     assert "Traceback" not in said
+
+
+def test_a_command_that_needs_what_is_missing_ends(earlier: dict[str, str]) -> None:
+    command = [sys.executable, "manage.py", "scrape", "--list"]
+    ended = subprocess.run(command, cwd=REPOSITORY, env=earlier, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert "migrations are not applied; run manage.py migrate." in ended.stderr
+
+
+def test_the_doctor_does_not_say_that_the_database_is_away(earlier: dict[str, str], tmp_path: Path) -> None:
+    ended = started("doctor", earlier, tmp_path)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr
+    assert "run manage.py migrate." in ended.stdout and "Not known: migrations are not applied." in ended.stdout
+    assert "does not answer" not in ended.stdout
+
+
+@pytest.mark.parametrize("words", [["key_make", "--name", "x"], ["storage"]])
+def test_a_command_on_an_empty_file_ends_as_well(words: list[str], tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    command = [sys.executable, "manage.py", *words]
+    settings = kept | {"COMPILEWATCH_DATA": str(tmp_path)}
+    ended = subprocess.run(command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert "migrations are not applied; run manage.py migrate." in ended.stderr
 
 
 def test_web_lives_and_says_that_it_is_not_ready(earlier: dict[str, str], tmp_path: Path) -> None:

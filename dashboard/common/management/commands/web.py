@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from dashboard.common.listening import PortTaken, port_look
 from dashboard.common.refused import database_refusal
 from dashboard.env import ROOT, SettingError
 
@@ -40,7 +41,13 @@ class Command(BaseCommand):
             raise CommandError("COMPILEWATCH_MODE is embedded, where one process does everything: start it with manage.py serve.")
         if refusal := database_refusal():
             raise SettingError(refusal)
-        command = words(application="dashboard.wsgi:application", host=options["host"], port=settings.ENV.port, workers=options["workers"])
+        host, port = options["host"], settings.ENV.port
+        try:
+            # Granian takes addresses and no names, and says what is in the way as a crash of its own.
+            host = port_look(host=host, port=port)
+        except PortTaken as error:
+            raise SettingError(str(error)) from error
+        command = words(application="dashboard.wsgi:application", host=host, port=port, workers=options["workers"])
         os.execv(command[0], command)
 
 

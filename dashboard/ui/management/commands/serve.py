@@ -11,7 +11,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.embedded import Embedded, PortTaken, port_claim
+from dashboard.common.listening import PortTaken, port_claim
+from dashboard.embedded import Embedded
 from dashboard.env import SettingError
 from dashboard.env_parts import own_host, own_url
 from dashboard.projects.setup import project_setup

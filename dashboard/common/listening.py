@@ -1,0 +1,52 @@
+"""A port is claimed before anything slow starts, and what is in the way is a sentence."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+
+class PortTaken(Exception):
+    """Another process listens on the port that was asked for, or this machine does not have the address."""
+
+
+def port_claim(*, host: str, port: int) -> socket.socket:
+    """A listening socket, bound before anything slow starts; raises PortTaken with a sentence."""
+    listener = _bound(host, port, shared=False)
+    try:
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise _taken(error, host, port) from error
+    return listener
+
+
+def port_look(*, host: str, port: int) -> str:
+    """The address to listen on, where it could be bound just now; another web process, which shares its port, may listen there."""
+    with _bound(host, port, shared=True) as probe:
+        return str(probe.getsockname()[0])
+
+
+def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        bound = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise PortTaken(f"this machine has no {family.name}, which {host} needs: {error.strerror}") from error
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if host == "::":
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # IPv4 as well, where there is any
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise _taken(error, host, port) from error
+    return bound
+
+
+def _taken(error: OSError, host: str, port: int) -> PortTaken:
+    if error.errno != errno.EADDRINUSE:
+        return PortTaken(f"{host} port {port} cannot be listened on: {error.strerror}; set COMPILEWATCH_LISTEN or --host")
+    return PortTaken(f"port {port} is taken by another process; stop it, or choose another with COMPILEWATCH_PORT={port + 1}")
