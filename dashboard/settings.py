@@ -43,6 +43,7 @@ if ENV.mail:
     DEFAULT_FROM_EMAIL = ENV.mail.sender
 EMAIL_BACKEND = "dashboard.common.bounded_mail.EmailBackend"
 EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # for one step, and for everything together
+PLAIN_HTTP = ENV.allow_http  # every page says so
 ALLOW_HTTP = ENV.allow_http or EMBEDDED
 _HTTPS = urlsplit(BASE_URL).scheme == "https"
 ORIGIN = BASE_URL.removesuffix(ENV.prefix)

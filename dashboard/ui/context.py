@@ -38,6 +38,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "theme": "" if user.theme == "system" else user.theme,
         "themes": THEMES,
         "initials": _initials(user),
+        "plain_http": settings.PLAIN_HTTP,
         "may_see_components": user.is_staff or settings.DEBUG or settings.EMBEDDED,
     }
     mine: Membership | None = getattr(request, "membership", None)

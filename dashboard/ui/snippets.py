@@ -1,6 +1,9 @@
 """What a person copies into a job: the address and the key filled in, for each way of use."""
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
 
 NO_KEY = "cw_ing_..."
 
@@ -16,8 +19,15 @@ class Snippet:
 
 
 def environment(*, address: str, key: str) -> str:
-    """The two variables every job needs."""
-    return f"export COMPILEWATCH_ENDPOINT={address}\nexport COMPILEWATCH_API_KEY={key or NO_KEY}"
+    """The two variables every job needs, and the leave to send the key over plain http where this server takes it so."""
+    allow = "\nexport COMPILEWATCH_ALLOW_HTTP=1" if _over_plain_http(address) else ""
+    return f"export COMPILEWATCH_ENDPOINT={address}\nexport COMPILEWATCH_API_KEY={key or NO_KEY}{allow}"
+
+
+def _over_plain_http(address: str) -> bool:
+    """Whether agents have to be told; on loopback they need no leave."""
+    parts = urlsplit(address)
+    return settings.ALLOW_HTTP and parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1")
 
 
 SERVING = """import compilewatch
@@ -65,7 +75,7 @@ compilewatch replay /tmp/reports.jsonl --endpoint {address} --shift-to-now"""
 
 DOCKER = """docker run --gpus all \\
   -e COMPILEWATCH_ENDPOINT={address} \\
-  -e COMPILEWATCH_API_KEY={key} \\
+  -e COMPILEWATCH_API_KEY={key} \\{in_docker}
   -e COMPILEWATCH_MODEL=ranker -e COMPILEWATCH_VERSION=2026.11.3 \\
   your-image compilewatch run -- python serve.py"""
 
@@ -77,7 +87,7 @@ env:
     value: {address}
   - name: COMPILEWATCH_API_KEY
     valueFrom: {secretKeyRef: {name: compilewatch, key: key}}
-  - name: COMPILEWATCH_MODEL
+{in_kubernetes}  - name: COMPILEWATCH_MODEL
     value: ranker
   - name: COMPILEWATCH_VERSION
     value: "2026.11.3"
@@ -87,8 +97,18 @@ command: ["compilewatch", "run", "--", "python", "serve.py"]"""
 def snippets(*, address: str, key: str = "") -> list[Snippet]:
     """Every way of use."""
 
+    plain = _over_plain_http(address)
+    known = {
+        "{in_docker}": "\n  -e COMPILEWATCH_ALLOW_HTTP=1 \\" if plain else "",
+        "{in_kubernetes}": '  - name: COMPILEWATCH_ALLOW_HTTP\n    value: "1"\n' if plain else "",
+        "{address}": address,
+        "{key}": key or NO_KEY,
+    }
+
     def filled(text: str) -> str:
-        return text.replace("{address}", address).replace("{key}", key or NO_KEY)
+        for name, value in known.items():
+            text = text.replace(name, value)
+        return text
 
     return [
         Snippet("serving", "Serving", "Two lines in the process that answers requests.", SERVING),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from compilewatch.wire.report import Request
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
@@ -33,6 +33,23 @@ def test_a_new_key_is_shown_once_and_stored_nowhere(signed_in: Client, project: 
     assert found[1] not in again
     assert f"cw_ing_{Key.objects.get(project=project).lookup}_" in again
     assert "ranker in production" in again
+
+
+def test_where_reports_come_over_plain_http_every_page_says_so_and_jobs_are_told(
+    signed_in: Client, project: Project, settings: LazySettings
+) -> None:
+    said, told = "Reports are taken over plain http", "COMPILEWATCH_ALLOW_HTTP=1"
+    settings.ALLOW_HTTP, settings.PLAIN_HTTP, settings.BASE_URL = False, False, "http://watch.internal"
+    page = signed_in.get(SETUP).content.decode()
+    assert said not in page and told not in page
+    settings.ALLOW_HTTP = settings.PLAIN_HTTP = True
+    for path in ("/p/ranking/", "/numbers/", SETUP):
+        assert said in signed_in.get(path).content.decode()
+    assert said not in Client().get("/accounts/login/").content.decode()
+    page = markup.unescape(signed_in.get(SETUP).content.decode())
+    assert f"export {told}" in page and f"-e {told}" in page and '- name: COMPILEWATCH_ALLOW_HTTP\n    value: "1"' in page
+    settings.BASE_URL = "http://127.0.0.1:8000"
+    assert told not in signed_in.get(SETUP).content.decode()
 
 
 def test_the_last_use_of_a_key_shows_without_loading_the_page_again(signed_in: Client, project: Project) -> None:
