@@ -172,6 +172,29 @@ def test_every_setting_in_the_manifests_is_one_and_every_pod_has_them() -> None:
     assert "kubectl create secret generic compilewatch --namespace compilewatch" in Path(DOCKER / "README.md").read_text()
 
 
+def test_every_setting_of_the_compose_file_is_one_and_none_is_left_out() -> None:
+    explained = set(re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE))
+    told = yaml.safe_load((DOCKER / "compose.yml").read_text())["x-dashboard"]["environment"]
+    # Where a container listens and keeps its files is the image's to say, and tracebacks are not for others to see.
+    assert explained - set(told) == {f"COMPILEWATCH_{name}" for name in ("DATA", "LISTEN", "PORT", "DEBUG")}
+    assert set(told) <= explained
+    mine = {"COMPILEWATCH_HOST": "watch.example.com", "POSTGRES_PASSWORD": "letters", "COMPILEWATCH_SECRET_KEY": "s" * 32}
+    env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32}))
+    assert (env.hosts, env.base_url, env.mail, env.oidc) == (("watch.example.com",), "https://watch.example.com", None, None)
+    mail = {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com", "COMPILEWATCH_SCHEME": "http"}
+    env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32} | mail))
+    assert env.mail and (env.mail.port, env.base_url) == (587, "http://watch.example.com")
+
+
+def interpolated(told: dict[str, str], mine: dict[str, str]) -> dict[str, str]:
+    """As compose fills in what is known, or else what is said for want of it."""
+
+    def value(found: re.Match[str]) -> str:
+        return mine.get(found[1]) or found[2] or ""
+
+    return {name: re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", value, text) for name, text in told.items()}
+
+
 def test_the_kustomization_names_the_image_that_the_pods_have() -> None:
     kustomization = yaml.safe_load((DOCKER / "k8s/kustomization.yaml").read_text())
     assert {container(name)["image"] for name in PODS} == {image["name"] for image in kustomization["images"]}
