@@ -3,6 +3,7 @@
 (() => {
   const STALE_AFTER = 45;
   let checked = Date.now();
+  let shown = checked;
   let place = null;
 
   document.addEventListener("htmx:configRequest", (event) => {
@@ -38,9 +39,21 @@
     if (!note || document.body.dataset.ended) return;
     document.body.dataset.ended = "1";
     note.querySelector("a").href = `${document.body.dataset.wayIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
-    note.querySelector("[data-since]").textContent = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(checked);
+    since(note);
     note.hidden = false;
     say();
+  }
+
+  function since(note) {
+    note.querySelector("[data-since]").textContent = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(checked);
+  }
+
+  // Wherever one has scrolled to, a page that is not renewed says so once, and takes it back with the next answer.
+  function float(stale) {
+    const note = document.getElementById("stale");
+    if (!note || note.hidden === !stale) return;
+    since(note);
+    note.hidden = !stale;
   }
 
   // A redraw keeps the place of whoever is reading: the link with the focus, and how far wide tables were scrolled.
@@ -61,9 +74,11 @@
 
   function say() {
     const age = (Date.now() - checked) / 1000;
+    const unanswered = (Date.now() - Math.max(checked, shown)) / 1000 > STALE_AFTER;  // a tab that was hidden has not asked
+    float(unanswered && !document.body.dataset.ended && document.querySelector("[data-live]") !== null);
     document.querySelectorAll("[data-live]").forEach((element) => {
       const signedOut = Boolean(document.body.dataset.ended);
-      const stale = age > STALE_AFTER || signedOut;
+      const stale = unanswered || signedOut;
       element.classList.toggle("stale", stale);
       const text = age < 90 ? `${Math.round(age)}\u00a0s` : `${Math.round(age / 60)}\u00a0min`;
       element.textContent = signedOut ? "signed out, not updated" : stale ? `no answer for ${text}` : `updated ${text} ago`;
@@ -71,5 +86,5 @@
   }
 
   setInterval(() => { if (!document.hidden) say(); }, 2000);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) window.htmx?.trigger(document.body, "shown"); });
+  document.addEventListener("visibilitychange", () => { if (document.hidden) return; shown = Date.now(); window.htmx?.trigger(document.body, "shown"); });
 })();
