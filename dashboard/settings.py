@@ -11,19 +11,10 @@ from dashboard.pipeline import BEAT_SCHEDULE
 
 ENV = env_read()
 # The administration's accent, from light to dark; the seventh is the pages' own.
-ADMIN_BLUES = (
-    "#f1f5fd",
-    "#dde8fb",
-    "#c2d6f8",
-    "#98bbf2",
-    "#7eabff",
-    "#4a7ee0",
-    "#1f5bcc",
-    "#1a4fb3",
-    "#1a4391",
-    "#1a3b74",
-    "#142649",
-)
+ADMIN_BLUES = ["#f1f5fd", "#dde8fb", "#c2d6f8", "#98bbf2", "#7eabff", "#5b8def", "#1f5bcc", "#1a4fb3", "#1a4391", "#1a3b74", "#142649"]
+# Its greys are those of the pages, too: text and lines of both themes, last the ground and the surface of the dark one.
+ADMIN_GREYS = ["#f6f7f9", "#f1f3f5", "#e3e6ea", "#bac1cb", "#909aa7", "#616975", "#424a54", "#3b424b", "#262b31", "#15181c", "#0d0f12"]
+ADMIN_STEPS = [str(step) for step in (50, *range(100, 1000, 100), 950)]
 BASE_DIR = Path(__file__).resolve().parent
 
 DEBUG = ENV.debug
@@ -233,7 +224,10 @@ UNFOLD = {
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "5px",
-    "COLORS": {"primary": {str(step): colour for step, colour in zip((50, *range(100, 1000, 100), 950), ADMIN_BLUES, strict=True)}},
+    "COLORS": {
+        "primary": dict(zip(ADMIN_STEPS, ADMIN_BLUES, strict=True)),
+        "base": dict(zip(ADMIN_STEPS, ADMIN_GREYS, strict=True)),
+    },
     "SIDEBAR": {"show_search": False, "show_all_applications": False},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -31,3 +32,16 @@ def test_it_follows_the_system_and_what_the_person_chose(sign_in: Callable[[User
     page.reload()
     expect(page.get_by_role("table")).to_be_visible()
     expect(root).to_contain_class("dark")
+
+
+def test_its_dark_ground_is_that_of_the_pages_and_the_place_where_one_is_can_be_read(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User
+) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True, theme="dark")
+    page = sign_in(user)
+    of_the_pages = page.evaluate("getComputedStyle(document.querySelector('.top')).backgroundColor")
+    page.goto(f"{live_server.url}/admin/accounts/user/")
+    expect(page.get_by_role("table")).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == of_the_pages
+    found = Axe().run(page, context="#nav-sidebar", options={"runOnly": ["color-contrast"]}).response
+    assert found["passes"] and found["violations"] == [], found["violations"]
