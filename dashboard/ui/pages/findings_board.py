@@ -75,6 +75,8 @@ class Column:
     version: str
     lines: list[Line]
     total: int
+    seen_in: tuple[int, str]
+    """The version whose list has all of them."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +96,16 @@ def findings_columns(findings: Iterable[FindingFacts], *, judged: tuple[int, str
     if judged is None:
         return []
     if baseline is None:
-        return [_column("same", "Seen in", judged[1], [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions])]
+        return [
+            _column("same", "Seen in", judged[1], judged, [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions])
+        ]
     new = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] not in row.versions]
     both = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] in row.versions]
     gone = [(row, row.versions[baseline[0]]) for row in rows if baseline[0] in row.versions and judged[0] not in row.versions]
     return [
-        _column("new", "New in", judged[1], new),
-        _column("same", "In both", "", both),
-        _column("gone", "Gone, only in", baseline[1], gone),
+        _column("new", "New in", judged[1], judged, new),
+        _column("same", "In both", "", judged, both),
+        _column("gone", "Gone, only in", baseline[1], baseline, gone),
     ]
 
 
@@ -145,8 +149,8 @@ def causes(latched: Iterable[Latched], columns: Iterable[Column], judged: int | 
     return found
 
 
-def _column(key: str, title: str, version: str, rows: list[tuple[FindingFacts, Seen]]) -> Column:
-    return Column(key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows))
+def _column(key: str, title: str, version: str, seen_in: tuple[int, str], rows: list[tuple[FindingFacts, Seen]]) -> Column:
+    return Column(key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows), seen_in)
 
 
 def _line(finding: FindingFacts, seen: Seen) -> Line:

@@ -15,7 +15,7 @@ from dashboard.fleet.selectors.trends import Span
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui.charts_factory import HEALTHY, OLDER, WORSE, Plan, charted, now_minute
-from tests.dashboard.ui.charts_story import judged, rolled_back
+from tests.dashboard.ui.charts_story import finding, judged, rolled_back
 
 OLD, NEW = Plan("1", start=60), Plan("2", p50=0.02, start=40)
 
@@ -50,6 +50,16 @@ def test_the_judged_pair_is_what_opens(signed_in: Client, project: Project) -> N
         ("mode", "reduce-overhead", "default", True),
     ]
     assert [(column.key, column.total) for column in page.columns] == [("new", 1), ("same", 1), ("gone", 1)]
+
+
+def test_more_findings_than_are_shown_lead_to_all_of_the_version(signed_in: Client, project: Project) -> None:
+    made = charted(project, OLD, NEW)
+    for number in range(8):
+        finding(made, "guard", f"size {number}", f"ranker/score.py:{number}", {"2": 1})
+    text = text_of(signed_in, made.pair("1", "2"))
+    link = f"/p/{project.slug}/findings/?model={made.model.pk}&version={made.versions['2'].pk}"
+    assert "6 of 8 shown" in text and f'<a href="{link}">All findings of <bdi>2</bdi></a>' in text
+    assert "8 findings" in text_of(signed_in, link)
 
 
 def test_a_pair_without_a_verdict_makes_no_claim(signed_in: Client, project: Project) -> None:
