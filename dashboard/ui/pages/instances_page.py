@@ -33,6 +33,11 @@ class Row:
     started: datetime
     eager: str
 
+    @property
+    def calm(self) -> bool:
+        """Healthy and nothing lost: a phone shows less of it."""
+        return self.told.state == InstanceState.HEALTHY and not self.told.losses
+
 
 @dataclass(frozen=True)
 class InstancesPage:
