@@ -123,3 +123,23 @@ def test_the_chart_library_is_fetched_when_a_chart_comes_into_view_and_nothing_m
     expect(page.locator("body")).to_have_attribute("data-drawn", "6", timeout=30_000)
     assert len(fetched) == 1
     assert page.evaluate(places) == before
+
+
+def test_long_names_of_settings_keep_a_column_that_can_be_read(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    for instance in Instance.objects.filter(model=made.model):
+        worse = instance.version_id == made.versions["2026.11.3"].pk
+        instance.components |= {
+            "inductor_config option": "b07e35d" if worse else "4f1c9a2",
+            "image": f"registry.example/ranker@sha256:{'3f' if worse else '0b'}" * 4,
+        }
+        instance.save()
+    page = sign_in(user)
+    page.set_viewport_size({"width": 1280, "height": 860})
+    page.goto(live_server.url + made.url("compare"))
+    name = page.get_by_role("rowheader", name="inductor_config option", exact=True)
+    lines = """cell => { const all = document.createRange(); all.selectNodeContents(cell);
+      return new Set([...all.getClientRects()].map(box => Math.round(box.top))).size; }"""
+    assert name.evaluate(lines) == 1
+    assert page.locator(".diff").evaluate("table => table.parentElement.scrollWidth <= table.parentElement.clientWidth")
