@@ -50,7 +50,7 @@ test-sqlite: $(VENV)/.tests
 
 test-browser: PATHS = tests/browser
 test-browser: $(VENV)/.tests
-	$(BIN)/python -m pytest --cache-clear $(PATHS) $(ALONE) $(PATHS); }
+	$(BIN)/python -m pytest --cache-clear -n 2 --dist loadfile $(PATHS) $(ALONE) $(PATHS); }
 
 test-postgresql: PATHS = tests/dashboard tests/flow tests/hostile
 test-postgresql: export COMPILEWATCH_TEST_DATABASE = postgresql
