@@ -144,7 +144,8 @@ class Channel(models.Model):
 
 
 class Rule(models.Model):
-    """Which alerts go to which channels, an empty list meaning any; a project without rules sends ROLL BACK to every channel."""
+    """Which alerts go to which channels, an empty list meaning any; a project without rules sends ROLL BACK, and ranks that went apart, to
+    every channel."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="rules")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="rules")

@@ -45,6 +45,8 @@ class Subject:
     severity: str
     environment: str
     model: str
+    urgent: bool = False
+    """Told without being asked for, whatever its verdict: ranks that went apart may wait for one another for ever."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,9 @@ class Reminder:
 
 
 def channels_asked(policy: Policy, subject: Subject, channels: Iterable[int]) -> list[int]:
-    """The channels that hear of an alert; without any rule all of them hear of ROLL BACK."""
+    """The channels that hear of an alert; without any rule all of them hear of ROLL BACK and of what is urgent."""
     if not policy.rules:
-        return list(channels) if subject.severity == ROLL_BACK else []
+        return list(channels) if subject.severity == ROLL_BACK or subject.urgent else []
     asked = {rule.channel for rule in policy.rules if matches(rule, subject)}
     return [channel for channel in channels if channel in asked]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,6 +18,7 @@ from dashboard.alerts.policy import Policy, RuleRow, Subject, WindowRow, channel
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project
+from dashboard.regressions.judge.facts import ranks_apart
 from dashboard.regressions.models import Verdict
 
 logger = logging.getLogger(__name__)
@@ -37,7 +40,7 @@ def messages_owe(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict
                 covers = _merge(alert, channel, at=event.at)
                 message_owe(alert, event, channel, kind, verdict, policy, news=news, covers=covers)
         return
-    for pk in channels_asked(policy, subject_of(alert), channels):
+    for pk in _asked(policy, alert, channels):
         first = DeliveryKind.CHANGED if told[pk] else DeliveryKind.OPENED
         at_once = held_until(policy, subject_of(alert), pk, event.at) is None
         older = _merge(alert, channels[pk], at=event.at, states=(DeliveryState.HELD,)) if at_once else []
@@ -78,7 +81,7 @@ def missed_owe(*, channel: Channel) -> None:
     rows = Alert.objects.filter(~Exists(known), project_id=channel.project_id).exclude(state=AlertState.RESOLVED)
     for alert in rows.select_related("deployment__model", "deployment__version", "verdict").order_by("number"):
         event = alert.events.order_by("pk").first()
-        if event is not None and channel.pk in channels_asked(policy, subject_of(alert), {channel.pk: channel}):
+        if event is not None and channel.pk in _asked(policy, alert, [channel.pk]):
             message_owe(alert, event, channel, DeliveryKind.OPENED, alert.verdict, policy)
 
 
@@ -100,6 +103,11 @@ def channels_hold(project_id: int) -> dict[int, Channel]:
     """The channels that are on, held: always in this order, since the workers that send hold a channel before they touch its rows."""
     rows = Channel.objects.select_for_update(no_key=True).filter(project_id=project_id, enabled=True).order_by("pk")
     return {channel.pk: channel for channel in rows}
+
+
+def _asked(policy: Policy, alert: Alert, channels: Iterable[int]) -> list[int]:
+    urgent = alert.verdict is not None and ranks_apart(alert.verdict.evidence)
+    return channels_asked(policy, replace(subject_of(alert), urgent=urgent), channels)
 
 
 def subject_of(alert: Alert) -> Subject:

@@ -66,7 +66,7 @@ def rule_add(*, project: Project, given: RuleGiven, user: User, address: str | N
 
 
 def rule_remove(*, rule: Rule, user: User, address: str | None = None) -> None:
-    """Gone from now on; without any rule ROLL BACK goes to every channel."""
+    """Gone from now on; without any rule ROLL BACK, and ranks that went apart, go to every channel."""
     with _changed(rule.project):
         _audit("rule.remove", rule.project, f"rule for {rule.channel.name}", user, address, before=_seen(rule))
         rule.delete()

@@ -104,9 +104,17 @@ def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_
 
 def wrong_results(evidence: object) -> frozenset[str]:
     """What a stored verdict says comes out wrong where it was right before: nothing that a person said of slower calls is said of it."""
+    return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in _stored(evidence) if fact.get("severity") == "roll_back")
+
+
+def ranks_apart(evidence: object) -> bool:
+    """Whether a stored verdict says that ranks of a job went apart."""
+    return any(fact.get("kind") == "ranks_diverged" for fact in _stored(evidence))
+
+
+def _stored(evidence: object) -> list[Mapping[str, object]]:
     stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    told = [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
-    return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in told if fact.get("severity") == "roll_back")
+    return [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
 
 
 def fact_words(fact: Mapping[str, object] | Certain) -> str:

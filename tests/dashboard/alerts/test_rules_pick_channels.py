@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.models import Channel, Delivery, Rule
+from dashboard.alerts.models import Alert, Channel, Delivery, Rule
 from dashboard.alerts.services import alerts_sweep, channel_create
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -27,6 +27,19 @@ def told() -> set[str]:
 
 def test_without_rules_every_channel_hears_of_roll_back(fleet: Fleet, new: Deployment, channel: Channel, other: Channel) -> None:
     fleet.say(new, "roll_back")
+    alerts_sweep()
+    assert told() == {"#ranking", "ci"}
+
+
+def test_without_rules_every_channel_hears_of_ranks_that_went_apart_and_of_no_other_watch(
+    fleet: Fleet, new: Deployment, channel: Channel, other: Channel
+) -> None:
+    verdict = fleet.say(new, "watch")
+    alerts_sweep()
+    assert told() == set()
+    Alert.objects.all().delete()
+    verdict.evidence = {**verdict.evidence, "facts": [{"kind": "ranks_diverged", "severity": "watch", "about": "step"}]}
+    verdict.save()
     alerts_sweep()
     assert told() == {"#ranking", "ci"}
 

@@ -23,6 +23,7 @@ from dashboard.alerts.policy import (
 BERLIN = ZoneInfo("Europe/Berlin")
 BAD = Subject("roll_back", "prod", "ranker")
 WATCH = Subject("watch", "prod", "ranker")
+URGENT = Subject("watch", "prod", "ranker", urgent=True)
 NIGHT = {"quiet_from": time(22), "quiet_until": time(7)}
 
 
@@ -40,6 +41,8 @@ def policy(*rules: RuleRow, windows: tuple[WindowRow, ...] = ()) -> Policy:
     [
         ((), BAD, [1, 2]),
         ((), WATCH, []),
+        ((), URGENT, [1, 2]),
+        ((RuleRow(2, severities=("roll_back",)),), URGENT, []),
         ((RuleRow(1),), WATCH, [1]),
         ((RuleRow(1, severities=("roll_back",)), RuleRow(2, severities=("watch",))), WATCH, [2]),
         ((RuleRow(1, environments=("staging",)), RuleRow(1, environments=("prod",))), BAD, [1]),
