@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, fmean, median, stdev
 
 from dashboard.ui import words
 
@@ -67,8 +67,42 @@ def _roll_outs(logs: Sequence[float], replicas: int, together: int) -> Iterator[
         yield groups / drawn * sum(math.exp(centre + own * NORMAL.inv_cdf(tail)) for tail in tails)
 
 
-def forecasts(cold: Sequence[float], warm: Sequence[float], replicas: int, at_once: int | None = None) -> list[Forecast]:
-    """One for starts that the caches served and one for those they did not, where both were seen; else one for all."""
+def forecasts(
+    cold: Sequence[float], warm: Sequence[float], replicas: int, at_once: int | None = None, untold: Sequence[float] = ()
+) -> list[Forecast]:
+    """One for starts that the caches served and one for those they did not, where both were seen; else one for all, those too that tell of
+    no cache."""
     if cold and warm:
         return [forecast("with warm caches", warm, replicas, at_once), forecast("with cold caches", cold, replicas, at_once)]
-    return [forecast("as its starts so far", [*cold, *warm], replicas, at_once)] if cold or warm else []
+    every = [*cold, *warm, *untold]
+    return [forecast("as its starts so far", every, replicas, at_once)] if every else []
+
+
+@dataclass(frozen=True)
+class WarmCache:
+    """What a cache that holds everything, such as a file of `compilewatch cache save`, takes off a cold start: `saved` where starts of both
+    kinds were seen, else at most `missed`, what the compilations of a start took that were in no cache."""
+
+    cold: int
+    warm: int
+    saved: float | None = None
+    missed: float | None = None
+
+    @property
+    def text(self) -> str:
+        """What it says; empty where no start was cold."""
+        seen = f"{words.plural(self.cold, 'cold start')} and {words.plural(self.warm, 'warm one')}"
+        if self.saved is not None and self.saved <= 0:
+            return f"A warm cache saved nothing so far: {seen} took alike, or the warm longer."
+        if self.saved is not None:
+            return f"A warm cache saves about {words.duration(self.saved)} of a cold start: the medians of {seen}."
+        if self.missed is not None:
+            return f"A warm cache would save {words.duration(self.missed)} of a start at most, what it compiled anew: none was warm yet."
+        return ""
+
+
+def warm_cache(cold: Sequence[float], warm: Sequence[float], *, missed: float, starts: int) -> WarmCache:
+    """`missed` seconds were compiled anew by so many starts."""
+    if cold and warm:
+        return WarmCache(len(cold), len(warm), median(cold) - median(warm))
+    return WarmCache(len(cold), len(warm), missed=missed / starts if cold and starts and missed > 0 else None)

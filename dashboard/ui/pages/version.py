@@ -13,7 +13,7 @@ from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
 from dashboard.ui.charts.compile_line import CompileLine, Compiling, compile_line, counted
 from dashboard.ui.pages.findings_board import Column, findings_columns
-from dashboard.ui.pages.forecast import MOST_REPLICAS, Forecast, forecasts
+from dashboard.ui.pages.forecast import MOST_REPLICAS, Forecast, WarmCache, forecasts, warm_cache
 from dashboard.ui.pages.headroom import LIMIT, FrameRoom, frames_room, nearest
 from dashboard.ui.pages.version_kernels import KernelsCard, kernels_card, kernels_json
 from dashboard.ui.pages.version_live import Live, live_calls, live_json, shadow_timed
@@ -57,6 +57,7 @@ class VersionPage:
     served: Served
     starts: StartsCard
     forecasts: list[Forecast]
+    warm_cache: WarmCache
     replicas: int
     at_once: int
     line: CompileLine | None
@@ -122,13 +123,15 @@ def version_page(
     wanted = min(max(1, replicas or len(live) or len(own) or 1), MOST_REPLICAS)
     line, rows = _line(facts.events, own)
     room = frames_room(facts.events, own)
-    cold, warm = cold_and_warm(own, facts.answers)
+    cold, warm, untold = cold_and_warm(own, facts.answers)
+    misses = misses_card(own, facts.processes, facts.answers)
     pair = (facts.version.pk, facts.version.name), facts.standing.baseline
     return VersionPage(
         facts=facts,
         served=served(facts.own_calls, facts.served, facts.environment, facts.budgets.served),
         starts=starts_card(own, facts.theirs, budget=facts.budgets.cold_start, wanted=instance),
-        forecasts=forecasts(cold, warm, wanted, at_once),
+        forecasts=forecasts(cold, warm, wanted, at_once, untold),
+        warm_cache=warm_cache(cold, warm, missed=misses.seconds, starts=misses.missed),
         replicas=wanted,
         at_once=min(max(1, at_once or wanted), wanted),
         line=line,
@@ -137,7 +140,7 @@ def version_page(
         waited=sum(event.in_request for event in facts.events),
         room=room,
         nearest=nearest(room),
-        misses=misses_card(own, facts.processes, facts.answers),
+        misses=misses,
         payback=payback(facts.events, own, facts.own_calls, facts.served, shadows=shadow_timed(facts.parities, pair[0][0])),
         parity=parity_card(
             facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
@@ -216,6 +219,7 @@ def version_json(page: VersionPage) -> dict[str, Any]:
         "served": _served_json(page.served),
         "cold_starts": start_json(page.starts),
         "forecast": [{**asdict(one), "estimate": True} for one in page.forecasts],
+        "warm_cache_saves": {**asdict(page.warm_cache), "estimate": True},
         "compilations": {"known": len(facts.events), "cut": facts.events_cut, "in_requests": page.waited},
         "headroom": [
             {"frame": row.frame, "place": row.place, "used": row.used, "limit": row.limit, "latched": row.latched} for row in page.room

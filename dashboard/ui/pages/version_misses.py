@@ -147,19 +147,23 @@ def misses_card(own: Sequence[Started], everyone: Sequence[Started], answers: Se
     )
 
 
-def cold_and_warm(own: Iterable[Started], answers: Iterable[Answers]) -> tuple[list[float], list[float]]:
-    """Total seconds of the starts that mostly missed and of the others."""
+def cold_and_warm(own: Iterable[Started], answers: Iterable[Answers]) -> tuple[list[float], list[float], list[float]]:
+    """Total seconds of the starts that mostly missed, of the others, and of those that tell of no cache."""
+    telling: set[int] = set()
     lost: dict[int, float] = {}
     kept: dict[int, float] = {}
     for one in answers:
+        telling |= {one.instance_id} if one.hits or one.misses else set()
         lost[one.instance_id] = lost.get(one.instance_id, 0.0) + one.missed_seconds
         kept[one.instance_id] = kept.get(one.instance_id, 0.0) + one.seconds - one.missed_seconds
     cold: list[float] = []
     warm: list[float] = []
+    untold: list[float] = []
     for process in own:
         if process.start:
-            (cold if lost.get(process.id, 0.0) > kept.get(process.id, 0.0) else warm).append(process.start.total)
-    return cold, warm
+            missed = lost.get(process.id, 0.0) > kept.get(process.id, 0.0)
+            (untold if process.id not in telling else cold if missed else warm).append(process.start.total)
+    return cold, warm, untold
 
 
 def _process(one: Started, answers: Iterable[Answers]) -> Process:

@@ -102,6 +102,13 @@ def test_the_compiled_served_rate_is_of_calls_that_somebody_looked_at(half: Half
     assert half.json()["known_of"] == {"processes": 4, "starts": 2, "caches": 2, "signals": 2}
 
 
+def test_starts_that_tell_of_no_cache_are_no_warm_ones(half: Half) -> None:
+    for place in range(3):
+        half.new.start("2", ago=40 - place, cache={})
+    text = half.run(cache=MISS, miss="graph")
+    assert "with warm caches" not in text and "A warm cache saves" not in text and "as its starts so far; from 5 starts" in text
+
+
 def test_guard_groups_count_what_was_told_and_call_no_older_process_free_of_it(half: Half) -> None:
     half.run(kind="recompile", reason="tensor 'x' size mismatch at index 0. expected 4, actual 8", frame="score")
     answer = half.client.get(f"/p/{half.project.slug}/findings/")

@@ -82,6 +82,22 @@ def test_a_forecast_needs_three_starts_and_grows_with_the_replicas(regressed: St
     assert "until the last of 10000 is warm" in story_of_two
 
 
+def test_what_a_warm_cache_saves_is_the_difference_of_starts_that_were_seen(story: Story, signed_in: Client, project: Project) -> None:
+    story.start("1", compiling=60.0, cache=MISS, miss="graph", ago=90)
+    story.fold()
+    head = shown(signed_in, project, "1")
+    assert "A warm cache would save 1 min of a start at most, what it compiled anew: none was warm yet." in head
+    story.start("1", compiling=10.0, cache=HIT, ago=80)
+    story.fold()
+    head = shown(signed_in, project, "1")
+    assert "A warm cache saves about 50 s of a cold start: the medians of 1 cold start and 1 warm one." in head
+    told = signed_in.get(url_of(project, "1", ".json")).json()["warm_cache_saves"]
+    assert told["saved"] == pytest.approx(50.0) and told["estimate"]
+    story.start("2", cache=HIT)
+    story.fold()
+    assert "warm cache saves" not in shown(signed_in, project, "2")
+
+
 def test_the_cause_of_cold_starts_is_the_option_that_came_with_the_version(regressed: Story, signed_in: Client, project: Project) -> None:
     card = part(shown(signed_in, project, "2"), "misses")
     assert "3 of 3 starts that missed should have been warm" in card
