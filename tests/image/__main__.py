@@ -1,5 +1,5 @@
 """`make image-check`: the image's recipe carried out in a clean Debian tree, its roles started there with a root that is read-only, a
-report served end to end; `make demo` from a clone of this commit in a tree that has python3, make and git alone; before both, the guide's
+report served end to end; `make demo` from a clone of this commit, to its alert, in a tree that has python3, make and git alone; before both, the guide's
 overlay of the manifests, put together by kubectl. Needs root, debootstrap, kubectl, PostgreSQL and Redis as the tests do, and some minutes.
 `--only manifests|image|clone` does one of them."""
 
@@ -10,12 +10,14 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import kubernetes_validate
@@ -137,7 +139,7 @@ def manifests_check(_base: Path, work: Path) -> None:
 
 
 def clone_check(base: Path, work: Path) -> None:
-    """`make demo` as the first lines of README.md have it, from a clone, to the first page."""
+    """`make demo` as the first lines of README.md have it, from a clone, to the first page and to the alert that opens by itself."""
     begun, root, port = time.monotonic(), work / "clone", free_port()
     subprocess.run(["cp", "-a", "--reflink=auto", str(base), str(root)], check=True)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
@@ -162,9 +164,16 @@ def clone_check(base: Path, work: Path) -> None:
     try:
         wait_for("the first page of the demo", page, seconds=900, every=1)
         print(f"image-check: make demo showed its first page {time.monotonic() - begun:.0f} s after the clone was begun")
+        wait_for("the roll-back alert of the demo", lambda: _alerts(root / "root/compilewatch/.var"), seconds=900, every=2)
+        print(f"image-check: its roll-back alert was open {time.monotonic() - begun:.0f} s after the clone was begun")
     finally:
         os.killpg(demo.pid, signal.SIGTERM)
         demo.wait(60)
+
+
+def _alerts(data: Path) -> int:
+    with closing(sqlite3.connect(data / "compilewatch.sqlite3", timeout=30)) as connection:
+        return int(connection.execute("SELECT count(*) FROM alert WHERE worst = 'roll_back' AND state = 'open'").fetchone()[0])
 
 
 def main() -> None:
