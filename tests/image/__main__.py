@@ -1,7 +1,7 @@
 """`make image-check`: the image's recipe carried out in a clean Debian tree, its roles started there with a root that is read-only, a
-report served end to end; `make demo` from a clone of this commit, to its alert, in a tree that has python3, make and git alone; before both, the guide's
-overlay of the manifests, put together by kubectl. Needs root, debootstrap, kubectl, PostgreSQL and Redis as the tests do, and some minutes.
-`--only manifests|image|clone` does one of them."""
+report served end to end; `make demo` from a clone of this commit, to its alert, in a tree that has python3, make and git alone; before
+both, the guide's overlay of the manifests, put together by kubectl. Needs root, debootstrap, kubectl, PostgreSQL and Redis as the tests do,
+and some minutes. `--only manifests|image|clone` does one of them."""
 
 from __future__ import annotations
 

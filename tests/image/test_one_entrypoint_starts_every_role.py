@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def containers(tmp_path: Path) -> Iterator[Containers]:
 
 
 def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> None:
+    # Celery warns of root, which no container has.
+    containers.environment |= {"COMPILEWATCH_LOG": "json", "PYTHONWARNINGS": "ignore"}
     migrated = containers.run("migrate")
     assert migrated.returncode == 0, migrated.stderr
     said = containers.run("manage", "setup_project", "--name", "Flow", "--user", "ada").stdout
@@ -32,6 +35,9 @@ def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> Non
     folded = "SELECT sum(calls) FROM version_minute"
     wait_for("the report is folded", lambda: containers.stack.rows(folded) == [(3,)], seconds=120)
     assert containers.stop() == {"web": 0, "worker": 0, "beat": 0}
+    for role in ("worker", "beat"):
+        for line in filter(None, (containers.stack.folder / f"{role}.log").read_text().splitlines()):
+            assert line == "worker: Warm shutdown (MainProcess)" or json.loads(line)["message"], line
 
 
 def test_a_word_that_is_no_role_is_refused_with_the_ones_that_are(containers: Containers) -> None:

@@ -70,6 +70,13 @@ def test_what_is_wrong_beside_the_database_is_named(project: Project, settings: 
     assert not found.ok and "127.0.0.1:8443" in found.sentence and "verysecret" not in found.sentence
 
 
+def test_two_beats_are_no_fault_and_said(project: Project) -> None:
+    for host in ("one", "other"):
+        heartbeat_note(name=f"beat@{host}", kind="beat")
+    found = looks.beat_check()
+    assert found.ok and found.sentence == "2 beats run; one is enough, and every slot runs once."
+
+
 def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
     settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
