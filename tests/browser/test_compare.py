@@ -143,3 +143,16 @@ def test_long_names_of_settings_keep_a_column_that_can_be_read(
       return new Set([...all.getClientRects()].map(box => Math.round(box.top))).size; }"""
     assert name.evaluate(lines) == 1
     assert page.locator(".diff").evaluate("table => table.parentElement.scrollWidth <= table.parentElement.clientWidth")
+
+
+def test_on_a_phone_the_notes_of_a_card_begin_where_its_head_does(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
+    page = sign_in(user)
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.goto(live_server.url + made.url("compare"))
+    begin = """parts => [...new Set(parts.filter(part => part.offsetWidth).map(part =>
+      part.getBoundingClientRect().left + parseFloat(getComputedStyle(part).paddingLeft)))]"""
+    assert page.locator("main .card > header, main .card .rule, main .card > footer, main .kinds > div, main .twin > summary").evaluate_all(
+        begin
+    ) == [29]
