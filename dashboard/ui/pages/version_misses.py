@@ -27,6 +27,7 @@ from compilewatch.wire.causes import (
 
 from dashboard.fleet.selectors.compiled import Answers
 from dashboard.fleet.selectors.miss_causes import Process, compared, reference_of
+from dashboard.fleet.selectors.miss_costs import MissCost
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
 
@@ -250,11 +251,23 @@ def _grouped(explained: Iterable[Explained]) -> list[MissRow]:
     return sorted(rows, key=lambda row: (-row.seconds, row.newest.cause))
 
 
+def factors_of(costs: Sequence[MissCost]) -> list[Factor]:
+    """The same over all models of a project; `versions` are those models then."""
+    whole = sum(one.seconds for one in costs)
+    return [
+        Factor(one.cause, one.seconds, one.gpu_seconds, one.seconds / whole if whole else 0.0, _first_three(one.models))
+        for one in costs[:FACTORS_SHOWN]
+    ]
+
+
+def _first_three(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def _factors(explained: Sequence[Explained]) -> list[Factor]:
     rows = _grouped(explained)
     found = []
     for row in rows[:FACTORS_SHOWN]:
         names = list(dict.fromkeys(one.process.version for one in explained if one.cause == row.newest.cause))
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        found.append(Factor(row.newest.cause, row.seconds, row.gpu_seconds, row.share, ", ".join(names[:3]) + more))
+        found.append(Factor(row.newest.cause, row.seconds, row.gpu_seconds, row.share, _first_three(names)))
     return found

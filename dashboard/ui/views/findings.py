@@ -9,15 +9,18 @@ from django.http import Http404, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.common import clock
 from dashboard.fleet.selectors.finding_days import finding_days
 from dashboard.fleet.selectors.finding_detail import FindingDetail, finding_detail
 from dashboard.fleet.selectors.finding_list import SORTS, STATES, FindingList, Wanted, finding_list
 from dashboard.fleet.selectors.fleet_page import environments_of
+from dashboard.fleet.selectors.miss_costs import miss_costs
 from dashboard.ui.charts.finding_days import days_drawn, days_table
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.pages.finding_page import finding_page
 from dashboard.ui.pages.findings_list import HEAD, finding_rows, kind_said, table_of
+from dashboard.ui.pages.version_misses import factors_of
 from dashboard.ui.paging import page_asked, paged
 from dashboard.ui.ranges import with_query
 from dashboard.ui.tables import Column, Order
@@ -57,6 +60,7 @@ def findings(request: ProjectRequest) -> HttpResponse:
             "filtered": any((wanted.model_id, wanted.version_id, wanted.kind, wanted.state, wanted.text, wanted.environment)),
             "heads": _order(query).heads(query, COLUMNS),
             "sort": query.get("sort", ""),
+            "factors": factors_of(miss_costs(project_id=request.project.pk, now=clock.now())) if wanted.kind == "cache_miss" else [],
         },
     )
 
