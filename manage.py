@@ -21,14 +21,11 @@ def main() -> None:
     except SettingError as error:
         sys.exit(f"compilewatch cannot start: {error}")
     except (OperationalError, ProgrammingError) as error:
-        from dashboard.common.refused import schema_refusal
+        from dashboard.common.refused import failure_sentence
 
-        # What goes wrong while migrations run is said as it is.
-        if sys.argv[1:2] != ["migrate"] and (refusal := schema_refusal()):
-            sys.exit(f"compilewatch cannot start: {refusal}")
-        if isinstance(error, ProgrammingError):
+        if not (said := failure_sentence(error, command=sys.argv[1:2])):
             raise
-        sys.exit(f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {str(error).strip()}")
+        sys.exit(said)
 
 
 if __name__ == "__main__":

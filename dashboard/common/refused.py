@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, ProgrammingError, connection
 
 from dashboard.env import GUNICORN_GIVES_UP
 
@@ -37,6 +37,18 @@ def schema_refusal() -> str:
     finally:
         connection.close()
     return "" if check.ok else f"the database of COMPILEWATCH_DATABASE_URL has the schema of an earlier release, or none: {check.sentence}"
+
+
+def failure_sentence(error: DatabaseError, *, command: list[str]) -> str:
+    """What a command that ended with this error says; empty where it is a fault of ours, which nobody else can mend."""
+    # SQLite says of a table or a column that is missing what it says of a full disk: that it is operational.
+    missing = isinstance(error, ProgrammingError) or "no such" in str(error)
+    # What goes wrong while migrations run is said as it is.
+    if missing and command not in (["migrate"], ["serve"], ["demo"]) and (refusal := schema_refusal()):
+        return f"compilewatch cannot start: {refusal}"
+    if isinstance(error, ProgrammingError):
+        return ""
+    return f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {str(error).strip()}"
 
 
 def refusal_ends() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.flow.stack import POSTGRESQL, wait_for
+from tests.flow.stack import POSTGRESQL, free_port, wait_for
 from tests.flow.test_a_wrong_password_is_one_sentence import PROGRAMS, REPOSITORY, environment, started, status
 
 pytestmark = pytest.mark.postgresql_only
@@ -69,6 +69,16 @@ def test_a_command_on_an_empty_file_ends_as_well(words: list[str], tmp_path: Pat
     ended = subprocess.run(command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert "migrations are not applied; run manage.py migrate." in ended.stderr
+
+
+def test_a_full_disk_is_not_taken_for_an_old_schema(tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    for words in (["serve"], ["migrate"]):
+        command = ["prlimit", "--fsize=20000", sys.executable, "manage.py", *words]
+        settings = kept | {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_PORT": str(free_port())}
+        ended = subprocess.run(command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, timeout=120)
+        assert ended.returncode == 1 and "Traceback" not in ended.stderr, ended.stderr
+        assert "The database of COMPILEWATCH_DATABASE_URL cannot be used: " in ended.stderr and "migrations" not in ended.stderr
 
 
 def test_web_lives_and_says_that_it_is_not_ready(earlier: dict[str, str], tmp_path: Path) -> None:

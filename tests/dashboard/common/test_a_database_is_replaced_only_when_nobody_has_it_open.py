@@ -59,6 +59,30 @@ def test_the_guide(environment: dict[str, str], database: sqlite3.Connection, tm
     assert place.stat().st_mode & 0o777 == 0o600
 
 
+def little_room(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """A command that may write 8 KiB to a file, as on a disk that is full."""
+    limited = ["prlimit", "--fsize=8192", sys.executable, "manage.py", *words]
+    return subprocess.run(limited, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_full_disk_is_one_sentence_and_changes_nothing(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+    database.execute("INSERT INTO word VALUES (?)", ("before" * 10_000,))
+    guide_run("SQLite, backup", environment)
+    database.close()
+    for words in (["backup", str(tmp_path / "second")], ["restore", environment["BACKUP"]], ["backup", str(tmp_path / "none/second")]):
+        refused = little_room(environment, *words)
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
+        assert "cannot be" in refused.stderr
+    assert words_of(tmp_path / "compilewatch.sqlite3") == ["before" * 10_000]
+    assert not [*tmp_path.glob("*.unfinished"), *tmp_path.glob("*.restoring"), *tmp_path.glob("second")]
+
+
+def test_there_is_nothing_to_back_up_before_there_is_a_database(environment: dict[str, str], tmp_path: Path) -> None:
+    refused = little_room(environment, "backup", str(tmp_path / "copy"))
+    assert refused.returncode == 1 and "There is no database" in refused.stderr
+    assert not (tmp_path / "compilewatch.sqlite3").exists()
+
+
 def test_a_backup_that_is_damaged_changes_nothing(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
     Path(environment["BACKUP"]).write_bytes(b"no database at all" * 1000)
     database.execute("INSERT INTO word VALUES ('before')")

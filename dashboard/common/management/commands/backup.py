@@ -24,13 +24,25 @@ class Command(BaseCommand):
         path: Path = options["path"]
         if path.exists():
             raise CommandError(f"{path} exists already; a backup never overwrites another.")
+        place = Path(connection.settings_dict["NAME"])
+        if not place.is_file():
+            raise CommandError(f"There is no database {place} yet.")
         unfinished = path.with_name(f"{path.name}.unfinished")
-        unfinished.unlink(missing_ok=True)
-        with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=60)) as here, closing(sqlite3.connect(unfinished)) as copy:
-            unfinished.chmod(0o600)
-            here.backup(copy)
-            [(verdict,)] = copy.execute("PRAGMA integrity_check").fetchall()
-            if verdict != "ok":
-                raise CommandError(f"The copy is damaged: {verdict}.")
-        unfinished.rename(path)
+        try:
+            unfinished.unlink(missing_ok=True)
+            _copy(place, unfinished)
+            unfinished.rename(path)
+        except (OSError, sqlite3.Error) as error:
+            unfinished.unlink(missing_ok=True)
+            raise CommandError(f"{path} cannot be made: {getattr(error, 'strerror', None) or error}.") from error
         self.stdout.write(f"{path}: {path.stat().st_size} bytes, checked")
+
+
+def _copy(place: Path, unfinished: Path) -> None:
+    """One moment of the database, checked."""
+    with closing(sqlite3.connect(place, timeout=60)) as here, closing(sqlite3.connect(unfinished)) as copy:
+        unfinished.chmod(0o600)
+        here.backup(copy)
+        [(verdict,)] = copy.execute("PRAGMA integrity_check").fetchall()
+        if verdict != "ok":
+            raise CommandError(f"The copy is damaged: {verdict}.")

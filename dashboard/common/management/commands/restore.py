@@ -40,9 +40,13 @@ def _copied(backup: Path, copy: Path) -> None:
     """A checked copy that belongs to this user alone."""
     if not backup.is_file():
         raise CommandError(f"There is no backup {backup}.")
-    copy.unlink(missing_ok=True)
-    copy.touch(0o600)
-    shutil.copyfile(backup, copy)
+    try:
+        copy.unlink(missing_ok=True)
+        copy.touch(0o600)
+        shutil.copyfile(backup, copy)
+    except OSError as error:
+        copy.unlink(missing_ok=True)
+        raise CommandError(f"{copy} cannot be written: {error.strerror}. Nothing was changed.") from error
     try:
         with closing(sqlite3.connect(copy)) as opened:
             [(verdict,)] = opened.execute("PRAGMA integrity_check").fetchall()
