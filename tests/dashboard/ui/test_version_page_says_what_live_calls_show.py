@@ -121,6 +121,16 @@ def test_payback_says_that_it_rests_on_shadow_calls(story: Story, signed_in: Cli
     assert "estimated from 500 eager calls of 1, 50 of them shadow calls" in part(shown(signed_in, project, "1"), "pay")
 
 
+def test_payback_on_a_cpu_says_that_its_shadow_calls_were_the_second(story: Story, signed_in: Client, project: Project) -> None:
+    measured = region_make(calls=50, p50=0.0014, runtime="eager", compiled=0, outermost=False)
+    told = [shadow(samples=51, timed=50)]
+    story.start("1", calls=1000, p50=0.001, ago=30, beside=[measured], parities=told, identity={"gpu": ""})
+    story.fold()
+    text = part(shown(signed_in, project, "1"), "pay")
+    assert "50 shadow calls of 1, each right after the compiled one, which makes short calls look quicker on a CPU than they are" in text
+    assert "estimate, 0." in text, "bounds are as exact as what lies between them"
+
+
 def test_what_strangers_write_stays_text(story: Story, signed_in: Client, project: Project) -> None:
     odd = "<script>alert(1)</script>"
     told = {"name": odd, "state": "failed", "why": odd, "region": odd, "kind": "shadow", "samples": 1 << 80, "eager_seconds": odd}
