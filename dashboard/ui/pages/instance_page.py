@@ -220,7 +220,7 @@ def _known(instance: Instance, configurations: Iterable[Configuration]) -> list[
         counts = Counter(other.get(key, "") for other in others)
         usual, count = counts.most_common(1)[0] if counts else (value, 0)
         differs = key not in OWN and usual != value and count * 2 > len(others)
-        found.append(Known(key.replace("_", " "), value, (usual or "not set") if differs else "", count, len(others)))
+        found.append(Known(key, value, (usual or "not set") if differs else "", count, len(others)))
     return sorted(found, key=lambda one: (not one.usual, one.key))
 
 

@@ -152,7 +152,7 @@ def test_one_instance_says_what_it_runs_and_what_it_cannot_tell(signed_in: Clien
         capabilities={"compiled_calls": ["yes", ""], "cuda_graph_skips": ["no", "no reason on 2.11"]},
         spool_errors=3,
         clock_offset=9.0,
-        components={"torch": "2.11.0"},
+        components={"torch": "2.11.0", "env TORCHINDUCTOR_MAX_AUTOTUNE": "1"},
     )
     Sender.objects.create(project=made.project, instance_id=it.instance_id, missing=2, first_seen_at=clock.now(), last_seen_at=clock.now())
     finding(made, "graph_break", "Tensor.item() call", "ranker/features.py:61", {"2": 4})
@@ -160,6 +160,7 @@ def test_one_instance_says_what_it_runs_and_what_it_cannot_tell(signed_in: Clien
     assert "no reason on 2.11" in text and "3 errors of the spool" in text and "2 windows missing" in text and "9 s behind" in text
     assert "2.13.0" in text and "3 of 4" in text, "most others of its version have another torch"
     assert "Tensor.item() call" in text and "slower than" in text
+    assert ">env TORCHINDUCTOR_MAX_AUTOTUNE<" in text, "a name is shown as it is set"
     told = signed_in.get(made.url(f"instances/{it.instance_id}.json")).json()
     assert told["capabilities"]["cuda_graph_skips"] == ["no", "no reason on 2.11"] and len(told["regions"]) == 2
     assert "score_batch" in signed_in.get(made.url(f"instances/{it.instance_id}.csv")).content.decode()
