@@ -92,3 +92,17 @@ def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveS
     page.get_by_role("button", name="Save budgets").click()
     expect(page.get_by_text("budget 99.5 %")).to_be_visible()
     expect(page.get_by_text("1 of 3 over")).to_be_visible()
+
+
+def test_a_drawing_that_is_wider_than_a_phone_says_so(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, story: Story
+) -> None:
+    page = sign_in(user)
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.goto(live_server.url + url_of(project, HOSTILE))
+    wider = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).length"
+    assert page.locator(".body.scroll").evaluate_all(wider) == 2
+    expect(page.get_by_text("drag it sideways").filter(visible=True)).to_have_count(2)
+    page.set_viewport_size(DESK)  # type: ignore[arg-type]
+    assert page.locator(".body.scroll").evaluate_all(wider) == 0
+    expect(page.get_by_text("drag it sideways").filter(visible=True)).to_have_count(0)
