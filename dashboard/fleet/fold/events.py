@@ -12,7 +12,7 @@ from dashboard.fleet.fold.decode import MAX_INT32, Sender
 from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Seen
 from dashboard.fleet.fold.fingerprint import fingerprint
 from dashboard.fleet.fold.keys import FindingKey, instance_of
-from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, ooms_of, seconds_of
+from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, compile_seconds, ooms_of, seconds_of
 from dashboard.fleet.fold.text import label
 from dashboard.fleet.fold.window import Window
 
@@ -28,7 +28,8 @@ def compiles_fold(facts: Facts, sender: Sender, report: Report, window: Window) 
 
 
 def _compile_columns(compile_: Compile) -> dict[str, Any]:
-    phases = {label(phase, 32): seconds_of(value) for phase, value in compile_.seconds.items() if phase != "total"}
+    took = {phase: compile_seconds(value) for phase, value in compile_.seconds.items()}
+    total = took.pop("total", None)
     return {
         "compile_id": label(compile_.id, 64),
         "frame": label(compile_.frame, 512),
@@ -37,8 +38,8 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
         "kind": label(compile_.kind, 16),
         "reason": label(compile_.reason, MAX_REASON),
         "outcome": label(compile_.outcome, 16),
-        "total": seconds_of(compile_.seconds["total"]) if "total" in compile_.seconds else None,
-        "phases": phases,
+        "total": total,
+        "phases": {label(phase, 32): seconds for phase, seconds in took.items() if seconds is not None},
         "cache_fx": label(compile_.cache.get("fx", ""), 8),
         "cache_aot": label(compile_.cache.get("aot", ""), 8),
         "cache_autotune": label(compile_.cache.get("autotune", ""), 8),
@@ -46,7 +47,7 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
         "cache_mega": label(compile_.cache.get("mega", ""), 8),
         "cache_key": label(compile_.key, 32),
         "miss": label(compile_.miss, 200),
-        "saved": None if compile_.saved is None else seconds_of(compile_.saved),
+        "saved": compile_seconds(compile_.saved),
         "new_peak": None if compile_.new_peak is None else min(max(compile_.new_peak, 0), MAX_BYTES),
         "in_request": compile_.in_request,
         "reason_kind": label(compile_.reason_kind, 16),

@@ -10,6 +10,8 @@ from dashboard.fleet.fold.window import Window
 MAX_BYTES = 1 << 62
 MAX_FINDING_COUNT = 10**9
 MAX_SECONDS = 10.0**9
+LONGEST_COMPILATION = 7 * 86400.0
+"""One report with a longer one would stand for all that its fleet compiled."""
 MAX_FRAMES = 10**6
 
 FAILED = ("raised", "suppressed")
@@ -55,14 +57,19 @@ def seconds_of(value: float | None) -> float:
     return min(max(value or 0.0, 0.0), MAX_SECONDS)
 
 
+def compile_seconds(value: float | None) -> float | None:
+    """How long a compilation took or was spared; None where that is not told, or cannot be true."""
+    return None if value is None or value > LONGEST_COMPILATION else seconds_of(value)
+
+
 def _compile_count(process: Process, compile_: Compile) -> None:
-    total = seconds_of(compile_.seconds.get("total"))
+    total = compile_seconds(compile_.seconds.get("total")) or 0.0
     process.compiles += 1
     process.recompiles += compile_.kind == "recompile"
     process.compile_failures += compile_.outcome in FAILED
     process.request_compiles += compile_.in_request
     process.compile_seconds += total
-    process.saved_seconds += seconds_of(compile_.saved)
+    process.saved_seconds += compile_seconds(compile_.saved) or 0.0
     answer = cache_answer(compile_)
     if answer == "hit":
         process.cache_hits += 1

@@ -78,6 +78,15 @@ def test_each_compilation_is_a_row_and_is_counted(send: Send) -> None:
     assert (row.compile_seconds, row.saved_seconds) == (11.0, 9.0)
 
 
+def test_a_duration_that_cannot_be_true_is_not_known_and_adds_nothing(send: Send) -> None:
+    absurd = replace(compiled(END - 30, 1e12, cache={"fx": "miss"}, saved=1e14), seconds={"total": 1e12, "inductor": 1e13, "dynamo": 0.5})
+    send(compiles=[absurd, compiled(END - 20, 6.0, cache={"fx": "miss"})])
+    first, second = CompileEvent.objects.order_by("number")
+    assert (first.total, first.saved, first.phases, second.total) == (None, None, {"dynamo": 0.5}, 6.0)
+    row = ProcessMinute.objects.get()
+    assert (row.compiles, row.compile_seconds, row.miss_seconds, row.saved_seconds) == (2, 6.0, 6.0, 0.0)
+
+
 def test_gauges_keep_the_largest_and_what_was_not_seen_stays_absent(send: Send) -> None:
     send(seq=1, gauges=Gauges(devices=[Device(0, 10, 20, None, 0.5), Device(1, 15, 18, None, None)], host_rss=None))
     send(seq=2, gauges=Gauges(devices=[Device(0, 12, 30, None, 0.25)]), end=END - 1, window=1.0)
