@@ -102,3 +102,4 @@ def test_its_page_needs_no_script_and_no_other_host(client: Client) -> None:
     for path in client.get("/api/v1/openapi.json").json()["paths"]:
         assert path in text
     assert "style=" not in text and "<script>" not in text and "cache_hit_share" in text
+    assert "`" not in text and "<code>next</code>" in text
