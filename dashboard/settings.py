@@ -188,7 +188,8 @@ SESSION_COOKIE_AGE = 14 * 86400
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
 # A browser takes __Host- for the path / alone; under a path of ours what runs beside us on this name is not sent the session.
 _SHARE = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
-SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_SHARE}cw_session", f"{_SHARE}cw_csrf"
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (f"{_SHARE}cw_{name}" for name in ("session", "csrf", "messages"))
+MESSAGE_STORAGE = "dashboard.common.told_once.ToldOnce"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = PREFIX or "/"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"

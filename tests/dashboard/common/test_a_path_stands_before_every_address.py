@@ -19,10 +19,21 @@ SAID = """
 import django
 django.setup()
 from django.conf import settings as s
+from django.contrib import messages
+from django.contrib.messages.storage import default_storage
+from django.http import HttpResponse
+from django.test import RequestFactory
 from django.templatetags.static import static
 from django.urls import reverse
 print(s.SESSION_COOKIE_NAME, s.SESSION_COOKIE_PATH, s.CSRF_COOKIE_NAME, s.CSRF_COOKIE_PATH, *s.CSRF_TRUSTED_ORIGINS, reverse("home"),
       static("ui/app.css"))
+asked, answer = RequestFactory().get("/"), HttpResponse()
+asked.session = {}
+told = default_storage(asked)
+told.add(messages.INFO, "Saved.")
+told.update(answer)
+[(name, told)] = answer.cookies.items()
+print(name, told["path"], told["secure"], told["httponly"])
 """
 
 
@@ -36,12 +47,20 @@ def said(address: str) -> list[str]:
 def test_cookies_links_and_files_have_the_path() -> None:
     # A browser refuses __Host- with any path but /: the name promises only what is true.
     cookies = ["__Secure-cw_session", "/ops/cw", "__Secure-cw_csrf", "/ops/cw"]
-    assert said("https://tools.example.com/ops/cw/") == [*cookies, "https://tools.example.com", "/ops/cw/", "/ops/cw/static/ui/app.css"]
+    told = ["__Secure-cw_messages", "/ops/cw", "True", "True"]
+    assert said("https://tools.example.com/ops/cw/") == [
+        *cookies,
+        "https://tools.example.com",
+        "/ops/cw/",
+        "/ops/cw/static/ui/app.css",
+        *told,
+    ]
 
 
 def test_without_a_path_they_are_of_the_whole_host() -> None:
     cookies = ["__Host-cw_session", "/", "__Host-cw_csrf", "/"]
-    assert said("https://cw.example.com") == [*cookies, "https://cw.example.com", "/", "/static/ui/app.css"]
+    told = ["__Host-cw_messages", "/", "True", "True"]
+    assert said("https://cw.example.com") == [*cookies, "https://cw.example.com", "/", "/static/ui/app.css", *told]
 
 
 @pytest.mark.parametrize(
