@@ -22,7 +22,7 @@ from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.comparison import Comparison as Running
-from dashboard.regressions.judge.facts import NO_BASELINE, certain_facts, wrong_results
+from dashboard.regressions.judge.facts import NO_BASELINE, certain_facts, told_at_once
 from dashboard.regressions.judge.figures import capitalised
 from dashboard.regressions.judge.judge import outcome_of
 from dashboard.regressions.judge.outcome import Outcome
@@ -123,7 +123,7 @@ def verdict_stands(*, deployment: Deployment, baseline: Deployment, now_minute: 
 
 
 def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int) -> bool:
-    """Adds a row when the verdict changed, another result came out wrong or an hour passed; the row of a change is never touched again."""
+    """Adds a row when the verdict changed, says more of what is told at once or an hour passed; a row of a change is never touched."""
     now = clock.now()
     current = Verdict.objects.select_for_update().filter(deployment=deployment, current=True).first()
     fields = {
@@ -135,7 +135,7 @@ def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgem
         "since_minute": judgement.since_minute,
     }
     same = current is not None and current.kind == current.previous_kind == judgement.kind and now - current.created_at < KEPT_EVERY
-    if current is not None and same and wrong_results(judgement.evidence) <= wrong_results(current.evidence):
+    if current is not None and same and told_at_once(judgement.evidence) <= told_at_once(current.evidence):
         Verdict.objects.filter(pk=current.pk).update(**fields)
         return False
     Verdict.objects.filter(deployment=deployment, current=True).update(current=False)

@@ -14,7 +14,7 @@ from dashboard.alerts.services.transition import RANK, alert_close, alert_open, 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.fleet.models import Deployment
-from dashboard.regressions.judge.facts import wrong_results
+from dashboard.regressions.judge.facts import told_at_once
 from dashboard.regressions.models import Verdict, VerdictKind
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def _opens(verdict: Verdict) -> bool:
     last = Alert.objects.filter(deployment_id=verdict.deployment_id).order_by("-number").first()
     if last is None:
         return True
-    if rank(verdict.kind) > rank(last.worst) or _newly_wrong(verdict, last.verdict):
+    if rank(verdict.kind) > rank(last.worst) or _urgent_news(verdict, last.verdict):
         return True
     if last.outcome in (AlertOutcome.DISMISSED, AlertOutcome.ACCEPTED):
         return False
@@ -67,9 +67,9 @@ def _opens(verdict: Verdict) -> bool:
     return calm_between or calm_before
 
 
-def _newly_wrong(verdict: Verdict, before: Verdict | None) -> bool:
-    """Whether a result comes out wrong that did not before: whoever answered did not answer that."""
-    return bool(wrong_results(verdict.evidence) - wrong_results(before.evidence if before else None))
+def _urgent_news(verdict: Verdict, before: Verdict | None) -> bool:
+    """Whether a result comes out wrong, or ranks are apart, as before they were not: whoever answered did not answer that."""
+    return bool(told_at_once(verdict.evidence) - told_at_once(before.evidence if before else None))
 
 
 def _deployment_follow(deployment_id: int) -> bool:
@@ -110,9 +110,9 @@ def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
     if verdict.kind == VerdictKind.HEALTHY:
         alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text=verdict.sentence, verdict=verdict)
         return
-    wrong = _newly_wrong(verdict, last)
-    if rank(verdict.kind) > rank(alert.severity) or wrong:
-        alert_worsen(alert=alert, verdict=verdict, wrong=wrong)
+    urgent = _urgent_news(verdict, last)
+    if rank(verdict.kind) > rank(alert.severity) or urgent:
+        alert_worsen(alert=alert, verdict=verdict, urgent=urgent)
         return
     if rank(verdict.kind):
         alert.severity, alert.title = verdict.kind, title_of(verdict)

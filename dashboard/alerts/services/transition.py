@@ -58,12 +58,12 @@ def alert_open(*, verdict: Verdict) -> Alert:
     return alert
 
 
-def alert_worsen(*, alert: Alert, verdict: Verdict, wrong: bool = False) -> None:
-    """The verdict got worse, or a result comes out wrong: whoever had put the alert aside sees it again, and messages are owed."""
+def alert_worsen(*, alert: Alert, verdict: Verdict, urgent: bool = False) -> None:
+    """The verdict got worse, or says what is told at once: whoever had put the alert aside sees it again, and messages are owed."""
     alert.severity, again = verdict.kind, False
-    if rank(verdict.kind) > rank(alert.worst) or wrong:
+    if rank(verdict.kind) > rank(alert.worst) or urgent:
         again = alert.state != AlertState.OPEN
-        alert.worst = verdict.kind
+        alert.worst = max(alert.worst, verdict.kind, key=rank)
         alert.state, alert.snoozed_until = AlertState.OPEN, None
     alert.title = title_of(verdict)
     alert.save()

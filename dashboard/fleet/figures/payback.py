@@ -11,6 +11,8 @@ APART = 0.05
 """Healthy instances of one version differ by so much (one standard deviation)."""
 EIGHT_IN_TEN = 1.28
 ENOUGH_CALLS = 20
+LONGEST_CALL = 86400.0
+"""Seconds: a mean above it is no time of calls, and would stand for all that was saved."""
 
 
 class Timed(Protocol):
@@ -86,4 +88,5 @@ def _means(mine: Sequence[Timed], theirs: Sequence[Timed]) -> tuple[float, float
     if min(counts) < ENOUGH_CALLS:
         return None
     sums = [sum(one.gpu_sum if there else one.latency_sum for one in side) for side in (mine, theirs)]
-    return sums[0] / counts[0], sums[1] / counts[1], there
+    means = sums[0] / counts[0], sums[1] / counts[1]
+    return None if max(means) > LONGEST_CALL else (*means, there)

@@ -108,8 +108,13 @@ def wrong_results(evidence: object) -> frozenset[str]:
 
 
 def ranks_apart(evidence: object) -> bool:
-    """Whether a stored verdict says that ranks of a job went apart."""
-    return any(fact.get("kind") == "ranks_diverged" for fact in _stored(evidence))
+    """Whether a stored verdict says that ranks of a job went apart, as those of the baseline did not."""
+    return any(fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known" for fact in _stored(evidence))
+
+
+def told_at_once(evidence: object) -> frozenset[str]:
+    """What is news in a stored verdict whatever was said or answered before: results that come out wrong, and that ranks went apart."""
+    return wrong_results(evidence) | (frozenset({"ranks_diverged"}) if ranks_apart(evidence) else frozenset())
 
 
 def _stored(evidence: object) -> list[Mapping[str, object]]:

@@ -105,7 +105,7 @@ def findings_columns(findings: Iterable[FindingFacts], *, judged: tuple[int, str
     return [
         _column("new", "New in", judged[1], judged, new),
         _column("same", "In both", "", judged, both),
-        _column("gone", "Gone, only in", baseline[1], baseline, gone),
+        _column("gone", "Only in", baseline[1], baseline, gone),
     ]
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.models import Alert, Channel, Delivery, Rule
-from dashboard.alerts.services import alerts_sweep, channel_create
+from dashboard.accounts.models import User
+from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, Rule
+from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
-from tests.dashboard.alerts.fleet import Fleet
+from tests.dashboard.alerts.fleet import Fleet, Time
 from tests.dashboard.alerts.slack_stand_in import StandIn
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +43,22 @@ def test_without_rules_every_channel_hears_of_ranks_that_went_apart_and_of_no_ot
     verdict.save()
     alerts_sweep()
     assert told() == {"#ranking", "ci"}
+
+
+def test_ranks_that_go_apart_under_an_open_alert_are_told_once_whoever_put_it_aside(
+    fleet: Fleet, new: Deployment, channel: Channel, user: User, time: Time
+) -> None:
+    apart = {"kind": "ranks_diverged", "severity": "watch", "about": "step"}
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    alert_acknowledge(alert=Alert.objects.get(), user=user)
+    for severity, about, messages in (("known", "step", 1), ("watch", "step", 2), ("watch", "loss", 2)):
+        time.go(60)
+        fleet.say(new, "watch", facts=[{**apart, "severity": severity, "about": about}])
+        alerts_sweep()
+        assert Delivery.objects.filter(channel=channel).count() == messages, (severity, about)
+    alert = Alert.objects.get()
+    assert (alert.state, alert.severity, alert.worst) == (AlertState.OPEN, "watch", "roll_back")
 
 
 def test_a_channel_of_another_project_hears_nothing(

@@ -46,6 +46,11 @@ def test_another_place_or_too_few_calls_are_nothing_to_compare_with() -> None:
     assert saved_against_eager([Calls()], [replace(EAGER, latency_count=ENOUGH_CALLS - 1, gpu_count=0)]) is None
 
 
+def test_calls_that_took_days_are_no_times_of_calls() -> None:
+    assert saved_against_eager([Calls()], [replace(EAGER, latency_sum=50 * 1e12, gpu_count=0)]) is None
+    assert saved_against_eager([replace(Calls(), gpu_sum=50 * 1e12)], [EAGER]) is None
+
+
 def test_compiling_pays_after_so_many_calls_or_never() -> None:
     assert break_even(30.0, 5.0, 1000) == pytest.approx(6000)
     assert break_even(30.0, -5.0, 1000) is None and break_even(30.0, 0.0, 0) is None
