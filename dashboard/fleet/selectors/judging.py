@@ -74,7 +74,7 @@ def instance_minutes(
     Where a version runs a region in another way than the other (`changed`), both are in one stratum that says so."""
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
-    series = {arm: _series_of(arm, side, from_minute, changed or {}) for arm, side in sides if side is not None}
+    series = {arm: _series_of(arm, side, changed or {}) for arm, side in sides if side is not None}
     # Failures that only one of two engines counts are no difference between them.
     blind = any(where.mode == UNTOLD and where.outermost for side in series.values() for where in side.values())
     untold = OUTSIDE if blind else ()
@@ -123,9 +123,8 @@ def _arm_minutes(series: Mapping[int, _Where], side: Deployment, start: int, end
         )  # fmt: skip
 
 
-def _series_of(arm: Arm, side: Deployment, from_minute: int, changed: Changed) -> dict[int, _Where]:
-    live = Series.objects.filter(version_id=side.version_id, environment=side.environment, last_minute__gte=from_minute)
-    kept = live.exclude(region=OTHER, bucket=OTHER)
+def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where]:
+    kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(region=OTHER, bucket=OTHER)
     rows = kept.values_list(
         "id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost"
     )
