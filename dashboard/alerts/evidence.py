@@ -35,6 +35,8 @@ NAMES = {
     "budget_burning": "Budget",
     "ranks_diverged": "Ranks",
 }
+RANKS = "ranks_diverged"
+"""Told before changes: under an alert of something else this is what is new."""
 
 
 class EvidenceLine(TypedDict):
@@ -57,15 +59,17 @@ class EvidenceLine(TypedDict):
 
 
 def strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
-    """What the verdict rests on: wrong results, then the largest changes, then other facts that are certain; without any of them the
-    largest changes that were judged."""
+    """What the verdict rests on: wrong results, ranks that went apart, the largest changes, then other facts that are certain; without any
+    of them the largest changes that were judged."""
     rows = list(_rows(evidence))
     driving = [row for row in rows if row.get("drives") is True]
     regressed = [row for row in rows if row.get("label") == "REGRESSED" and row not in driving]
     wrong, facts = (_facts(evidence, severity) for severity in ("roll_back", "watch"))
     rest = [] if driving or regressed or wrong or facts else [row for row in rows if row.get("judged", True)]
     changes = [_line(row) for group in (driving, regressed, rest) for row in sorted(group, key=_weight, reverse=True)]
-    return [line for line in (*wrong, *changes, *facts) if line["text"]][:limit]
+    facts.sort(key=lambda line: line["metric"] != RANKS)
+    apart = sum(line["metric"] == RANKS for line in facts)
+    return [line for line in (*wrong, *facts[:apart], *changes, *facts[apart:]) if line["text"]][:limit]
 
 
 def driving_metrics(evidence: Any) -> set[tuple[str, str]]:

@@ -147,8 +147,10 @@ class Caches(Source):
 
 def _unwritten(asked: Asked) -> bool:
     """Whether the folder did not take the graph; torch counts alike what a remote cache did not take after it."""
+    if not asked.unwritten:
+        return False
     folder = cache_folder(os.environ)
-    return asked.unwritten and not all(_holds(folder, lookup.key) for lookup in asked.lookups if lookup.cache == "fx" and lookup.key)
+    return not all(_holds(folder, lookup.key) for lookup in asked.lookups if lookup.cache == "fx" and lookup.key)
 
 
 def _holds(folder: str, key: str) -> bool:

@@ -17,6 +17,7 @@ OUTLIVED = Q(alert__state=AlertState.RESOLVED) & ~Q(kind__in=STILL_TRUE)
 """Messages that would say of an alert that is over that it goes on."""
 
 AT_ONCE = 200
+"""Of a channel that was off for weeks; what is left has its button still."""
 
 
 def delivery_replay(*, delivery: Delivery, user: User, address: str | None = None) -> Delivery:

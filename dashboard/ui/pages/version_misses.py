@@ -92,13 +92,13 @@ class MissRow:
 
 @dataclass(frozen=True)
 class Factor:
-    """What costs most over all versions of the model."""
+    """What costs most over all versions of a model, or over all models of a project; `where` names them."""
 
     cause: str
     seconds: float
     gpu_seconds: float
     share: float
-    versions: str
+    where: str
 
     @property
     def text(self) -> str:
@@ -252,7 +252,7 @@ def _grouped(explained: Iterable[Explained]) -> list[MissRow]:
 
 
 def factors_of(costs: Sequence[MissCost]) -> list[Factor]:
-    """The same over all models of a project; `versions` are those models then."""
+    """Over all models of a project."""
     whole = sum(one.seconds for one in costs)
     return [
         Factor(one.cause, one.seconds, one.gpu_seconds, one.seconds / whole if whole else 0.0, _first_three(one.models))

@@ -27,8 +27,9 @@ class Served:
     adoption: float | None
     """The share of the environment's calls of the last minutes that this version took."""
     time_share: float | None = None
-    on_gpu: bool = False
     """An estimate: of the time that its calls take, that of the compiled ones, as if calls of one region and shape all took alike."""
+    on_gpu: bool = False
+    """Whether that time is the GPU's."""
 
     @property
     def share(self) -> float | None:

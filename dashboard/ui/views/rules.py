@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -118,13 +120,12 @@ def rule_replay(request: ProjectRequest, delivery_id: int) -> HttpResponse:
     delivery = for_project(Delivery, request.project).filter(pk=delivery_id).first()
     if delivery is None:
         raise Http404("There is no such message.")
-    try:
+
+    def again() -> str:
         delivery_replay(delivery=delivery, user=request.user, address=_address(request))
-    except ValueError as error:
-        messages.error(request, str(error))
-    else:
-        messages.success(request, "It is tried again from the start, under the same id.")
-    return redirect("rules", request.project.slug)
+        return "It is tried again from the start, under the same id."
+
+    return _replayed(request, again)
 
 
 @require_POST
@@ -134,12 +135,20 @@ def rule_replay_all(request: ProjectRequest, channel_id: int) -> HttpResponse:
     channel = for_project(Channel, request.project).filter(pk=channel_id).first()
     if channel is None:
         raise Http404("There is no such channel.")
-    try:
+
+    def again() -> str:
         count = deliveries_replay(channel=channel, user=request.user, address=_address(request))
+        return f"{words.number(count)} of {channel.name} are tried again from the start, under the same ids."
+
+    return _replayed(request, again)
+
+
+def _replayed(request: ProjectRequest, again: Callable[[], str]) -> HttpResponse:
+    """Does it and tells what was done, or why it cannot be."""
+    try:
+        messages.success(request, again())
     except ValueError as error:
         messages.error(request, str(error))
-    else:
-        messages.success(request, f"{words.number(count)} of {channel.name} are tried again from the start, under the same ids.")
     return redirect("rules", request.project.slug)
 
 

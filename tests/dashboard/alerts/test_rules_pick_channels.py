@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from dashboard.accounts.models import User
+from dashboard.alerts.evidence import strongest_evidence
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, Rule
 from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create
+from dashboard.alerts.services.outbox import deliveries_send
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
-from tests.dashboard.alerts.fleet import Fleet, Time
+from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
 from tests.dashboard.alerts.slack_stand_in import StandIn
 
 pytestmark = pytest.mark.django_db
@@ -59,6 +61,25 @@ def test_ranks_that_go_apart_under_an_open_alert_are_told_once_whoever_put_it_as
         assert Delivery.objects.filter(channel=channel).count() == messages, (severity, about)
     alert = Alert.objects.get()
     assert (alert.state, alert.severity, alert.worst) == (AlertState.OPEN, "watch", "roll_back")
+
+
+def test_the_message_about_ranks_that_went_apart_under_an_open_alert_says_so_first(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
+) -> None:
+    fleet.say(new, "roll_back")
+    alerts_sweep()
+    time.go(5)
+    deliveries_send()
+    time.go(55)
+    apart = {"kind": "ranks_diverged", "severity": "watch", "about": "step", "why": "rank 1 compiled another graph"}
+    changes = [evidence_row(metric) for metric in ("p50", "p99", "errors", "throughput")]
+    fleet.say(new, "roll_back", facts=[{**apart, "kind": "stuck_compiling"}, apart], rows=changes)
+    alerts_sweep()
+    time.go(5)
+    deliveries_send()
+    assert len(slack.bodies) == 2 and b"rank 1 compiled another graph" in slack.bodies[-1]
+    lines = strongest_evidence({"metrics": changes, "facts": [{**apart, "kind": "stuck_compiling"}, apart]})
+    assert [line["metric"] for line in lines][:2] == ["ranks_diverged", "p50"]
 
 
 def test_a_channel_of_another_project_hears_nothing(
