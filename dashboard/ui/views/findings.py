@@ -146,7 +146,7 @@ def _wanted(query: QueryDict) -> Wanted:
         model_id=whole_number(query.get("model")),
         version_id=whole_number(query.get("version")) if whole_number(query.get("model")) is not None else None,
         environment=query.get("env", ""),
-        kind=query.get("kind", ""),
+        kind=query.get("kind", "")[:64],
         state=state if state in STATES else "",
         text=query.get("q", "").strip()[:LONGEST_TEXT],
         order=tuple(_order(query).by(dict(SORTS))),
@@ -175,7 +175,9 @@ def _choices(request: ProjectRequest, wanted: Wanted, found: FindingList) -> dic
         (state, with_query(query, state="" if state == wanted.state else state, page=""), found.states.get(state, 0), state == wanted.state)
         for state in STATES
     ]
-    kinds = sorted(found.kinds.items(), key=lambda item: (-item[1], item[0]))
+    # What was asked for stays chosen where nothing is of that kind.
+    asked = {wanted.kind: 0} if wanted.kind else {}
+    kinds = sorted({**asked, **found.kinds}.items(), key=lambda item: (-item[1], item[0]))
     return {
         "states": [one for one in states if one[2] or one[3]],
         "kinds": [(kind, f"{kind_said(kind)} ({count:,})") for kind, count in kinds],
