@@ -30,7 +30,7 @@ class Embedded:
             sockets=[listener],
             threads=threads,
             ident="compilewatch",
-            clear_untrusted_proxy_headers=True,
+            clear_untrusted_proxy_headers=False,  # the settings say which of them are believed, as in full mode
             max_request_body_size=2 << 20,
             channel_timeout=30,
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -16,14 +17,19 @@ class ClientAddress:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """A header with fewer entries than there are proxies did not pass all of them: it is not believed."""
-        if settings.TRUSTED_PROXIES:
-            passed = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
-            if len(passed) >= settings.TRUSTED_PROXIES and (found := _written(passed[-settings.TRUSTED_PROXIES])):
-                request.META["REMOTE_ADDR"] = found
-        elif found := address_of(request.META.get("REMOTE_ADDR", "")):
+        """What is no address stays as it came."""
+        if found := client_of(request.META):
             request.META["REMOTE_ADDR"] = found
         return self._get_response(request)
+
+
+def client_of(environ: Mapping[str, Any]) -> str | None:
+    """The client's address. A header with fewer entries than there are proxies did not pass all of them: it is not believed."""
+    if settings.TRUSTED_PROXIES:
+        passed = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
+        if len(passed) >= settings.TRUSTED_PROXIES and (found := _written(passed[-settings.TRUSTED_PROXIES])):
+            return found
+    return address_of(environ.get("REMOTE_ADDR", ""))
 
 
 def address_of(text: str) -> str | None:

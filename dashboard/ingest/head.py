@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.utils.http import parse_header_parameters
 
-from dashboard.common.client_address import address_of
+from dashboard.common.client_address import address_of, client_of
 from dashboard.ingest.body import Refused, inflate
 from dashboard.projects.keycheck import KnownKey, key_check
 from dashboard.projects.keys import KEY_ANYWHERE
@@ -45,7 +45,7 @@ def key_require(environ: Environ, kind: str = "ing") -> KnownKey:
     known = key_check(text) if scheme.lower() == "bearer" and len(text) <= MAX_HEADER_KEY else None
     if not _transport_is_safe(environ):
         if known is not None:
-            key_exposed(key_id=known.id, where="plain http", address=_address(environ))
+            key_exposed(key_id=known.id, where="plain http", address=client_of(environ))
         raise Refused("plain_http", "Keys over plain http are refused except on loopback; use https.")
     if known is None:
         raise Refused("bad_key", "The key is missing, mistyped, unknown, revoked or expired.")
@@ -60,7 +60,7 @@ def _refuse_key_in_url(environ: Environ) -> None:
         return
     known = key_check(found[0])
     if known is not None:
-        key_exposed(key_id=known.id, where="URL", address=_address(environ))
+        key_exposed(key_id=known.id, where="URL", address=client_of(environ))
     raise Refused("key_in_url", "A key was sent in the URL; it belongs in the Authorization header. Revoke it: URLs are logged.")
 
 
@@ -84,10 +84,6 @@ def _is_secure(environ: Environ) -> bool:
         if header in environ:
             return str(environ[header]).split(",", 1)[0].strip() == value
     return bool(environ.get("wsgi.url_scheme") == "https")
-
-
-def _address(environ: Environ) -> str | None:
-    return address_of(environ.get("REMOTE_ADDR", ""))
 
 
 def head_check(environ: Environ, kind: str = "application/json") -> int:
