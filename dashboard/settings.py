@@ -181,7 +181,14 @@ SOCIALACCOUNT_PROVIDERS = {
     }
 }
 # The limits on sign-in hold for all processes together, and without Redis: the web process never asks it.
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache_entry"}}
+# Beyond MAX_ENTRIES a third of all counts is forgotten, whose ever they are: Django's own 300 are soon reached by guessing at many names.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "cache_entry",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
 TRUSTED_PROXIES = ENV.proxies
 
 SESSION_COOKIE_AGE = 14 * 86400

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.common import clock
@@ -52,17 +53,27 @@ def user_create(
     user.set_password(password)
     user.full_clean()
     with write_transaction():
+        # Who signs in is found whatever the case of their name: of two names that differ in nothing else neither could.
+        if User.objects.filter(username__iexact=user.username).exists():
+            raise ValidationError({"username": "A user with that username already exists."})
         user.save()
         by = actor_name or ("" if actor else "command")
         audit_write(action="user.create", subject=username, actor=actor, actor_name=by, after={"staff": is_staff}, address=address)
     return user
 
 
-def user_theme_set(*, user: User, theme: str) -> None:
+def user_theme_set(*, user: User, theme: str, address: str | None = None) -> None:
     """How pages look for this person: as the system, light or dark."""
     before = user.theme
     user.theme = theme
     user.full_clean()
     with write_transaction():
         user.save(update_fields=["theme"])
-        audit_write(action="user.theme", subject=user.get_username(), actor=user, before={"theme": before}, after={"theme": theme})
+        audit_write(
+            action="user.theme",
+            subject=user.get_username(),
+            actor=user,
+            before={"theme": before},
+            after={"theme": theme},
+            address=address,
+        )

@@ -27,7 +27,7 @@ def project_create(*, name: str, slug: str, actor: User | None = None, actor_nam
         project.save()
         _audit(project, "project.create", slug, actor, actor_name, after={"name": name}, address=address)
         if actor is not None:
-            member_add(project=project, user=actor, role=Role.ADMIN, actor=actor)
+            member_add(project=project, user=actor, role=Role.ADMIN, actor=actor, address=address)
     return project
 
 
@@ -78,14 +78,16 @@ def rate_set(
     return rate
 
 
-def member_add(*, project: Project, user: User, role: Role, actor: User | None = None, actor_name: str = "") -> Member:
+def member_add(
+    *, project: Project, user: User, role: Role, actor: User | None = None, actor_name: str = "", address: str | None = None
+) -> Member:
     """Gives a person a role in the project, instead of the one they had."""
     with write_transaction():
         before = Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
         member, _ = Member.objects.update_or_create(
             project=project, user=user, defaults={"role": role}, create_defaults={"role": role, "created_at": clock.now()}
         )
-        _audit(project, "member.set", user.get_username(), actor, actor_name, before and {"role": before}, {"role": str(role)})
+        _audit(project, "member.set", user.get_username(), actor, actor_name, before and {"role": before}, {"role": str(role)}, address)
     return member
 
 

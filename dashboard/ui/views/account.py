@@ -2,7 +2,7 @@
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
@@ -17,11 +17,12 @@ def theme(request: HttpRequest) -> HttpResponse:
     """Sets the theme and goes back to the page it was set from."""
     assert isinstance(request.user, User)
     try:
-        user_theme_set(user=request.user, theme=request.POST.get("theme", ""))
+        user_theme_set(user=request.user, theme=request.POST.get("theme", ""), address=request.META.get("REMOTE_ADDR"))
     except ValidationError:
         return HttpResponseBadRequest("theme must be one of system, light, dark.")
     back = request.POST.get("next", "")
-    return redirect(back if url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()}) else "home")
+    ours = url_has_allowed_host_and_scheme(back, allowed_hosts={request.get_host()})
+    return HttpResponseRedirect(back) if ours else redirect("home")
 
 
 @require_safe

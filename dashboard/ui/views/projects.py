@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.accounts.entrance import sign_in_by_password
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
+from dashboard.common.locks import write_transaction
 from dashboard.projects.invitations import InvitationError, invitation_accept, invitation_of
 from dashboard.projects.making import ProjectError, project_make
 from dashboard.projects.models import Invitation, Member, Role
@@ -52,9 +53,9 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         return render(request, "ui/invitation.html", context)
     user = request.user if isinstance(request.user, User) else None
     try:
-        if user is None:
-            user = _account(request)
-        invitation_accept(invitation=found, user=user, address=request.META.get("REMOTE_ADDR"))
+        with write_transaction():  # whoever was too late gets no account either
+            user = user or _account(request)
+            invitation_accept(invitation=found, user=user, address=request.META.get("REMOTE_ADDR"))
     except (ValidationError, InvitationError) as error:
         given = {"username": request.POST.get("username", ""), "errors": _errors(error)}
         return render(request, "ui/invitation.html", context | given, status=400)

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -30,6 +31,11 @@ def _no_tries_before(db: None) -> None:
 def enter(client: Client, password: str = PASSWORD, **more: str) -> Client:
     client.post(LOGIN, {"login": "ada", "password": password, **more})
     return client
+
+
+def enter_said(client: Client) -> str:
+    """What the page says to the right password."""
+    return client.post(LOGIN, {"login": "ada", "password": PASSWORD}).content.decode()
 
 
 def code(secret: str) -> str:
@@ -84,6 +90,20 @@ def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user:
     assert not inside(client)
     # Counted in the database: another process of the server, whose memory is empty, refuses as well.
     assert CacheEntry.objects.exists()
+
+
+def test_a_name_is_one_name_under_every_port_that_a_browser_may_name(user: User) -> None:
+    for port in range(1, 6):
+        Client(REMOTE_ADDR=f"203.0.113.{port}", headers={"Host": f"testserver:{port}"}).post(LOGIN, {"login": "ada", "password": "wrong"})
+    assert "Too many wrong passwords" in enter_said(Client(REMOTE_ADDR="203.0.113.99", headers={"Host": "testserver:6"}))
+
+
+def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(client: Client, user: User) -> None:
+    for _ in range(5):
+        client.post(LOGIN, {"login": "ada", "password": "wrong"})
+    later = datetime.now(UTC) + timedelta(minutes=5)
+    CacheEntry.objects.bulk_create(CacheEntry(cache_key=f"~{number}", value="", expires=later) for number in range(1000))
+    assert "Too many wrong passwords" in enter_said(client) and "Too many wrong passwords" in enter_said(client)
 
 
 def refused_at_the_eleventh(addresses: list[str]) -> bool:

@@ -62,6 +62,20 @@ def test_a_weak_password_or_a_name_that_is_taken_is_said_at_its_field(signed_in:
     assert not Member.objects.exclude(user__username="ada").exists()
 
 
+def test_nobody_takes_a_name_that_differs_from_anothers_in_its_case_alone(signed_in: Client, project: Project) -> None:
+    taken = Client().post(invited(signed_in), {"username": "ADA", "password": PASSWORD})
+    assert taken.status_code == 400 and "username-e" in taken.content.decode()
+    assert Client().post("/accounts/login/", {"login": "ada", "password": PASSWORD}).status_code == 302
+
+
+def test_who_is_a_moment_too_late_gets_no_account_either(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, seen = invited(signed_in), Invitation.objects.get()
+    assert Client().post(path, {"username": "mara", "password": PASSWORD}).status_code == 302
+    monkeypatch.setattr("dashboard.ui.views.projects.invitation_of", lambda _: seen)
+    late = Client().post(path, {"username": "eve", "password": PASSWORD})
+    assert (late.status_code, User.objects.filter(username="eve").exists()) == (400, False)
+
+
 def test_who_has_an_account_signs_in_and_keeps_the_greater_role(signed_in: Client, project: Project, make_user: MakeUser) -> None:
     path = invited(signed_in, role="viewer")
     assert f"next={path}" in Client().get(path).content.decode()
@@ -151,6 +165,7 @@ def test_projects_are_made_by_admins_and_staff(signed_in: Client, make_user: Mak
     answer = signed_in.post("/projects/new/", {"name": "Ranking"})
     assert answer.headers["Location"] == "/p/ranking-2/setup/"
     assert Member.objects.get(project__slug="ranking-2").role == Role.ADMIN
+    assert set(AuditEntry.objects.filter(project_id=Project.objects.get(slug="ranking-2").pk).values_list("address")) == {("127.0.0.1",)}
     assert signed_in.post("/projects/new/", {"name": "  "}).status_code == 400
     assert "New project" in signed_in.get("/").content.decode()
     nobody = sign_in(Client(), make_user("nobody"))

@@ -46,9 +46,12 @@ def test_the_theme_is_kept_and_comes_back_to_the_page(signed_in: Client, user: U
     answer = signed_in.post("/account/theme/", {"theme": "dark", "next": "/p/ranking/setup/"})
     assert answer.headers["Location"] == "/p/ranking/setup/"
     assert '<html lang="en" data-theme="dark">' in signed_in.get("/p/ranking/").content.decode()
-    assert AuditEntry.objects.filter(action="user.theme").count() == 1
+    assert AuditEntry.objects.get(action="user.theme").address == "127.0.0.1"
     assert signed_in.post("/account/theme/", {"theme": "neon"}).status_code == 400
     assert signed_in.post("/account/theme/", {"theme": "light", "next": "//evil.example/"}).headers["Location"] == "/"
+    assert (
+        signed_in.post("/account/theme/", {"theme": "light", "next": "fleet"}).headers["Location"] == "fleet"
+    )  # an address, no name of ours
 
 
 def test_two_projects_give_a_list_and_a_switch(signed_in: Client, make_project: Callable[[str], Project], user: User) -> None:
