@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from compilewatch.wire.errors import ERROR_CODES
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
@@ -37,8 +38,9 @@ def metrics(request: WSGIRequest) -> HttpResponse:
         try:
             projects = list(Project.objects.filter(pk=key_require(request.environ, "api").project_id))
         except Refused as refused:
-            answer = error_answer(401 if refused.code == "bad_key" else 403, refused.code, refused.detail)
-            answer["WWW-Authenticate"] = "Bearer"
+            answer = error_answer(ERROR_CODES[refused.code][0], refused.code, refused.detail)
+            if answer.status_code == 401:
+                answer["WWW-Authenticate"] = "Bearer"
             return answer
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Line(projects))

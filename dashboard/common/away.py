@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import get_template
+from django.utils.encoding import escape_uri_path
 from django.views.defaults import server_error
 
 from dashboard.common.http import busy_answer
@@ -30,7 +31,7 @@ class DatabaseAway:
         """Called by Django when a view raised."""
         if not isinstance(exception, AWAY):
             return None
-        logger.warning("%s: the database failed: %s", request.path, str(exception).strip())
+        logger.warning("%s: the database failed: %s", escape_uri_path(request.path), str(exception).strip())
         return away_answer(request)
 
 

@@ -7,6 +7,7 @@ from compilewatch.wire.codec import dumps
 from compilewatch.wire.errors import Error
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
+from django.utils.encoding import escape_uri_path
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class ApiErrors:
         """Called by Django when a view raised."""
         if not _is_api(request) or not isinstance(exception, DatabaseError):
             return None
-        logger.warning("%s: the database failed: %s", request.path, exception)
+        logger.warning("%s: the database failed: %s", escape_uri_path(request.path), exception)
         return busy_answer()
 
 

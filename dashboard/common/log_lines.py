@@ -18,7 +18,7 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 _FROM_OUTSIDE = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
 _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b(cw_(?:ing|api|dep)_[0-9A-Za-z]{8}_)[0-9A-Za-z]{8,}"), r"\1***"),
+    (re.compile(r"\b(cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_)[0-9A-Za-z]{8,}"), r"\1***"),
     (re.compile(r"(?i)\b(authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)[^\s'\",}]+"), r"\1***"),
     (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^/\s:@]*:)[^@\s/]+@"), r"\1***@"),

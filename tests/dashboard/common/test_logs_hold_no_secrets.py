@@ -19,7 +19,7 @@ from dashboard.projects.models import Project
 
 PLANTED = "S3cretValue0123456789"
 TEXTS = [
-    f"refused {key_text_make('ing').text}",
+    *(f"refused {key_text_make(kind).text}" for kind in ("ing", "cmd")),
     f"Authorization: Bearer {PLANTED}",
     f"{{'Authorization': 'Basic {PLANTED}'}}",
     f"postgresql://compilewatch:{PLANTED}@db:5432/cw does not answer",
@@ -104,7 +104,7 @@ def test_a_line_in_json_names_reports_and_keeps_its_traceback_in_one_field() -> 
 
 
 def test_what_goes_to_sentry_is_scrubbed_and_what_is_not_installed_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    event = {"message": TEXTS[0], "request": {"url": TEXTS[7]}, "breadcrumbs": [{"message": TEXTS[3]}]}
+    event = {"message": TEXTS[0], "request": {"url": TEXTS[8]}, "breadcrumbs": [{"message": TEXTS[4]}]}
     assert PLANTED not in json.dumps(_scrubbed(event, {})) and "***" in _scrubbed(event, {})["message"]
     assert telemetry_start({}) == []
     assert telemetry_start({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"}) == []

@@ -47,6 +47,17 @@ def test_programs_hear_json(signed_in: Client) -> None:
     assert answer.status_code == 503 and answer.json()["code"] == "busy" and answer["Retry-After"]
 
 
+@pytest.mark.parametrize("address", ["/invitations/x%0AERROR forged/", "/api/v1/projects/x%0AERROR forged/models"])
+def test_an_address_writes_no_line_of_its_own_into_the_log(
+    client: Client, api_key: str, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.raise_request_exception = False
+    with database_fails(OperationalError("gone")):
+        client.get(address, headers={"authorization": f"Bearer {api_key}"})
+    assert any("the database failed" in line for line in caplog.messages)
+    assert not [line for line in caplog.messages if "\n" in line]
+
+
 def test_a_session_that_cannot_be_saved_is_no_500(client: Client, user: Any) -> None:
     client.raise_request_exception = False
     fields = {"login": user.username, "password": "correct horse battery staple"}
