@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from dashboard.common import clock
-from dashboard.common.jobs import job_run, slot_claim, slot_finish
+from dashboard.common.jobs import SWEPT_EVERY, job_run, slot_claim, slot_finish
 from dashboard.common.models import JobSlot
 from dashboard.fleet.tasks import deployments, partitions
 
@@ -38,6 +38,14 @@ def test_finished_slots_of_the_day_before_are_forgotten(monkeypatch: pytest.Monk
         slot_finish(name="judge", slot=slot)
     [left] = JobSlot.objects.all()
     assert left.finished_at == clock.now()
+
+
+@pytest.mark.django_db
+def test_slots_of_a_job_that_leaves_most_of_them_out_are_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for turn in range(3 * SWEPT_EVERY):
+        monkeypatch.setattr(clock, "unix", lambda turn=turn: 1.8e9 + 5 + turn * 10 * 5)
+        assert slot_claim(name="judge", interval=5) is not None
+    assert 72 <= JobSlot.objects.count() <= 72 + SWEPT_EVERY  # of an hour, and what came since the last look
 
 
 @pytest.mark.django_db
