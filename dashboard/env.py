@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from dashboard.env_parts import HOST, Database, Mail, Oidc, database_of, own_host, own_url, path_trouble
+from django.http.request import validate_host
+
+from dashboard.env_parts import HOST, Database, Mail, Oidc, database_of, host_of, own_host, own_url, path_trouble
 from dashboard.env_values import SettingError, file_or, flag, one_of, port_number, url_parts
 
 __all__ = ["ROOT", "Env", "SettingError", "env_check", "env_read"]
@@ -64,6 +66,7 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
     secret_key, key_pepper = (_secret(environ, name, mode, data) for name in ("COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER"))
     if secret_key == key_pepper:
         raise SettingError("COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 or more other random characters.")
+    base_url = _base_url(environ, mode, own_url(listen, port))
     return Env(
         mode=mode,
         data=data,
@@ -71,10 +74,10 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         redis_url=_redis(environ, mode),
         secret_key=secret_key,
         key_pepper=key_pepper,
-        hosts=_hosts(environ, mode, own_host(listen)),
+        hosts=_hosts(environ, mode, own_host(listen), base_url),
         listen=listen,
         port=port,
-        base_url=_base_url(environ, mode, own_url(listen, port)),
+        base_url=base_url,
         allow_http=flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
         mail=_mail(environ),
@@ -217,16 +220,20 @@ def _made_secret(path: Path) -> str:
         raise SettingError(f"COMPILEWATCH_DATA: {path.parent} cannot be written: {error.strerror}.") from error
 
 
-def _hosts(environ: Mapping[str, str], mode: str, own: str) -> tuple[str, ...]:
+def _hosts(environ: Mapping[str, str], mode: str, own: str, base_url: str) -> tuple[str, ...]:
+    """The names by which requests may ask; the one in every link that is sent out is one of them."""
     given = tuple(host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip())
     for host in given:
         if not HOST.fullmatch(host):
             raise SettingError(f"COMPILEWATCH_HOSTS has the entry {host!r}, expected names without scheme or port; IPv6 in brackets.")
+    linked = host_of(base_url)
+    if given and environ.get("COMPILEWATCH_BASE_URL") and not validate_host(linked, given):
+        raise SettingError(f"COMPILEWATCH_HOSTS lacks {linked!r}, which COMPILEWATCH_BASE_URL names: links would be refused.")
     if given:
         return given
     if mode == "full":
         raise SettingError("COMPILEWATCH_HOSTS is missing, expected the names people and agents use, such as compilewatch.example.com.")
-    return tuple(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", own)))
+    return tuple(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", own, linked)))
 
 
 def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dashboard.env_values import SettingError, url_parts
 
@@ -88,6 +88,12 @@ def own_host(listen: str) -> str:
 def own_url(listen: str, port: int) -> str:
     """The same with its port."""
     return f"http://{own_host(listen)}:{port}"
+
+
+def host_of(url: str) -> str:
+    """As the Host header of a request to this address has it, without its port."""
+    host = urlsplit(url).hostname or ""
+    return f"[{host}]" if ":" in host else host
 
 
 def path_trouble(path: str) -> str:

@@ -70,6 +70,15 @@ def test_the_embedded_mode_is_opened_where_it_listens(tmp_path: Path, listen: st
     assert env.base_url == url and host in env.hosts and len(set(env.hosts)) == len(env.hosts)
 
 
+@pytest.mark.parametrize("hosts", ["CW.example.com", ".example.com", "*", "localhost, .com"])
+def test_the_name_in_links_is_one_that_is_served(hosts: str, tmp_path: Path) -> None:
+    assert env_read({**FULL, "COMPILEWATCH_HOSTS": hosts})
+    alone = {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_HOSTS": hosts}
+    assert env_read(alone).base_url == "http://127.0.0.1:8000"
+    linked = env_read({"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_BASE_URL": "https://[2001:db8::7]:8443/tools"})
+    assert "[2001:db8::7]" in linked.hosts
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -91,6 +100,7 @@ def test_the_embedded_mode_is_opened_where_it_listens(tmp_path: Path, listen: st
         ("COMPILEWATCH_HOSTS", "cw.example.com, localhost:8000"),
         ("COMPILEWATCH_HOSTS", "cw.example.com localhost"),
         ("COMPILEWATCH_HOSTS", "::1"),
+        ("COMPILEWATCH_HOSTS", "localhost, example.com, w.example.com"),  # links of messages name cw.example.com
         ("COMPILEWATCH_BASE_URL", ""),
         ("COMPILEWATCH_BASE_URL", "cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://[cw"),

@@ -16,6 +16,7 @@ from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.faults.cluster import Cluster
 from tests.flow.stack import REDIS_URL, REPOSITORY, free_port, wait_for
 
+HERE = {"COMPILEWATCH_HOSTS": "127.0.0.1", "COMPILEWATCH_BASE_URL": "https://127.0.0.1"}
 RIGHT, WRONG = "right-horse-battery", "wrong-horse-battery"
 CELERY = [str(Path(sys.executable).parent / "celery"), "-A", "dashboard.celery"]
 PROGRAMS = {
@@ -77,7 +78,7 @@ def test_a_wrong_name(name: str, user: str, cluster: Cluster, tmp_path: Path) ->
 
 
 def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
-    settings = environment(free_port(), password=RIGHT) | {"COMPILEWATCH_HOSTS": "127.0.0.1"}
+    settings = environment(free_port(), password=RIGHT) | HERE
     with (tmp_path / "log").open("w") as log:
         web = subprocess.Popen(PROGRAMS["web"][0], cwd=REPOSITORY, env=settings, stdout=log, stderr=log)
     try:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tests.flow.stack import POSTGRESQL, free_port, wait_for
-from tests.flow.test_a_wrong_password_is_one_sentence import PROGRAMS, REPOSITORY, environment, started, status
+from tests.flow.test_a_wrong_password_is_one_sentence import HERE, PROGRAMS, REPOSITORY, environment, started, status
 
 pytestmark = pytest.mark.postgresql_only
 EARLIER = REPOSITORY / "tests/data/releases/first-postgresql.sql.gz"
@@ -32,7 +32,7 @@ def earlier() -> Iterator[dict[str, str]]:
             url = "postgresql://{user}@{host}:{port}".format(**POSTGRESQL) + f"/{NAME}"
             text = gzip.decompress(EARLIER.read_bytes())
             subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1", url], input=text, check=True, capture_output=True, timeout=300)
-            yield settings | {"COMPILEWATCH_DATABASE_URL": url, "COMPILEWATCH_HOSTS": "127.0.0.1"}
+            yield settings | HERE | {"COMPILEWATCH_DATABASE_URL": url}
         finally:
             connection.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
 

@@ -32,6 +32,7 @@ class Containers:
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "COMPILEWATCH_LISTEN": "127.0.0.1",
             "COMPILEWATCH_HOSTS": HOST,
+            "COMPILEWATCH_BASE_URL": f"https://{HOST}",
         }
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 

@@ -39,7 +39,8 @@ print(name, told["path"], told["secure"], told["httponly"])
 
 def said(address: str) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    environment |= FULL | {"COMPILEWATCH_BASE_URL": address, "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+    served = {"COMPILEWATCH_BASE_URL": address, "COMPILEWATCH_HOSTS": "cw.example.com, tools.example.com"}
+    environment |= FULL | served | {"DJANGO_SETTINGS_MODULE": "dashboard.settings"}
     done = subprocess.run([sys.executable, "-c", SAID], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=120)
     return done.stdout.split()
 
