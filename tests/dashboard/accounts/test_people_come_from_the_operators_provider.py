@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from urllib.parse import urlsplit
+from collections.abc import Callable
+from pathlib import Path
 
-import httpx
-import oidc_provider_mock
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.conf import LazySettings
@@ -15,37 +13,9 @@ from django.test import Client
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.env import SettingError, env_read
 from dashboard.projects.models import Project, Role
+from tests.dashboard.accounts.openid.provider import PERSON, provider_run
+from tests.dashboard.accounts.openid.way_in import BACK, NAME, START, callback, configure
 from tests.dashboard.conftest import PASSWORD
-
-NAME, START = "Example login", "/accounts/oidc/sso/login/"
-CLAIMS = {"preferred_username": "mara", "email": "mara@example.com", "email_verified": True, "name": "Mara Vogel"}
-
-
-@pytest.fixture
-def provider(settings: LazySettings) -> Iterator[str]:
-    """The provider's address, configured as the environment would."""
-    people = [oidc_provider_mock.User(sub="subject-1", claims=CLAIMS)]
-    with oidc_provider_mock.run_server_in_thread(user_claims=people) as server:
-        address = f"http://localhost:{server.server_port}"
-        configure(settings, address)
-        yield address
-
-
-def configure(settings: LazySettings, address: str) -> None:
-    app = {"provider_id": "sso", "name": NAME, "client_id": "compilewatch", "secret": "s" * 40, "settings": {"server_url": address}}
-    settings.OIDC_NAME = NAME
-    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
-
-
-def callback(client: Client, *, sub: str = "subject-1", start: str = START, refuse: bool = False) -> str:
-    """The address with which the provider sends the browser back, after somebody has said there who they are."""
-    away = client.post(start)
-    assert away.status_code == 302, away.content
-    asked = away.headers["Location"]
-    assert "code_challenge=" in asked and "state=" in asked
-    answer = httpx.post(asked, data={"action": "deny"} if refuse else {"sub": sub}, follow_redirects=False)
-    parts = urlsplit(answer.headers["Location"])
-    return f"{parts.path}?{parts.query}"
 
 
 def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(client: Client, provider: str, project: Project) -> None:
@@ -55,6 +25,7 @@ def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(client: 
     assert back.headers["Location"] == "/p/ranking/"
     mara = User.objects.get(username="mara")
     assert not mara.has_usable_password() and not mara.is_staff
+    assert (mara.email, mara.first_name, mara.last_name) == (PERSON["email"], "Mara", "Vogel")
     assert client.get("/p/ranking/").status_code == 404
     assert "not a member of a project yet" in client.get("/").content.decode()
     assert client.session.get_expire_at_browser_close()
@@ -69,11 +40,11 @@ def test_a_name_that_is_taken_here_gives_nobody_that_account(
     client: Client, provider: str, project: Project, make_user: Callable[..., User]
 ) -> None:
     local = make_user("mara", project, Role.ADMIN)
-    local.email = str(CLAIMS["email"])
+    local.email = PERSON["email"]
     local.save()
     client.get(callback(client))
     assert client.get("/p/ranking/").status_code == 404
-    assert SocialAccount.objects.get(uid="subject-1").user != local
+    assert SocialAccount.objects.get().user != local
 
 
 def test_an_answer_for_another_browser_lets_nobody_in(client: Client, provider: str, project: Project) -> None:
@@ -81,6 +52,24 @@ def test_an_answer_for_another_browser_lets_nobody_in(client: Client, provider: 
     victim = Client()
     assert "did not vouch" in victim.get(path).content.decode()
     assert "_auth_user_id" not in victim.session and not User.objects.exists()
+
+
+def test_who_says_no_at_the_provider_is_not_let_in(client: Client, provider: str, project: Project) -> None:
+    back = callback(client, allow=False)
+    assert "error=access_denied" in back
+    assert "not signed in" in client.get(back, follow=True).content.decode().lower()
+    assert "_auth_user_id" not in client.session and not User.objects.exists()
+
+
+def test_a_code_of_another_provider_lets_nobody_in(
+    client: Client, provider: str, project: Project, tmp_path: Path, settings: LazySettings
+) -> None:
+    with provider_run(tmp_path, BACK) as other:
+        configure(settings, other)
+        path = callback(client)
+        configure(settings, provider)
+        client.get(path, follow=True)
+    assert "_auth_user_id" not in client.session and not User.objects.exists()
 
 
 @pytest.mark.parametrize("what", ["code=forged&state={state}", "error=access_denied&state={state}"])
@@ -137,16 +126,14 @@ def test_without_a_provider_there_is_no_button_and_no_way(client: Client, db: No
         ({"URL": "login", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "issuer's address"),
     ],
 )
-def test_a_provider_that_is_half_configured_is_one_sentence(tmp_path: object, given: dict[str, str], said: str) -> None:
+def test_a_provider_that_is_half_configured_is_one_sentence(tmp_path: Path, given: dict[str, str], said: str) -> None:
     environ = {f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()}
     with pytest.raises(SettingError, match=said):
         env_read({"COMPILEWATCH_DATA": str(tmp_path), **environ})
 
 
-def test_the_secret_may_come_from_a_file(tmp_path: object) -> None:
-    from pathlib import Path
-
-    secret = Path(str(tmp_path)) / "secret"
+def test_the_secret_may_come_from_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
     secret.write_text("from the file\n")
     given = {"URL": "https://login.example.com/", "CLIENT_ID": "x", "CLIENT_SECRET_FILE": str(secret)}
     env = env_read({"COMPILEWATCH_DATA": str(tmp_path), **{f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()}})

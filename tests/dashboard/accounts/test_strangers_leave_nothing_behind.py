@@ -16,9 +16,7 @@ from dashboard.accounts.models import User
 from dashboard.accounts.sessions import limits_forget, sessions_forget
 from dashboard.common import clock
 from dashboard.projects.models import Project
-from tests.dashboard.accounts.test_people_come_from_the_operators_provider import START, callback, provider
-
-__all__ = ["provider"]
+from tests.dashboard.accounts.openid.way_in import START, callback
 
 SENT = {"login": "ada", "password": "wrong", "code": "000000", "username": "new", "next": "/p/ranking/", "text": "x" * 10_000}
 PEOPLE = ("account/", "accounts/", "admin/", "invitations/", "projects/", "health/", "numbers/", "p/")

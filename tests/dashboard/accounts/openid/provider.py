@@ -1,0 +1,52 @@
+"""Starts the provider, and is the browser in which its one person says yes or no."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
+
+import httpx
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+CLIENT, SECRET, PASSWORD = "compilewatch", "s" * 40, "a password of the provider"
+PERSON = {"username": "mara", "email": "mara@example.com", "first_name": "Mara", "last_name": "Vogel"}
+_HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?')
+
+
+@contextmanager
+def provider_run(folder: Path, redirect: str) -> Iterator[str]:
+    """The issuer's address of one that runs meanwhile and sends browsers back to `redirect`."""
+    command = [sys.executable, "-m", "tests.dashboard.accounts.openid.serve", redirect]
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.dashboard.accounts.openid.settings", "OPENID_DATABASE": str(folder / "provider.sqlite3")}
+    log = folder / "provider.log"
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | settings, stdout=subprocess.PIPE, stderr=said, text=True) as process,
+    ):
+        try:
+            assert process.stdout
+            port = process.stdout.readline().strip()
+            assert port, log.read_text()
+            yield f"http://localhost:{port}/o"
+        finally:
+            process.kill()
+
+
+def answered(asked: str, *, allow: bool = True) -> str:
+    """Where the provider sends a browser that came with this question, once the person has signed in and said yes or no."""
+    with httpx.Client(follow_redirects=True, timeout=60) as browser:
+        page = browser.get(asked)
+        page = browser.post(page.url, data=_hidden(page.text) | {"username": PERSON["username"], "password": PASSWORD})
+        assert 'name="allow"' in page.text, page.text
+        page = browser.post(page.url, data=_hidden(page.text) | ({"allow": "Authorize"} if allow else {}), follow_redirects=False)
+        return page.headers["Location"]
+
+
+def _hidden(page: str) -> dict[str, str]:
+    return {name: unescape(value) for name, value in _HIDDEN.findall(page)}
