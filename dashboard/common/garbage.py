@@ -1,5 +1,6 @@
-"""How often Python looks for garbage in circles: thousands of rows and reports are made at once and are gone soon, without circles."""
+"""How often Python looks for garbage in circles, and gives room back: thousands of rows and reports are made at once and are gone soon."""
 
+import ctypes
 import gc
 import os
 import threading
@@ -11,6 +12,7 @@ ALL_SECONDS = 60.0
 """Between two looks through everything that is not frozen: a connection that timed out while it was made lies in a circle, and its socket
 stays open until then."""
 _NAME = "compilewatch-garbage"
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 def garbage_seldom() -> None:
@@ -32,3 +34,11 @@ def _look() -> None:
     while True:
         time.sleep(ALL_SECONDS)
         gc.collect()
+        room_return()
+
+
+def room_return() -> None:
+    """The C library keeps what was freed, most of all between what is still held: a process would stay as large as its largest fold or
+    judgement. musl has no such function, and keeps less."""
+    if _TRIM:
+        _TRIM(0)
