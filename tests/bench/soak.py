@@ -38,7 +38,7 @@ from tests.bench.soak_clock import DAY, clock, written
 from tests.bench.soak_crowd import Crowd
 from tests.bench.soak_line import KILLED, LASTING, SoakLine, TwoDoors
 from tests.bench.soak_samples import folder_of, look
-from tests.bench.soak_table import lines
+from tests.bench.soak_table import lines, lives
 from tests.faults.schedule import network
 
 KEPT = {"instance_minutes": 8, "version_minutes": 8, "compile_events": 8, "version_hours": 35}
@@ -187,6 +187,7 @@ def report(samples: list[dict[str, Any]], given: argparse.Namespace) -> Iterable
     last = samples[-1]
     yield f"{last['at'] / 60:.0f} min, {last['day']} days of {given.day * given.pace / 60:g} min of traffic; {len(samples)} looks"
     yield from lines(samples, settled=SETTLED, kept=kept)
+    yield from lives(samples, "worker-1")
     yield f"what befell it: {last['fired']}; started again: {last['restarts']}"
     yield f"partitions now: { {name: parts[0] for name, parts in last['tables'].items() if parts[0] > 1} }"
     yield f"books: {last['books']}; over all looks lost {max(one['books']['lost'] for one in samples)}"

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from tests.bench.soak_clock import VARIABLE
+from tests.bench.soak_held import VARIABLE as HELD
 from tests.faults.proxy import FaultProxy
 from tests.faults.whole_line import WholeLine
 from tests.flow.stack import REPOSITORY, free_port
@@ -19,7 +20,9 @@ class SoakLine(WholeLine):
 
     def __init__(self, folder: Path, clock: str) -> None:
         super().__init__(database="postgresql", folder=folder, outbound="127.0.0.1:9")
-        self.environment |= {VARIABLE: clock, "DJANGO_SETTINGS_MODULE": "tests.bench.soak_settings"}
+        self.held = folder / "held"
+        self.held.mkdir(exist_ok=True)
+        self.environment |= {VARIABLE: clock, HELD: str(self.held), "DJANGO_SETTINGS_MODULE": "tests.bench.soak_settings"}
         self.ports = {"web-1": self.port, "web-2": free_port()}
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import redis
 
+from tests.bench.soak_held import held
 from tests.bench.soak_line import SoakLine
 
 MIB = 1 << 20
@@ -36,12 +37,25 @@ def processes(group: list[psutil.Process]) -> dict[str, float]:
     return found
 
 
-def tree(pid: int) -> dict[str, float]:
-    """The same of one process and its children, with its own id: a process that was started anew is another one."""
+def anonymous(pid: int) -> float:
+    """MiB that a process made itself, where what a fork shares counts in parts: a child's resident memory has its parent's in it."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return float(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss_Anon:"))) / 1024
+
+
+def tree(pid: int, folder: Path) -> dict[str, Any]:
+    """The same of one process and its children, with its own id: a process that was started anew is another one. Of the first process
+    its memory alone, and of each child its id, its age in seconds and its memory, for a worker's child is replaced and its parent stays.
+    `folder` is where servers write how many thousand blocks they have in use."""
     try:
         head = psutil.Process(pid)
-        return {**processes([head, *head.children(recursive=True)]), "pid": pid, "age": time.time() - head.create_time()}
-    except psutil.Error:
+        children = head.children(recursive=True)
+        lives = [[child.pid, time.time() - child.create_time(), child.memory_info().rss / MIB] for child in children]
+        found = {**processes([head, *children]), "pid": pid, "age": time.time() - head.create_time()}
+        found["own"] = sum(anonymous(one.pid) for one in (head, *children))
+        in_use = sum(held(folder, one.pid) for one in (head, *children)) / 1000
+        return {**found, "first": head.memory_info().rss / MIB, "in use": in_use, "children": lives}
+    except (psutil.Error, OSError):
         return {}
 
 
@@ -56,8 +70,8 @@ def look(line: SoakLine, jobs: dict[str, int]) -> dict[str, Any]:
     [[size]] = line.rows("SELECT pg_database_size(current_database())")
     [[inbox]] = line.rows("SELECT count(*) FROM ingest_inbox")
     return {
-        "servers": {role: tree(process.pid) for role, process in dict(line.processes).items()},
-        "jobs": {name: tree(pid) for name, pid in jobs.items()},
+        "servers": {role: tree(process.pid, line.held) for role, process in dict(line.processes).items()},
+        "jobs": {name: tree(pid, line.held) for name, pid in jobs.items()},
         "sessions": processes([one for one in database if (one.info["name"] or "").startswith("postgres")]),
         "tables": tables,
         "database": size / MIB,
