@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.flow.stack import wait_for
@@ -34,10 +35,19 @@ def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> Non
     assert (status, b'"acked":[[1,1]]' in answer) == (200, True), answer
     folded = "SELECT sum(calls) FROM version_minute"
     wait_for("the report is folded", lambda: containers.stack.rows(folded) == [(3,)], seconds=120)
+    server_process_dies(containers)
     assert containers.stop() == {"web": 0, "worker": 0, "beat": 0}
-    for role in ("worker", "beat"):
+    for role in ("web", "worker", "beat"):
         for line in filter(None, (containers.stack.folder / f"{role}.log").read_text().splitlines()):
             assert line == "worker: Warm shutdown (MainProcess)" or json.loads(line)["message"], line
+
+
+def server_process_dies(containers: Containers) -> None:
+    """One of web's processes ends as for want of memory; web says so, starts another, and answers."""
+    psutil.Process(containers.running["web"].pid).children()[-1].kill()
+    log = containers.stack.folder / "web.log"
+    wait_for("web says it", lambda: "Unexpected exit" in log.read_text(), seconds=60)
+    wait_for("web is alive again", lambda: containers.run("alive", place="web").returncode == 0, seconds=120, every=1)
 
 
 def test_a_word_that_is_no_role_is_refused_with_the_ones_that_are(containers: Containers) -> None:

@@ -192,7 +192,23 @@ def interpolated(told: dict[str, str], mine: dict[str, str]) -> dict[str, str]:
     def value(found: re.Match[str]) -> str:
         return mine.get(found[1]) or found[2] or ""
 
-    return {name: re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", value, text) for name, text in told.items()}
+    return {name: re.sub(r"\$\{(\w+)(?::?[-?]([^}]*))?\}", value, text) for name, text in told.items()}
+
+
+def test_secrets_of_the_compose_file_may_come_from_files(tmp_path: Path) -> None:
+    first, second = (yaml.safe_load((DOCKER / name).read_text()) for name in ("compose.yml", "compose.secrets.yml"))
+    empty = dict.fromkeys(("POSTGRES_PASSWORD", "COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER"), "")
+    assert {name for name in empty if f"${{{name}?" in (DOCKER / "compose.yml").read_text()} == set(empty), "an empty one is refused"
+    contents = {"database_url": "postgresql://compilewatch:letters@postgres/compilewatch", "secret_key": "s" * 32, "key_pepper": "p" * 32}
+    for name, text in contents.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    assert set(second["secrets"]) == set(contents) | {"postgres_password"}
+    for role in ("migrate", "web", "worker", "beat"):
+        told = interpolated(first["x-dashboard"]["environment"], {**empty, "COMPILEWATCH_HOST": "watch.example.com"})
+        told |= {name: text.replace("/run/secrets", str(tmp_path)) for name, text in second["services"][role]["environment"].items()}
+        assert set(second["services"][role]["secrets"]) == set(contents)
+        env = env_read(told)
+        assert (env.database.password, env.secret_key, env.key_pepper) == ("letters", "s" * 32, "p" * 32)
 
 
 def test_the_kustomization_names_the_image_that_the_pods_have() -> None:

@@ -28,8 +28,9 @@ def test_the_recipe_has_no_fault_that_a_linter_knows() -> None:
     assert said_by(str(BINARIES / "hadolint"), "docker/Dockerfile") == (0, "")
 
 
-def test_the_compose_file_is_one() -> None:
-    code, said = said_by(str(BINARIES / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", "docker/compose.yml")
+@pytest.mark.parametrize("file", ["docker/compose.yml", "docker/compose.secrets.yml"])
+def test_a_compose_file_is_one(file: str) -> None:
+    code, said = said_by(str(BINARIES / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", file)
     assert code == 0, said
 
 

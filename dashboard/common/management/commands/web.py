@@ -12,6 +12,8 @@ from dashboard.common.refused import database_refusal
 from dashboard.env import ROOT, SettingError
 
 THREADS = 32
+LOGS = ROOT / "dashboard/common/server_log"
+"""How the server's own lines look, one file for each form that COMPILEWATCH_LOG has."""
 MOST_WORKERS = 4
 OPTIONS = {
     "interface": "wsgi",
@@ -53,6 +55,13 @@ class Command(BaseCommand):
 
 def words(*, application: str, host: str, port: int, workers: int) -> list[str]:
     """The command line of the server."""
-    chosen = {**OPTIONS, "host": host, "port": port, "workers": workers, "working-dir": ROOT}
+    chosen = {
+        **OPTIONS,
+        "host": host,
+        "port": port,
+        "workers": workers,
+        "working-dir": ROOT,
+        "log-config": LOGS / f"{settings.ENV.log}.json",
+    }
     flags = ["--no-ws", "--respawn-failed-workers"]
     return [sys.executable, "-m", "granian", *(f"--{name}={value}" for name, value in chosen.items()), *flags, application]
