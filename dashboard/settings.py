@@ -267,7 +267,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_MAX_TASKS_PER_CHILD = 10000
+CELERY_WORKER_MAX_TASKS_PER_CHILD = 2000  # ten minutes: what a child knows of processes that are gone ends with it
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # A fold under way must not die of Redis' trouble; a task that is handed out again finds what is left.
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
