@@ -239,11 +239,16 @@ def _hosts(environ: Mapping[str, str], mode: str, own: str, base_url: str) -> tu
 def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
     url = environ.get("COMPILEWATCH_BASE_URL") or ("" if mode == "full" else here)
     parts = url_parts(url)
-    if not parts or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+    if not parts or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment or not _name_in(url):
         raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
     if trouble := path_trouble(parts.path.rstrip("/")):
         raise SettingError(f"COMPILEWATCH_BASE_URL {trouble}, expected https://ops.example.com/compilewatch.")
     return url.rstrip("/")
+
+
+def _name_in(url: str) -> str:
+    """What stands in the Host header; empty where the address has spaces or line breaks, which Python would pass over."""
+    return "" if any(sign.isspace() for sign in url) else host_of(url)
 
 
 def _outbound_allow(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dashboard.env_values import SettingError, url_parts
@@ -91,9 +92,21 @@ def own_url(listen: str, port: int) -> str:
 
 
 def host_of(url: str) -> str:
-    """As the Host header of a request to this address has it, without its port."""
-    host = urlsplit(url).hostname or ""
-    return f"[{host}]" if ":" in host else host
+    """As the Host header of a browser's request to this address has it, without its port; empty if no browser would ask for it."""
+    host = (urlsplit(url).hostname or "").removesuffix(".")
+    try:
+        host = f"[{ip_address(host).compressed}]" if ":" in host else host.encode("idna").decode()
+    except ValueError:
+        return ""
+    return host if HOST.fullmatch(host) and host[0] not in "*." else ""
+
+
+def listens_alone(listen: str) -> bool:
+    """Whether nobody but this machine itself can reach what listens there."""
+    try:
+        return ip_address(listen).is_loopback
+    except ValueError:
+        return listen == "localhost"
 
 
 def path_trouble(path: str) -> str:

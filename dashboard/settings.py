@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from dashboard.env import ROOT, env_read
+from dashboard.env_parts import listens_alone
 from dashboard.pipeline import BEAT_SCHEDULE
 
 ENV = env_read()
@@ -35,7 +36,7 @@ if ENV.mail:
 EMAIL_BACKEND = "dashboard.common.bounded_mail.EmailBackend"
 EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # for one step, and for everything together
 PLAIN_HTTP = ENV.allow_http  # every page says so
-ALLOW_HTTP = ENV.allow_http or EMBEDDED
+ALLOW_HTTP = ENV.allow_http or (EMBEDDED and listens_alone(ENV.listen))
 _HTTPS = urlsplit(BASE_URL).scheme == "https"
 ORIGIN = BASE_URL.removesuffix(ENV.prefix)
 # Where a proxy has the dashboard under a path, links, files and cookies have it as well.

@@ -28,8 +28,8 @@ class NoSignup(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no t
         return False
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """A name alone: allauth counts it apart for each Host header, and any port in one is ours."""
-        return str(credentials.get("username", "")).lower()
+        """A name alone: allauth counts it apart for each Host header, and any port in one is ours. Second steps are counted beside it."""
+        return f"name:{credentials.get('username', '')}".lower()
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """Never nothing: a request over a socket file has no address, and the list of sessions needs one."""

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.locks import one_at_a_time, write_transaction
 
 
 def audit_write(
@@ -48,18 +48,32 @@ def user_create(
     address: str | None = None,
 ) -> User:
     """A person who can sign in; a weak password raises a ValidationError, and rights come from memberships."""
+    user = user_make(username=username, password=password, email=email, is_staff=is_staff)
+    user_store(user=user, actor=actor, actor_name=actor_name, address=address)
+    return user
+
+
+def user_make(*, username: str, password: str, email: str = "", is_staff: bool = False) -> User:
+    """Somebody who is not stored yet. The hash takes half a second: it is made while nobody waits for a lock."""
     user = User(username=username, email=email, is_staff=is_staff)
     validate_password(password, user)
     user.set_password(password)
     user.full_clean()
+    return user
+
+
+def user_store(*, user: User, actor: User | None = None, actor_name: str = "", address: str | None = None) -> None:
+    """Stores whom `user_make` made; a name that is taken raises a ValidationError.
+
+    Who signs in is found whatever the case of their name: of two names that differ in nothing else neither could."""
+    name = user.get_username()
     with write_transaction():
-        # Who signs in is found whatever the case of their name: of two names that differ in nothing else neither could.
-        if User.objects.filter(username__iexact=user.username).exists():
+        one_at_a_time("user names")
+        if name.casefold() in {taken.casefold() for taken in User.objects.values_list("username", flat=True)}:
             raise ValidationError({"username": "A user with that username already exists."})
         user.save()
         by = actor_name or ("" if actor else "command")
-        audit_write(action="user.create", subject=username, actor=actor, actor_name=by, after={"staff": is_staff}, address=address)
-    return user
+        audit_write(action="user.create", subject=name, actor=actor, actor_name=by, after={"staff": user.is_staff}, address=address)
 
 
 def user_theme_set(*, user: User, theme: str, address: str | None = None) -> None:

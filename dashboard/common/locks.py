@@ -67,3 +67,10 @@ def write_transaction() -> Iterator[None]:
         raise
     finally:
         _SQLITE_WRITERS.release()
+
+
+def one_at_a_time(what: str) -> None:
+    """Within a transaction: whoever asks for the same waits until it ends. On SQLite there is one writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"compilewatch {what}"])

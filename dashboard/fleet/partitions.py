@@ -11,6 +11,8 @@ from django.db.migrations.operations import CreateModel
 from django.db.migrations.state import ProjectState
 from psycopg.errors import DuplicateTable
 
+from dashboard.common.locks import one_at_a_time
+
 logger = logging.getLogger(__name__)
 
 PARTITIONED = ("region_minute", "process_minute", "version_minute", "version_process_minute", "compile_event")
@@ -107,7 +109,7 @@ def _altered(*statements: str) -> bool:
     """Runs the statements as one, after whoever else alters partitions; False when somebody was in the way, or it was made meanwhile."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('compilewatch partitions'))")
+            one_at_a_time("partitions")
             cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
             for statement in statements:
                 cursor.execute(statement)

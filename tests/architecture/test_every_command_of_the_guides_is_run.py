@@ -82,7 +82,7 @@ TABLE: dict[str, Run | str] = {
     "make faults": "It takes hours; in short each of its files is a test, and what its rounds came to stands in the guide.",
     "python -m tests.bench.sizing": "It computes the guide's table from the figures of a benchmark.",
     "python -m tests.bench.bench_drift 30": "A benchmark: it takes an hour, and its figures stand in JUDGE.md.",
-    "apt-get install postgresql redis-server chromium g++ python3-dev strace curl jq": Run(".ci/run", "apt-get install"),
+    "apt-get install postgresql redis-server chromium caddy g++ python3-dev strace curl jq": Run(".ci/run", "apt-get install"),
 }
 
 

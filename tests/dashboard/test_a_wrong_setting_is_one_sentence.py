@@ -75,8 +75,20 @@ def test_the_name_in_links_is_one_that_is_served(hosts: str, tmp_path: Path) -> 
     assert env_read({**FULL, "COMPILEWATCH_HOSTS": hosts})
     alone = {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_HOSTS": hosts}
     assert env_read(alone).base_url == "http://127.0.0.1:8000"
-    linked = env_read({"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_BASE_URL": "https://[2001:db8::7]:8443/tools"})
-    assert "[2001:db8::7]" in linked.hosts
+
+
+@pytest.mark.parametrize(
+    ("address", "asked"),
+    [
+        ("https://[2001:0db8::7]:8443/tools", "[2001:db8::7]"),
+        ("https://BÜCHER.example", "xn--bcher-kva.example"),
+        ("https://cw.example.com.", "cw.example.com"),
+    ],
+)
+def test_a_name_is_served_as_a_browser_asks_for_it(address: str, asked: str, tmp_path: Path) -> None:
+    given = {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_BASE_URL": address}
+    assert asked in env_read(given).hosts
+    assert env_read({**given, "COMPILEWATCH_HOSTS": asked}).hosts == (asked,)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +116,11 @@ def test_the_name_in_links_is_one_that_is_served(hosts: str, tmp_path: Path) -> 
         ("COMPILEWATCH_BASE_URL", ""),
         ("COMPILEWATCH_BASE_URL", "cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://[cw"),
+        ("COMPILEWATCH_BASE_URL", "https://cw.example.com\n"),
+        ("COMPILEWATCH_BASE_URL", "https://c\tw.example.com"),
+        ("COMPILEWATCH_BASE_URL", "https://cw example.com"),
+        ("COMPILEWATCH_BASE_URL", "https://.."),
+        ("COMPILEWATCH_BASE_URL", "https://.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://ada:secret@cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://cw.example.com/?x=1"),
         ("COMPILEWATCH_BASE_URL", "https://cw.example.com//tools"),

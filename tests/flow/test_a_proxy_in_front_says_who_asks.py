@@ -1,29 +1,75 @@
-"""Behind a proxy that the settings name, the record holds the address of whoever asked: in one process as with web on its own."""
+"""Behind a proxy that the settings name, the record holds the address of whoever asked: in one process as with web on its own, and
+whatever a stranger writes into a header that only looks like the proxy's."""
 
 from __future__ import annotations
 
-import urllib.error
+import http.client
+import os
+import re
+import subprocess
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.environment import DATABASE
-from tests.flow.stack import Stack
+from tests.flow.stack import REPOSITORY, Stack, free_port, wait_for
 
 pytestmark = pytest.mark.timeout(600)
 
 
-def test_the_entry_of_our_own_proxy_is_believed(tmp_path: Path) -> None:
-    stack = Stack(database=DATABASE, folder=tmp_path, outbound="127.0.0.1:9")
-    stack.environment["COMPILEWATCH_TRUSTED_PROXIES"] = "1"
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    running = Stack(database=DATABASE, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9")
+    running.environment["COMPILEWATCH_TRUSTED_PROXIES"] = "1"
     try:
-        stack.start(channel="http://127.0.0.1:9/none")
-        address = f"http://127.0.0.1:{stack.port}/api/v1/reports?key={stack.key}"
-        asked = urllib.request.Request(address, b"{}", {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"})
-        with pytest.raises(urllib.error.HTTPError, match="400"):
-            urllib.request.urlopen(asked, timeout=60)
-        [(noted,)] = stack.rows("SELECT address FROM audit_entry WHERE action = 'key.exposed'")
-        assert str(noted) == "203.0.113.7"
+        running.start(channel="http://127.0.0.1:9/none")
+        yield running
     finally:
-        stack.close()
+        running.close()
+
+
+@contextmanager
+def caddy(folder: Path, web: int) -> Iterator[int]:
+    """The proxy of docker/compose.yml, in front of this port; yields its own."""
+    port = free_port()
+    own = {"COMPILEWATCH_ADDRESS": f"http://127.0.0.1:{port}", "COMPILEWATCH_WEB": f"127.0.0.1:{web}", "HOME": str(folder)}
+    command = ["caddy", "run", "--config", str(REPOSITORY / "docker/Caddyfile"), "--adapter", "caddyfile"]
+    with (folder / "caddy.log").open("wb") as log:
+        process = subprocess.Popen(command, env=os.environ | own, stdout=log, stderr=log)
+    try:
+        wait_for("the proxy answers", lambda: answers(port), seconds=60)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def answers(port: int) -> bool:
+    try:
+        return bool(urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60).status == 200)
+    except OSError:
+        return False
+
+
+def noted(stack: Stack, port: int, headers: dict[str, str]) -> str:
+    """The address that is written down of whoever sends a key openly; each time another key, for one is noted once a minute."""
+    [(before,)] = stack.rows("SELECT coalesce(max(id), 0) FROM audit_entry")
+    [key] = re.findall(r"cw_api_\w+", stack.manage("key_make", "--project", "flow", "--name", "open"))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)  # writes names as they are given, in any case
+    connection.request("GET", f"/metrics?key={key}", headers={"User-Agent": "a stranger's", "Accept": "*/*", **headers})
+    assert connection.getresponse().status == 400
+    [(address,)] = stack.rows(f"SELECT address FROM audit_entry WHERE action = 'key.exposed' AND id > {before}")
+    return str(address)
+
+
+def test_the_entry_of_our_own_proxy_is_believed(stack: Stack) -> None:
+    assert noted(stack, stack.port, {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}) == "203.0.113.7"
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X_Forwarded_For", "X_Forwarded-For"])
+def test_the_proxy_of_the_compose_file_passes_on_nothing_that_a_stranger_wrote(header: str, stack: Stack, tmp_path: Path) -> None:
+    with caddy(tmp_path, stack.port) as port:
+        assert noted(stack, port, {header: "198.51.100.1"}) == "127.0.0.1"

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.entrance import sign_in_by_password
 from dashboard.accounts.models import User
-from dashboard.accounts.services import user_create
+from dashboard.accounts.services import user_make, user_store
 from dashboard.common.locks import write_transaction
 from dashboard.projects.invitations import InvitationError, invitation_accept, invitation_of
 from dashboard.projects.making import ProjectError, project_make
@@ -51,11 +51,13 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     context = {"invitation": found, "token": token} | _already(request, found)
     if request.method != "POST":
         return render(request, "ui/invitation.html", context)
-    user = request.user if isinstance(request.user, User) else None
+    address = request.META.get("REMOTE_ADDR")
     try:
+        user = request.user if isinstance(request.user, User) else _account(request)
         with write_transaction():  # whoever was too late gets no account either
-            user = user or _account(request)
-            invitation_accept(invitation=found, user=user, address=request.META.get("REMOTE_ADDR"))
+            if user.pk is None:
+                user_store(user=user, actor_name="invitation", address=address)
+            invitation_accept(invitation=found, user=user, address=address)
     except (ValidationError, InvitationError) as error:
         given = {"username": request.POST.get("username", ""), "errors": _errors(error)}
         return render(request, "ui/invitation.html", context | given, status=400)
@@ -69,11 +71,8 @@ def _already(request: HttpRequest, found: Invitation) -> dict[str, Any]:
 
 
 def _account(request: HttpRequest) -> User:
-    """The person that the form makes; raises ValidationError by field."""
-    username = request.POST.get("username", "").strip()
-    return user_create(
-        username=username, password=request.POST.get("password", ""), actor_name="invitation", address=request.META.get("REMOTE_ADDR")
-    )
+    """The person that the form makes, not stored yet; raises ValidationError by field."""
+    return user_make(username=request.POST.get("username", "").strip(), password=request.POST.get("password", ""))
 
 
 def _errors(error: ValidationError | InvitationError) -> dict[str, list[str]]:

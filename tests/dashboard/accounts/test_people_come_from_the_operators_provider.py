@@ -1,4 +1,4 @@
-"""Signing in at an OpenID provider: a real one runs beside the test, signs its tokens, and the dashboard checks them."""
+"""Signing in at an OpenID provider: a real one runs beside the test, and the dashboard checks what it says."""
 
 from __future__ import annotations
 

@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from allauth.core.context import request_context
+from allauth.mfa.base.internal.flows import check_rate_limit
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.accounts.sessions import IDLE, LONGEST, NOTED_EVERY, limits_forget, sessions_forget
@@ -96,6 +98,13 @@ def test_a_name_is_one_name_under_every_port_that_a_browser_may_name(user: User)
     for port in range(1, 6):
         Client(REMOTE_ADDR=f"203.0.113.{port}", headers={"Host": f"testserver:{port}"}).post(LOGIN, {"login": "ada", "password": "wrong"})
     assert "Too many wrong passwords" in enter_said(Client(REMOTE_ADDR="203.0.113.99", headers={"Host": "testserver:6"}))
+
+
+def test_nobody_shuts_somebodys_second_step_by_guessing_at_a_name(user: User, rf: RequestFactory) -> None:
+    for _ in range(6):
+        Client().post(LOGIN, {"login": f"mfa-auth-user-{user.pk}", "password": "wrong"})
+    with request_context(rf.post("/")):
+        check_rate_limit(user)()
 
 
 def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(client: Client, user: User) -> None:

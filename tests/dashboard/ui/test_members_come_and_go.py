@@ -7,9 +7,11 @@ from datetime import timedelta
 import pytest
 from django.conf import LazySettings
 from django.core import mail
+from django.core.exceptions import ValidationError
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
+from dashboard.accounts.services import user_create
 from dashboard.common import clock
 from dashboard.projects.models import Invitation, Member, Project, Role
 from tests.dashboard.conftest import PASSWORD, sign_in
@@ -66,6 +68,13 @@ def test_nobody_takes_a_name_that_differs_from_anothers_in_its_case_alone(signed
     taken = Client().post(invited(signed_in), {"username": "ADA", "password": PASSWORD})
     assert taken.status_code == 400 and "username-e" in taken.content.decode()
     assert Client().post("/accounts/login/", {"login": "ada", "password": PASSWORD}).status_code == 302
+
+
+@pytest.mark.parametrize(("taken", "tried"), [("Élodie", "élodie"), ("ΣΑΣ", "σας")])
+def test_that_holds_for_every_alphabet(taken: str, tried: str, project: Project) -> None:
+    user_create(username=taken, password=PASSWORD)
+    with pytest.raises(ValidationError, match="already exists"):
+        user_create(username=tried, password=PASSWORD)
 
 
 def test_who_is_a_moment_too_late_gets_no_account_either(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
