@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from django.http.request import validate_host
 
-from dashboard.env_parts import HOST, Database, Mail, Oidc, database_of, host_of, own_host, own_url, path_trouble
+from dashboard.env_parts import HOST, Database, Mail, Oidc, database_of, host_of, listens_alone, own_host, own_url, path_trouble, redis_of
 from dashboard.env_values import SettingError, file_or, flag, one_of, port_number, url_parts
 
 __all__ = ["ROOT", "Env", "SettingError", "env_check", "env_read"]
@@ -44,6 +44,7 @@ class Env:
     apprise: tuple[str, ...]
     oidc: Oidc | None
     proxies: int
+    concurrency: int
     log: str
     debug: bool
 
@@ -83,7 +84,8 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         mail=_mail(environ),
         apprise=_apprise(environ),
         oidc=_oidc(environ),
-        proxies=_proxies(environ),
+        proxies=_count(environ, "COMPILEWATCH_TRUSTED_PROXIES", "0", "how many proxies of yours stand in front", range(11)),
+        concurrency=_count(environ, "COMPILEWATCH_CONCURRENCY", "1", "how many tasks a worker runs at once", range(1, 65)),
         log=one_of(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
         debug=flag(environ, "COMPILEWATCH_DEBUG"),
     )
@@ -93,10 +95,9 @@ def _mail(environ: Mapping[str, str]) -> Mail | None:
     """None without a host: then there is no e-mail channel."""
     host, sender = environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(), environ.get("COMPILEWATCH_EMAIL_FROM", "").strip()
     if not host:
-        if sender:
-            raise SettingError(
-                "COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_FROM is set, expected a name of a mail server."
-            )
+        for name in ("FROM", "USER", "PASSWORD", "PASSWORD_FILE", "PORT"):
+            if environ.get(f"COMPILEWATCH_EMAIL_{name}"):
+                raise SettingError(f"COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_{name} is set.")
         return None
     if not url_parts(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
         raise SettingError(f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as mail.example.com.")
@@ -141,11 +142,11 @@ def _oidc(environ: Mapping[str, str]) -> Oidc | None:
     return Oidc(url, client, secret, environ.get("COMPILEWATCH_OIDC_NAME", "").strip()[:40] or "single sign-on")
 
 
-def _proxies(environ: Mapping[str, str]) -> int:
-    """How many proxies of ours a request passes."""
-    text = environ.get("COMPILEWATCH_TRUSTED_PROXIES") or "0"
-    if not (text.isascii() and text.isdecimal() and len(text) <= 2 and int(text) <= 10):
-        raise SettingError(f"COMPILEWATCH_TRUSTED_PROXIES is {text!r}, expected how many proxies of yours stand in front: 0 to 10.")
+def _count(environ: Mapping[str, str], name: str, default: str, what: str, allowed: range) -> int:
+    """A number out of a few."""
+    text = environ.get(name) or default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 2 and int(text) in allowed):
+        raise SettingError(f"{name} is {text!r}, expected {what}: {allowed[0]} to {allowed[-1]}.")
     return int(text)
 
 
@@ -183,16 +184,7 @@ def _database(environ: Mapping[str, str], mode: str, data: Path) -> Database:
 
 
 def _redis(environ: Mapping[str, str], mode: str) -> str:
-    url = file_or(environ, "COMPILEWATCH_REDIS_URL")
-    if mode == "embedded":
-        return ""
-    parts = url_parts(url)
-    if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
-        raise SettingError("COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0.")
-    number = parts.path.removeprefix("/")
-    if number and not (number.isascii() and number.isdecimal() and len(number) <= 4):
-        raise SettingError(f"COMPILEWATCH_REDIS_URL names the database {number!r}, expected a number such as 0 in redis://host:6379/0.")
-    return url
+    return "" if mode == "embedded" else redis_of(file_or(environ, "COMPILEWATCH_REDIS_URL").strip())
 
 
 def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str:
@@ -200,7 +192,7 @@ def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str
     value = file_or(environ, name)
     if not value and mode == "embedded":
         value = _made_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
-    if len(value) < 32:
+    if len(value.strip()) < 32:
         raise SettingError(f"{name} is missing or shorter than 32 characters; make one with `openssl rand -base64 48`.")
     return value
 
@@ -243,6 +235,11 @@ def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
         raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
     if trouble := path_trouble(parts.path.rstrip("/")):
         raise SettingError(f"COMPILEWATCH_BASE_URL {trouble}, expected https://ops.example.com/compilewatch.")
+    open_to_others = parts.scheme == "http" and mode == "full" and not listens_alone(parts.hostname or "")
+    if open_to_others and not flag(environ, "COMPILEWATCH_ALLOW_HTTP"):
+        raise SettingError(
+            "COMPILEWATCH_BASE_URL is plain http, over which agents are refused; expected https, or COMPILEWATCH_ALLOW_HTTP=1 as well."
+        )
     return url.rstrip("/")
 
 

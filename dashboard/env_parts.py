@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from ipaddress import ip_address
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from dashboard.env_values import SettingError, url_parts
 
@@ -23,6 +23,10 @@ DATABASE_OPTIONS = (
 )
 """What may stand behind the ? of a database's address; libpq takes them as they are."""
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+
+REDIS_OPTIONS = ("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+"""What may stand behind the ? of a rediss:// address."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,27 @@ def database_of(url: str) -> Database:
             raise SettingError(f"COMPILEWATCH_DATABASE_URL has sslmode {value!r}, expected one of {', '.join(SSL_MODES)}.")
     who, secret, port = unquote(parts.username or ""), unquote(parts.password or ""), str(parts.port or "")
     return Database("postgresql", unquote(parts.path.lstrip("/")), who, secret, parts.hostname or "", port, options)
+
+
+def redis_of(url: str) -> str:
+    """What COMPILEWATCH_REDIS_URL says. One that asks for TLS looks at the server's certificate unless told otherwise."""
+    parts = url_parts(url)
+    if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
+        raise SettingError("COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0.")
+    number = parts.path.removeprefix("/")
+    if number and not (number.isascii() and number.isdecimal() and len(number) <= 4):
+        raise SettingError(f"COMPILEWATCH_REDIS_URL names the database {number!r}, expected a number such as 0 in redis://host:6379/0.")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    allowed = REDIS_OPTIONS if parts.scheme == "rediss" else ()
+    for name in options:
+        if name not in allowed:
+            expected = f"one of {', '.join(allowed)}" if allowed else "none with redis://; TLS is rediss://"
+            raise SettingError(f"COMPILEWATCH_REDIS_URL has the option {name!r}, expected {expected}.")
+    if options.get("ssl_cert_reqs", "required") not in ("required", "optional", "none"):
+        raise SettingError("COMPILEWATCH_REDIS_URL has another ssl_cert_reqs than required, optional or none.")
+    if parts.scheme == "rediss" and "ssl_cert_reqs" not in options:
+        return urlunsplit(parts._replace(query=urlencode({**options, "ssl_cert_reqs": "required"})))
+    return url
 
 
 def own_host(listen: str) -> str:

@@ -41,12 +41,17 @@ def url_parts(text: str) -> SplitResult | None:
 
 
 def file_or(environ: Mapping[str, str], name: str) -> str:
-    """The variable, or else what the file NAME_FILE names has in it."""
+    """The variable, or else the one line of the file that NAME_FILE names; which of two holds is not guessed."""
     value, file = environ.get(name, ""), environ.get(f"{name}_FILE")
-    if value or not file:
+    if not file:
         return value
+    if value:
+        raise SettingError(f"{name} and {name}_FILE are both set, expected one of them.")
     try:
-        return Path(file).read_text(encoding="utf-8").strip()
+        text = Path(file).read_text(encoding="utf-8-sig").strip()  # an editor's mark of the encoding is no part of a secret
+        if not text or len(text.splitlines()) > 1:
+            raise SettingError(f"{name}_FILE names a file that is empty or has several lines, expected one line.")
+        return text
     except OSError as error:
         raise SettingError(f"{name}_FILE cannot be read: {error.strerror}.") from error
     except ValueError as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import smtplib
+import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,12 +26,15 @@ from dashboard.common.outbound import OutboundError, outbound_knock
 APART = 2.0
 """Seconds by which the clocks of this machine and the database may differ: minutes are counted by both."""
 KNOCKED = 10
+GO_ON = "workers go on by their own timer, more slowly. See COMPILEWATCH_REDIS_URL and that server."
+PROVIDER_WITHIN = 5.0
 
 
 def doctor() -> list[Check]:
     """Every check, whatever the others found."""
     named: dict[str, Callable[[], Check]] = {"settings": settings_check, **CHECKS, "beat": beat_check, "redis": redis_check}
-    named |= {"clock": clock_check, "disk": disk_check, "secrets": secrets_check, "mail": mail_check, "outbound": outbound_check}
+    named |= {"clock": clock_check, "disk": disk_check, "secrets": secrets_check, "mail": mail_check}
+    named |= {"sign-in": provider_check, "outbound": outbound_check}
     found = []
     for name, check in named.items():
         try:
@@ -78,7 +83,7 @@ def redis_check() -> Check:
         return Check("redis", True, None, None, "", "The embedded mode needs none.")
     waiting = BROKER.probe()
     if waiting is None:
-        return Check("redis", False, None, None, "", f"Redis at {place()} cannot be used: workers go on by their own timer, more slowly.")
+        return Check("redis", False, None, None, "", f"Redis at {place()} cannot be used ({BROKER.reason}): {GO_ON}")
     return Check("redis", True, waiting, None, "tasks", f"Redis at {place()} answers; {waiting} tasks wait there.")
 
 
@@ -103,9 +108,9 @@ def secrets_check() -> Check:
     files = named + [settings.ENV.data / name for name in ("secret_key.txt", "key_pepper.txt")] * settings.EMBEDDED
     open_to_all = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o004]
     if open_to_all:
-        return Check(
-            "secrets", False, len(open_to_all), 0, "files", f"Everybody on this machine can read {', '.join(open_to_all)}: chmod o-r."
-        )
+        mend = "chmod o-r, and let its owner or group be the dashboard's own; for a volume of Kubernetes defaultMode: 0440 and fsGroup"
+        said = f"Everybody on this machine can read {', '.join(open_to_all)}: {mend}."
+        return Check("secrets", False, len(open_to_all), 0, "files", said)
     return Check("secrets", True, 0, 0, "files", "No file with a secret is open to everybody.")
 
 
@@ -125,6 +130,21 @@ def mail_check() -> Check:
             "mail", False, None, None, "", f"The mail server {where} does not take us: {str(error).strip() or type(error).__name__}"
         )
     return Check("mail", True, None, None, "", f"The mail server {where} takes us.")
+
+
+def provider_check() -> Check:
+    """Reads what the provider of sign-ins says of itself, as a sign-in would."""
+    if not settings.ENV.oidc:
+        return Check("sign-in", True, None, None, "", "People sign in with passwords; no provider is set.")
+    address = f"{settings.ENV.oidc.url}/.well-known/openid-configuration"
+    try:
+        with urllib.request.urlopen(address, timeout=PROVIDER_WITHIN) as answer:  # an address of the operator's, https by its setting
+            issuer = json.loads(answer.read(1 << 20)).get("issuer", "")
+    except (OSError, ValueError, AttributeError) as error:
+        return Check("sign-in", False, None, None, "", f"The provider of COMPILEWATCH_OIDC_URL does not answer at {address}: {error}.")
+    if str(issuer).rstrip("/") != settings.ENV.oidc.url:
+        return Check("sign-in", False, None, None, "", f"The provider of COMPILEWATCH_OIDC_URL calls itself {issuer!r}: set that address.")
+    return Check("sign-in", True, None, None, "", f"The provider at {settings.ENV.oidc.url} answers.")
 
 
 def outbound_check() -> Check:

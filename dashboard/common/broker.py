@@ -32,6 +32,8 @@ class Broker:
         self._failed_at = 0.0
         self._client: object = None
         self.well_since: float | None = None
+        self.reason = ""
+        """Why it failed last."""
 
     @property
     def spared(self) -> bool:
@@ -40,16 +42,16 @@ class Broker:
 
     def failed(self, error: object) -> None:
         """Something that needs Redis did not work."""
+        reason = str(error).strip().splitlines() or [type(error).__name__]
         with self._guard:
-            self._failed_at, self.well_since = time.monotonic(), None
+            self._failed_at, self.well_since, self.reason = time.monotonic(), None, reason[0][:200]
             if self._away_since is not None:
                 return
             self._away_since = self._failed_at
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         logger.warning(
             "Redis at %s cannot be used (%s). Reports are taken, folded and judged without it: workers sweep by their own timer.",
             place(),
-            reason[0][:200],
+            self.reason,
         )
 
     def worked(self) -> None:

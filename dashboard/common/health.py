@@ -30,6 +30,8 @@ FOLDS_WITHIN = 60.0
 
 FREE_SHARE, FREE_BYTES = 0.05, 1 << 30
 """So much of a disk has to be free; of the two what is less."""
+SERVES_WITH = 4 << 20
+"""Bytes that have to be free for reports to be stored, where the database is a file here."""
 
 _migrated: dict[str, Any] = {}
 
@@ -57,14 +59,24 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def database_check() -> Check:
-    """How long the database takes to answer at all."""
+    """How long the database takes to answer at all, and whether its file has room to grow."""
     begun = time.perf_counter()
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     took = time.perf_counter() - begun
+    if connection.vendor == "sqlite" and (full := _full(str(connection.settings_dict["NAME"]))):
+        return Check("database", False, took, SLOW, "s", full, serves=False)
     if took > SLOW:
         return Check("database", False, took, SLOW, "s", f"The database takes {took:.2f} s to answer at all: it is slow.")
     return Check("database", True, took, SLOW, "s", "The database answers.")
+
+
+def _full(file: str) -> str:
+    """What is said of a disk on which no report can be stored; empty while there is room."""
+    place = Path(file).parent
+    if place.is_dir() and shutil.disk_usage(place).free < SERVES_WITH:
+        return f"The disk of {file} is full: reports are refused until there is room, and agents keep what they have."
+    return ""
 
 
 def migrations_check() -> Check:
@@ -107,6 +119,8 @@ def workers_check() -> Check:
 
 def disk_check() -> Check:
     """The disk of the data folder; a database elsewhere has its own."""
+    if not settings.EMBEDDED:
+        return Check("disk", True, None, None, "", "Nothing is stored on this machine: the disk that can fill is that of PostgreSQL.")
     here = settings.ENV.data if settings.ENV.data.exists() else Path.cwd()
     usage = shutil.disk_usage(here)
     least = min(FREE_BYTES, usage.total * FREE_SHARE)

@@ -77,6 +77,20 @@ class JsonLine(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
+class ChosenThreads(logging.Filter):
+    """The server warns of the number of threads at each start; it was chosen, since most of them wait for the database."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "Python threads, which seems quite high" not in record.getMessage()
+
+
+def request_begins(told: str) -> str:
+    """The id of the request that this thread answers from now on: the one that was sent with it, if it is a plain one."""
+    known = told if _FROM_OUTSIDE.fullmatch(told) else secrets.token_hex(8)
+    REQUEST_ID.set(known)
+    return known
+
+
 class RequestIds:
     """Middleware: a request has an id, that of the proxy in front if it sent a plain one; it stands in its log lines and its answer."""
 
@@ -85,9 +99,7 @@ class RequestIds:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Django logs what was refused after every middleware: the id is forgotten when the answer is closed, or by the next request."""
-        told = request.headers.get("X-Request-ID", "")
-        known = told if _FROM_OUTSIDE.fullmatch(told) else secrets.token_hex(8)
-        REQUEST_ID.set(known)
+        known = request_begins(request.headers.get("X-Request-ID", ""))
         response = self._get_response(request)
         response["X-Request-ID"] = known
         return response

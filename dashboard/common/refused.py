@@ -48,7 +48,8 @@ def failure_sentence(error: DatabaseError, *, command: list[str]) -> str:
         return f"compilewatch cannot start: {refusal}"
     if isinstance(error, ProgrammingError):
         return ""
-    return f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {str(error).strip()}"
+    named = "of COMPILEWATCH_DATABASE_URL" if connection.vendor == "postgresql" else connection.settings_dict["NAME"]
+    return f"The database {named} cannot be used: {str(error).strip()}"
 
 
 def refusal_ends() -> None:

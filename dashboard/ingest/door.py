@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from dashboard.common.http import API_HEADERS
+from dashboard.common.log_lines import REQUEST_ID, request_begins
 from dashboard.ingest.endpoint import reports_answer
 from dashboard.ingest.head import Environ
 
@@ -24,14 +25,16 @@ class ReportsDoor:
         self._application = application
         self._always = [*API_HEADERS.items(), ("Referrer-Policy", str(settings.SECURE_REFERRER_POLICY))]
         if settings.SECURE_HSTS_SECONDS:
-            self._always.append(("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload"))
+            self._always.append(("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}"))
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if environ.get("PATH_INFO") != PATH:
             return self._application(environ, start_response)
+        request_id = request_begins(environ.get("HTTP_X_REQUEST_ID", ""))
         answer = reports_answer(environ)
+        REQUEST_ID.set("")
         start_response(
             f"{answer.status} {HTTPStatus(answer.status).phrase}",
-            [*self._always, ("Content-Length", str(len(answer.body))), *answer.headers],
+            [*self._always, ("X-Request-ID", request_id), ("Content-Length", str(len(answer.body))), *answer.headers],
         )
         return [answer.body]

@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 
 from dashboard.common import clock
 from dashboard.common.crash import crash_point
+from dashboard.common.sentences import Seldom
 from dashboard.ingest.admission import ADMISSION, bucket_of, rate_check
 from dashboard.ingest.batch import Batch, batch_read
 from dashboard.ingest.body import Refused
@@ -27,6 +28,7 @@ from dashboard.projects.keycheck import KnownKey
 
 logger = logging.getLogger(__name__)
 
+_seldom = Seldom()
 DATABASE_AWAY = Refused("busy", "The database does not answer right now; nothing was stored.", retry_after=5)
 
 
@@ -89,6 +91,9 @@ def _commands(batch: Batch) -> list[dict[str, Any]]:
 
 def _refuse(refused: Refused, project_id: int) -> Answer:
     _count(project_id, refused.code)
+    if times := _seldom.times((project_id, refused.code)):
+        of = f"of project {project_id}" if project_id else "of nobody known"
+        logger.info("a request %s was refused (%d since it was told): %s: %s", of, times, refused.code, " ".join(refused.detail.split()))
     status = ERROR_CODES[refused.code][0]
     headers = []
     if refused.retry_after is not None:

@@ -50,6 +50,53 @@ def test_what_holds_a_secret_may_come_from_a_file(name: str, tmp_path: Path) -> 
         env_read({**FULL, name: "", f"{name}_FILE": str(file)})
 
 
+@pytest.mark.parametrize(("text", "said"), [("", "empty"), ("s" * 40 + "\n" + "t" * 40, "several lines")])
+def test_a_file_of_a_secret_has_one_line(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text(text)
+    with pytest.raises(SettingError, match=f"COMPILEWATCH_SECRET_KEY_FILE .*{said}"):
+        env_read({**FULL, "COMPILEWATCH_SECRET_KEY": "", "COMPILEWATCH_SECRET_KEY_FILE": str(file)})
+
+
+def test_an_editors_mark_of_the_encoding_is_no_part_of_a_secret(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("s" * 32, encoding="utf-8-sig")
+    assert env_read({**FULL, "COMPILEWATCH_SECRET_KEY": "", "COMPILEWATCH_SECRET_KEY_FILE": str(file)}).secret_key == "s" * 32
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_which_of_two_holds_is_not_guessed(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=f"^{name} and {name}_FILE are both set"):
+        env_read({**FULL, f"{name}_FILE": str(tmp_path / "nowhere")})
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (" redis://redis:6379/0\n", "redis://redis:6379/0"),
+        ("rediss://redis:6380/0", "rediss://redis:6380/0?ssl_cert_reqs=required"),
+        ("rediss://redis/0?ssl_ca_certs=/run/ca.pem", "rediss://redis/0?ssl_ca_certs=%2Frun%2Fca.pem&ssl_cert_reqs=required"),
+        ("rediss://redis/0?ssl_cert_reqs=none", "rediss://redis/0?ssl_cert_reqs=none"),
+    ],
+)
+def test_a_redis_with_tls_is_looked_at_unless_told_otherwise(given: str, read: str) -> None:
+    assert env_read({**FULL, "COMPILEWATCH_REDIS_URL": given}).redis_url == read
+
+
+@pytest.mark.parametrize("name", ["FROM", "USER", "PASSWORD", "PORT"])
+def test_mail_without_a_server_is_not_passed_over(name: str) -> None:
+    with pytest.raises(SettingError, match=f"^COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_{name} is set"):
+        env_read({**FULL, f"COMPILEWATCH_EMAIL_{name}": "25"})
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "http://localhost", "http://[::1]:8000"])
+def test_plain_http_is_for_this_machine_or_asked_for(address: str) -> None:
+    hosts = {"COMPILEWATCH_HOSTS": "127.0.0.1, localhost, [::1], cw.example.com"}
+    assert env_read({**FULL, **hosts, "COMPILEWATCH_BASE_URL": address}).base_url == address
+    asked_for = {"COMPILEWATCH_BASE_URL": "http://cw.example.com", "COMPILEWATCH_ALLOW_HTTP": "1"}
+    assert env_read({**FULL, **hosts, **asked_for}).allow_http
+
+
 def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -> None:
     first, second = (env_read({"COMPILEWATCH_DATA": str(tmp_path)}) for _ in range(2))
     assert first == second
@@ -116,6 +163,13 @@ def test_a_name_is_served_as_a_browser_asks_for_it(address: str, asked: str, tmp
         ("COMPILEWATCH_BASE_URL", ""),
         ("COMPILEWATCH_BASE_URL", "cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://[cw"),
+        ("COMPILEWATCH_BASE_URL", "http://cw.example.com"),  # and COMPILEWATCH_ALLOW_HTTP is not set
+        ("COMPILEWATCH_REDIS_URL", "redis://redis:6379/0?garbage=1"),
+        ("COMPILEWATCH_REDIS_URL", "redis://redis:6379/0?ssl_cert_reqs=none"),
+        ("COMPILEWATCH_REDIS_URL", "rediss://redis:6379/0?ssl_cert_reqs=perhaps"),
+        ("COMPILEWATCH_CONCURRENCY", "many"),
+        ("COMPILEWATCH_CONCURRENCY", "-3"),
+        ("COMPILEWATCH_CONCURRENCY", "0"),
         ("COMPILEWATCH_BASE_URL", "https://cw.example.com\n"),
         ("COMPILEWATCH_BASE_URL", "https://c\tw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://cw example.com"),

@@ -78,7 +78,7 @@ def test_a_full_disk_is_not_taken_for_an_old_schema(tmp_path: Path) -> None:
         settings = kept | {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_PORT": str(free_port())}
         ended = subprocess.run(command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, timeout=120)
         assert ended.returncode == 1 and "Traceback" not in ended.stderr, ended.stderr
-        assert "The database of COMPILEWATCH_DATABASE_URL cannot be used: " in ended.stderr and "migrations" not in ended.stderr
+        assert f"The database {tmp_path}/compilewatch.sqlite3 cannot be used: " in ended.stderr and "migrations" not in ended.stderr
 
 
 def test_web_lives_and_says_that_it_is_not_ready(earlier: dict[str, str], tmp_path: Path) -> None:

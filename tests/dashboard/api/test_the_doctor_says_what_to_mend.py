@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,16 @@ from dashboard.api import doctor as looks
 from dashboard.common import clock, health
 from dashboard.common.health import Check
 from dashboard.common.heartbeat import fold_ended, heartbeat_note
+from dashboard.env_parts import Oidc
 from dashboard.projects.models import Project
+from tests.dashboard.common.wire_server import answering, wire_server
 from tests.dashboard.ui.test_a_page_without_its_database_says_so import database_fails
 from tests.flow.stack import free_port
 
-NAMES = ["settings", "database", "migrations", "inbox", "judge", "workers", "beat", "redis", "clock", "disk", "secrets", "mail", "outbound"]
+NAMES = [
+    *("settings", "database", "migrations", "inbox", "judge", "workers", "beat", "redis", "clock", "disk", "secrets", "mail", "sign-in"),
+    "outbound",
+]
 
 
 def told(*words: str) -> tuple[int, str]:
@@ -104,3 +110,15 @@ def test_a_clock_that_is_wrong_is_named(project: Project, monkeypatch: pytest.Mo
     [found] = [check for check in json.loads(text)["checks"] if check["name"] == "clock"]
     assert code == 1 and not found["ok"] and abs(found["value"] + wrong) < 5
     assert f"The database's clock is {found['value']:+.1f} s from this machine's" in found["sentence"] and "NTP" in found["sentence"]
+
+
+def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazySettings) -> None:
+    def said(url: str) -> Check:
+        settings.ENV = replace(settings.ENV, oidc=Oidc(url, "client", "secret", "Example"))
+        return looks.provider_check()
+
+    away = said("https://127.0.0.1:9/realms/team")
+    assert not away.ok and "COMPILEWATCH_OIDC_URL does not answer at https://127.0.0.1:9/realms/team/.well-known" in away.sentence
+    with wire_server(answering(b'HTTP/1.1 200 OK\r\n\r\n{"issuer": "https://elsewhere.example"}')) as server:
+        other = said(f"http://127.0.0.1:{server.port}/realms/team")
+    assert not other.ok and "calls itself 'https://elsewhere.example'" in other.sentence

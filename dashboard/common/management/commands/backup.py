@@ -34,7 +34,7 @@ class Command(BaseCommand):
             unfinished.rename(path)
         except (OSError, sqlite3.Error) as error:
             unfinished.unlink(missing_ok=True)
-            raise CommandError(f"{path} cannot be made: {getattr(error, 'strerror', None) or error}.") from error
+            raise CommandError(f"{path} cannot be made of {place}: {getattr(error, 'strerror', None) or error}.") from error
         self.stdout.write(f"{path}: {path.stat().st_size} bytes, checked")
 
 

@@ -1,5 +1,6 @@
 """`manage.py web`: the web process of the full stack, under granian; it ends within seconds of SIGTERM, and SIGHUP takes new workers."""
 
+import logging
 import os
 import sys
 from typing import Any
@@ -11,6 +12,7 @@ from dashboard.common.listening import PortTaken, port_look
 from dashboard.common.refused import database_refusal
 from dashboard.env import ROOT, SettingError
 
+logger = logging.getLogger(__name__)
 THREADS = 32
 LOGS = ROOT / "dashboard/common/server_log"
 """How the server's own lines look, one file for each form that COMPILEWATCH_LOG has."""
@@ -50,6 +52,8 @@ class Command(BaseCommand):
         except PortTaken as error:
             raise SettingError(str(error)) from error
         command = words(application="dashboard.wsgi:application", host=host, port=port, workers=options["workers"])
+        where = f"{host} port {port}, {settings.BASE_URL} in links"
+        logger.info("web listens on %s, with %d processes", where, options["workers"])
         os.execv(command[0], command)
 
 
