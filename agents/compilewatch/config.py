@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,6 +19,10 @@ REDACTIONS = ("", "strict")
 REMOTE = ("freeze", "eager")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MIN_INTERVAL, MAX_INTERVAL = 0.05, 300.0
+KEYS = ("api_key", "command_key")
+"""Each may be given itself, or as the name of the file that holds it."""
+MOST_BYTES = 4096
+"""How much of such a file is read: more than a key and what an editor puts around it."""
 _COMMAND_KEY = re.compile(r"cw_cmd_[0-9A-Za-z]{8}_[0-9A-Za-z]{43,}", re.ASCII)
 
 
@@ -29,7 +34,9 @@ class Config:
     endpoint: str
     """Where reports go: http(s)://host[:port][/path], file:PATH to record them, or otlp:http(s)://host[:port][/path] for an OpenTelemetry
     collector."""
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
+    api_key_file: str = ""
+    """The file that the key was read from, in place of `api_key`; it is read by `init` alone."""
     version: str = ""
     """Empty: taken from the commit or the image tag in the environment, else `unversioned`."""
     environment: str = "production"
@@ -51,6 +58,8 @@ class Config:
     """What the dashboard may ask this process for: `freeze`, `eager`, both or nothing."""
     command_key: str = field(default="", repr=False)
     """Verifies what it asks for; the Setup page shows it once."""
+    command_key_file: str = ""
+    """The file that it was read from, in place of `command_key`."""
     finite: bool = False
     """Has answers of everything that is watched from then on looked through for NaN and infinite values."""
     simulated: bool = False
@@ -81,13 +90,49 @@ def load(given: Mapping[str, object], environ: Mapping[str, str] | None = None, 
     for name in given:
         if name not in known:
             raise ConfigError(f"off: init() has no setting {name!r}; it has {', '.join(sorted(known))}")
+    told = {name for name in known if given.get(name) is not None}
     for name in known:
-        variable = f"COMPILEWATCH_{name.upper()}"
-        if given.get(name) is not None:
+        if name in told:
             values[name] = _typed(name, given[name], f"init({name}=...)")
-        elif environ.get(variable):
-            values[name] = _typed(name, environ[variable], variable)
+        elif environ.get(_variable(name)) and _beside(name) not in told:
+            values[name] = _typed(name, environ[_variable(name)], _variable(name))
+    for key in KEYS:
+        if values.get(f"{key}_file"):
+            values[key] = _key_in_file(key, values, told)
     return _checked(Config(**values))  # type: ignore[arg-type]
+
+
+def _variable(name: str) -> str:
+    return f"COMPILEWATCH_{name.upper()}"
+
+
+def _beside(name: str) -> str:
+    """The other way to give the same key: what the call says of a key goes before all that variables say of it."""
+    return name.removesuffix("_file") if name.endswith("_file") else f"{name}_file"
+
+
+def _key_in_file(key: str, values: Mapping[str, object], told: set[str]) -> str:
+    """The key as its file holds it. Neither the text nor the name of the file is repeated: who mistakes one setting for the other has given
+    the key as the name."""
+    own, place = [f"init({name}=...)" if name in told else _variable(name) for name in (key, f"{key}_file")]
+    if values.get(key):
+        raise ConfigError(f"off: {own} and {place} are both set; a key comes from one of them")
+    try:
+        text = _plain_text(str(values[f"{key}_file"]))
+    except (OSError, ValueError) as error:
+        why = (error.strerror or type(error).__name__) if isinstance(error, OSError) else "its name is none that a file can have"
+        raise ConfigError(f"off: the file that {place} names cannot be read: {why}") from None
+    if not text:
+        raise ConfigError(f"off: the file that {place} names is empty")
+    return str(_typed(key, text, f"what the file that {place} names holds"))
+
+
+def _plain_text(path: str) -> str:
+    """The beginning of a plain file, stripped; another kind, such as a pipe, could hold up the job for ever. Raises OSError, ValueError."""
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise OSError(0, "it is no plain file")
+    with Path(path).open("rb") as file:
+        return file.read(MOST_BYTES).decode("utf-8", "replace").strip()
 
 
 def _typed(name: str, value: object, where: str) -> object:

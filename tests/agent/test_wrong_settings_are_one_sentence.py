@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import compilewatch
@@ -60,6 +63,97 @@ def test_it_is_said_in_one_line_and_the_agent_is_off(change: dict[str, Any], sen
     compilewatch.ready()
     compilewatch.mark("x")
     compilewatch.shutdown()
+
+
+SECRET = "cw_ing_abcdefgh_verysecret"
+NAMES = "off: the file that COMPILEWATCH_API_KEY_FILE names"
+
+
+@pytest.fixture
+def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The key in a file that a variable names; the other settings are given."""
+    file = tmp_path / "key"
+    file.write_text(f"\n {SECRET}\r\n")
+    monkeypatch.delenv("COMPILEWATCH_API_KEY", raising=False)
+    monkeypatch.setenv("COMPILEWATCH_API_KEY_FILE", str(file))
+    return file
+
+
+def keyless(**settings: Any) -> bool:
+    return compilewatch.init(**{**GOOD, "api_key": None, **settings})
+
+
+def test_a_key_is_read_from_a_file(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load({**GOOD, "api_key": None})
+    assert config.api_key == SECRET and SECRET not in repr(config)
+    assert load(GOOD).api_key == "cw_ing_x", "the call goes before the variable, whichever of the two it is"
+    monkeypatch.setenv("COMPILEWATCH_API_KEY", "cw_ing_other")
+    assert load({**GOOD, "api_key": None, "api_key_file": str(key_file)}).api_key == SECRET
+    monkeypatch.setenv("COMPILEWATCH_API_KEY", "")
+    assert load({**GOOD, "api_key": None}).api_key == SECRET, "what is empty is not set"
+
+
+def test_the_key_that_verifies_commands_is_read_from_a_file(tmp_path: Path) -> None:
+    text = f"cw_cmd_abcdefgh_{'x' * 43}"
+    (tmp_path / "key").write_text(text + "\n")
+    found = load({**GOOD, "allow_remote": "freeze"}, {"COMPILEWATCH_COMMAND_KEY_FILE": str(tmp_path / "key")})
+    assert found.command_key == text and text not in repr(found)
+    with pytest.raises(Exception, match="off: COMPILEWATCH_COMMAND_KEY and COMPILEWATCH_COMMAND_KEY_FILE are both set"):
+        load(GOOD, {"COMPILEWATCH_COMMAND_KEY": text, "COMPILEWATCH_COMMAND_KEY_FILE": str(tmp_path / "key")})
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def a_pipe(file: Path) -> None:
+    """Whoever opened it would wait for a writer that never comes."""
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (gone, f"{NAMES} cannot be read: No such file or directory"),
+        (lambda file: (gone(file), file.mkdir()), f"{NAMES} cannot be read: it is no plain file"),
+        (a_pipe, f"{NAMES} cannot be read: it is no plain file"),
+        (lambda file: file.write_text(" \n"), f"{NAMES} is empty"),
+        (
+            lambda file: file.write_text(SECRET * 99),
+            "off: what the file that COMPILEWATCH_API_KEY_FILE names holds is longer than 512 characters",
+        ),
+        (lambda file: file.write_text(f"{SECRET}\n{SECRET}"), "off: the key holds characters that no key has"),
+        (lambda file: file.write_bytes(SECRET.encode("utf-16")), "off: the key holds characters that no key has"),
+        (
+            lambda file: os.environ.update(COMPILEWATCH_API_KEY=SECRET),
+            "off: COMPILEWATCH_API_KEY and COMPILEWATCH_API_KEY_FILE are both set",
+        ),
+        (lambda file: os.environ.update(COMPILEWATCH_API_KEY_FILE=SECRET), f"{NAMES} cannot be read: No such file or directory"),
+    ],
+    ids=["none", "a folder", "a pipe", "empty", "long", "two lines", "utf-16", "both", "the key as the name"],
+)
+def test_a_file_without_a_key_is_one_line_without_its_text(
+    key_file: Path, spoil: Callable[[Path], object], sentence: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMPILEWATCH_API_KEY", "")
+    spoil(key_file)
+    assert keyless() is False
+    said = capfd.readouterr().err
+    assert said.startswith(f"compilewatch: {sentence}") and said.count("\n") == 1
+    assert "cw_ing" not in said and "verysecret" not in said and RECORDER.lines is None
+
+
+def test_a_name_that_no_file_can_have_and_a_file_of_another_user_are_one_line(key_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert keyless(api_key_file="a\0b") is False
+    assert (
+        capfd.readouterr().err
+        == "compilewatch: off: the file that init(api_key_file=...) names cannot be read: its name is none that a file can have\n"
+    )
+    key_file.chmod(0)
+    if not os.access(key_file, os.R_OK):  # root reads everything
+        assert keyless() is False
+        assert capfd.readouterr().err == f"compilewatch: {NAMES} cannot be read: Permission denied\n"
 
 
 def test_a_variable_that_is_wrong_is_named() -> None:
