@@ -95,9 +95,9 @@ def _mail(environ: Mapping[str, str]) -> Mail | None:
     """None without a host: then there is no e-mail channel."""
     host, sender = environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(), environ.get("COMPILEWATCH_EMAIL_FROM", "").strip()
     if not host:
-        for name in ("FROM", "USER", "PASSWORD", "PASSWORD_FILE", "PORT"):
-            if environ.get(f"COMPILEWATCH_EMAIL_{name}"):
-                raise SettingError(f"COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_{name} is set.")
+        for name in ("COMPILEWATCH_EMAIL_FROM", "COMPILEWATCH_EMAIL_USER", "COMPILEWATCH_EMAIL_PASSWORD", "COMPILEWATCH_EMAIL_PORT"):
+            if environ.get(name) or environ.get(f"{name}_FILE"):
+                raise SettingError(f"COMPILEWATCH_EMAIL_HOST is missing although {name} is set.")
         return None
     if not url_parts(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
         raise SettingError(f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as mail.example.com.")

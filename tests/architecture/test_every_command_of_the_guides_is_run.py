@@ -25,6 +25,7 @@ class Run:
 
 
 FLOW, ENGINES = "tests/flow/stack.py", "tests/dashboard/ingest/test_an_engine_without_an_agent_is_read.py"
+COMPOSE = "docker compose -f docker/compose.yml --env-file docker/.env"
 NO_ENGINE = "It needs a container engine; tests/image carries the recipe out without one and holds the compose file against its schema."
 NO_CLUSTER = "It needs a cluster; tests/image puts the overlay together and holds it against the schemas of Kubernetes."
 BACKUP = Run("tests/faults/test_a_backup_by_the_guide_can_be_restored.py", "guide_run(")
@@ -72,8 +73,28 @@ TABLE: dict[str, Run | str] = {
     'pg_dump --format=custom --no-owner --file="$BACKUP" --dbname="$COMPILEWATCH_DATABASE_URL"': BACKUP,
     'pg_restore --exit-on-error --no-owner --dbname="$COMPILEWATCH_DATABASE_URL" "$BACKUP"': BACKUP,
     "docker build -f docker/Dockerfile -t compilewatch .": NO_ENGINE,
-    "docker compose -f docker/compose.yml --env-file docker/.env up -d": NO_ENGINE,
-    "kubectl create secret generic compilewatch --namespace compilewatch --from-env-file=secrets.env": NO_CLUSTER,
+    f"{COMPOSE} up -d": NO_ENGINE,
+    f"{COMPOSE} exec web python manage.py setup_project --name Ranking --user NAME": NO_ENGINE,
+    f"{COMPOSE} exec web python manage.py doctor": NO_ENGINE,
+    "docker build -f docker/Dockerfile -t compilewatch:2026.11.4 .": NO_ENGINE,
+    f"{COMPOSE} stop worker beat": NO_ENGINE,
+    f"{COMPOSE} run --rm migrate": NO_ENGINE,
+    f'{COMPOSE} exec -T postgres pg_dump -U compilewatch --format=custom compilewatch > "$BACKUP"': NO_ENGINE,
+    f"{COMPOSE} stop web worker beat": NO_ENGINE,
+    f"{COMPOSE} exec -T postgres dropdb -U compilewatch --force compilewatch": NO_ENGINE,
+    f"{COMPOSE} exec -T postgres createdb -U compilewatch compilewatch": NO_ENGINE,
+    f'{COMPOSE} exec -T postgres pg_restore -U compilewatch --exit-on-error --no-owner --dbname=compilewatch < "$BACKUP"': NO_ENGINE,
+    "kubectl apply -f docker/k8s/namespace.yaml": NO_CLUSTER,
+    "kubectl create secret generic compilewatch --namespace compilewatch --from-env-file=secrets.env --dry-run=client --output yaml "
+    "| kubectl apply -f -": NO_CLUSTER,
+    "kubectl exec --namespace compilewatch deploy/web -- python manage.py key_make --name prometheus": NO_CLUSTER,
+    "kubectl exec --namespace compilewatch deploy/web -- python manage.py setup_project --name Ranking --user NAME": NO_CLUSTER,
+    "kubectl exec --namespace compilewatch deploy/worker -- python manage.py doctor": NO_CLUSTER,
+    "kubectl get --raw /apis/external.metrics.k8s.io/v1beta1/namespaces/compilewatch/compilewatch_inbox_age_seconds": NO_CLUSTER,
+    "kubectl scale deployment worker beat --namespace compilewatch --replicas=0": NO_CLUSTER,
+    "kubectl scale deployment worker --namespace compilewatch --replicas=2": NO_CLUSTER,
+    "kubectl wait --namespace compilewatch --for=delete --timeout=120s pod "
+    "--selector 'app.kubernetes.io/component in (worker,beat)'": NO_CLUSTER,
     "kubectl delete job migrate --namespace compilewatch --ignore-not-found": NO_CLUSTER,
     "kubectl apply -k overlay": NO_CLUSTER,
     "kubectl wait --namespace compilewatch --for=condition=complete --timeout=600s job/migrate": NO_CLUSTER,

@@ -25,6 +25,7 @@ NAMED = {(each["kind"], each["metadata"]["name"]): each for each in OBJECTS}
 PODS = {name: each["spec"]["template"] for (kind, name), each in NAMED.items() if kind in ("Deployment", "Job")}
 RECIPE = list(instructions((DOCKER / "Dockerfile").read_text()))
 ENTRYPOINT = (DOCKER / "entrypoint").read_text()
+GUIDE = (DOCKER / "README.md").read_text()
 
 
 def of_kind(kind: str) -> Iterator[tuple[str, Any]]:
@@ -136,6 +137,24 @@ def test_every_pod_runs_a_role_as_the_account_of_the_image() -> None:
         assert mounted == {volume["name"]: "/tmp" for volume in pod["spec"]["volumes"]}
 
 
+def test_no_service_beside_the_pods_can_set_a_setting() -> None:
+    # Of a Service named compilewatch Kubernetes would make COMPILEWATCH_PORT=tcp://10.0.0.1:80, which no process starts with.
+    assert set(PODS) == {"web", "worker", "beat", "migrate"}
+    assert all(pod["spec"]["enableServiceLinks"] is False for pod in PODS.values())
+
+
+def test_a_pod_asks_for_the_memory_that_the_guide_measured() -> None:
+    measured = {name: int(most) for name, most in re.findall(r"^\| (web|worker|beat)[^|]*\| (?:\d+ to )?(\d+) MiB", GUIDE, re.MULTILINE)}
+    assert set(measured) == {"web", "worker", "beat"}
+    for name, mebibytes in measured.items():
+        resources = container(name)["resources"]
+        assert mebibytes < _mebibytes(resources["requests"]["memory"]) <= _mebibytes(resources["limits"]["memory"]), name
+
+
+def _mebibytes(text: str) -> int:
+    return int(text[:-2]) * {"Mi": 1, "Gi": 1024}[text[-2:]]
+
+
 def test_what_is_scaled_exists_and_keeps_one_when_another_is_moved() -> None:
     for name, spec in of_kind("HorizontalPodAutoscaler"):
         target = spec["scaleTargetRef"]
@@ -160,6 +179,18 @@ def test_what_an_autoscaler_looks_at_is_measured(client: Client) -> None:
             assert metric["resource"]["name"] in container("web")["resources"]["requests"]
 
 
+def test_the_guides_rule_for_an_adapter_is_for_the_metric_that_is_looked_at() -> None:
+    scraped, adapter = (yaml.safe_load(block) for block in re.findall(r"```\n((?:scrape_configs|externalRules):.*?)```", GUIDE, re.DOTALL))
+    [metric] = NAMED["HorizontalPodAutoscaler", "worker"]["spec"]["metrics"]
+    name = metric["external"]["metric"]["name"]
+    assert adapter["externalRules"] == [
+        {"seriesQuery": f'{{__name__="{name}"}}', "metricsQuery": f"max({name})", "resources": {"namespaced": False}}
+    ]
+    [job] = scraped["scrape_configs"]
+    [address] = [target for group in job["static_configs"] for target in group["targets"]]
+    assert (job["scheme"], address) == ("https", NAMED["ConfigMap", "compilewatch"]["data"]["COMPILEWATCH_HOSTS"])
+
+
 def test_every_setting_in_the_manifests_is_one_and_every_pod_has_them() -> None:
     explained = set(re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE))
     told = NAMED["ConfigMap", "compilewatch"]["data"]
@@ -169,7 +200,7 @@ def test_every_setting_in_the_manifests_is_one_and_every_pod_has_them() -> None:
     for name in PODS:
         refers = [reference for source in container(name)["envFrom"] for reference in source.items()]
         assert refers == [("configMapRef", {"name": "compilewatch"}), ("secretRef", {"name": "compilewatch"})]
-    assert "kubectl create secret generic compilewatch --namespace compilewatch" in Path(DOCKER / "README.md").read_text()
+    assert "kubectl create secret generic compilewatch --namespace compilewatch" in GUIDE
 
 
 def test_every_setting_of_the_compose_file_is_one_and_none_is_left_out() -> None:
@@ -182,8 +213,35 @@ def test_every_setting_of_the_compose_file_is_one_and_none_is_left_out() -> None
     env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32}))
     assert (env.hosts, env.base_url, env.mail, env.oidc) == (("watch.example.com",), "https://watch.example.com", None, None)
     mail = {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com", "COMPILEWATCH_SCHEME": "http"}
+    mine |= {"COMPILEWATCH_ALLOW_HTTP": "1"}
     env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32} | mail))
     assert env.mail and (env.mail.port, env.base_url) == (587, "http://watch.example.com")
+
+
+def test_the_guide_says_where_each_setting_of_the_compose_file_is_said() -> None:
+    explained = set(re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE))
+    text = (DOCKER / "compose.yml").read_text()
+    told = yaml.safe_load(text)["x-dashboard"]["environment"]
+    mine = set(re.findall(r"\$\{(\w+)", text))
+    assert guide_says("`docker/.env`", explained) == mine
+    assert guide_says("compose.yml", explained) == set(told) - mine
+    assert guide_says("the image", explained) | guide_says("nobody", explained) == explained - set(told)
+
+
+def guide_says(who: str, explained: set[str]) -> set[str]:
+    """The names in a row of the guide's table of settings; one that ends in a star stands for all that begin so."""
+    [row] = re.findall(rf"^\| {re.escape(who)} \| (.*) \|$", GUIDE.split("### On one machine")[1], re.MULTILINE)
+    named = set(re.findall(r"`([A-Z_]+\*?)`", row))
+    return {one for name in named for one in (explained if name.endswith("*") else [name]) if one.startswith(name.rstrip("*"))}
+
+
+def test_no_container_of_the_compose_file_may_rise_and_only_the_database_may_write() -> None:
+    services = yaml.safe_load((DOCKER / "compose.yml").read_text())["services"]
+    assert {name for name, service in services.items() if not service.get("read_only")} == {"postgres"}
+    for name in ("proxy", "migrate", "web", "worker", "beat"):
+        assert services[name]["cap_drop"] == ["ALL"] and services[name]["security_opt"] == ["no-new-privileges:true"]
+    # Caddy listens on 80 and 443.
+    assert {name: service["cap_add"] for name, service in services.items() if "cap_add" in service} == {"proxy": ["NET_BIND_SERVICE"]}
 
 
 def interpolated(told: dict[str, str], mine: dict[str, str]) -> dict[str, str]:
