@@ -111,7 +111,7 @@ def test_the_running_worker_has_the_options_of_the_design(full: FullStack) -> No
         "task_time_limit": 300,
         "task_soft_time_limit": 240,
         "worker_prefetch_multiplier": 1,
-        "worker_max_tasks_per_child": 10000,
+        "worker_max_tasks_per_child": 2000,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "broker_connection_max_retries": None,
     }
