@@ -96,6 +96,12 @@ def test_a_job_and_a_person_reach_it(six: SixStack) -> None:
     assert six.by_four() == (0 if six.environment["COMPILEWATCH_LISTEN"] == "::1" else 401)
 
 
+def test_a_key_that_came_through_others_over_plain_http_is_refused_unless_nobody_else_reaches_it(six: SixStack) -> None:
+    passed_on = {"Authorization": f"Bearer {six.key}", "Content-Type": "application/json", "X-Forwarded-For": "203.0.113.7"}
+    alone = six.environment["COMPILEWATCH_LISTEN"] == "::1" and six.database == "sqlite"
+    assert six.ask("POST", "/api/v1/reports", b"{}", **passed_on).status == (400 if alone else 403)
+
+
 def serve(folder: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
     environment = kept | {"COMPILEWATCH_DATA": str(folder), "PYTHONUNBUFFERED": "1"} | settings

@@ -14,11 +14,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from dashboard.common.listening import PortTaken, port_claim
 from dashboard.embedded import Embedded
 from dashboard.env import SettingError
-from dashboard.env_parts import own_host, own_url
+from dashboard.env_parts import listens_alone, own_host, own_url
 from dashboard.projects.setup import project_setup
 from dashboard.wsgi import application
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Command(BaseCommand):
@@ -34,6 +32,8 @@ class Command(BaseCommand):
         if own_url(settings.ENV.listen, settings.ENV.port) == settings.BASE_URL:
             settings.BASE_URL = own_url(options["host"], settings.ENV.port)
             settings.ALLOWED_HOSTS.append(own_host(options["host"]))
+        if not listens_alone(options["host"]):
+            settings.ALLOW_HTTP = settings.ENV.allow_http
         server = embedded_start(host=options["host"])
         self.say_where()
         embedded_run(server)
@@ -59,7 +59,7 @@ def embedded_start(*, host: str) -> Embedded:
     except PortTaken as error:
         raise SettingError(str(error)) from error
     call_command("migrate", verbosity=0, interactive=False)
-    if host not in LOOPBACK and not get_user_model().objects.exists():
+    if not listens_alone(host) and not get_user_model().objects.exists():
         raise CommandError(
             f"Listening on {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
         )
