@@ -26,7 +26,7 @@ from dashboard.fleet.models import (
     VersionProcessMinute,
 )
 from dashboard.fleet.partitions import PARTITIONED, partitions_drop
-from dashboard.ingest.models import Sender
+from dashboard.ingest.models import Intake, Refusal, Sender
 from dashboard.projects.models import Project
 from dashboard.projects.retention import Retention, longest, retention_of
 
@@ -91,6 +91,9 @@ def retention_run(*, seconds: float = SECONDS) -> Dropped:
     for project_id, retention in kept.items():
         for old in _nameless(project_id, first_day_kept(today=today, days=retention.version_hours)):
             _in_slices(partial(_objects_delete, old), dropped, stop)
+    for counts in (Intake, Refusal):  # of all projects, and of nobody known
+        hours = counts._default_manager.filter(hour__lt=24 * first_day_kept(today=today, days=most.version_hours))
+        _in_slices(partial(_hour_delete, hours), dropped, stop)
     dropped.unfinished = time.monotonic() >= stop
     return dropped
 
@@ -135,6 +138,12 @@ def _objects_delete(old: QuerySet[Model], most: int) -> int:
     if ids:
         old.model._default_manager.filter(pk__in=ids).delete()
     return len(ids)
+
+
+def _hour_delete(old: QuerySet[Model], _most: int) -> int:
+    """Deletes the oldest hour of them."""
+    oldest = old.order_by("hour").values_list("hour", flat=True).first()
+    return 0 if oldest is None else old.filter(hour=oldest).delete()[0]
 
 
 def _nameless(project_id: int, first_day: int) -> Iterator[QuerySet[Model]]:

@@ -27,7 +27,7 @@ from dashboard.fleet.models import (
 from dashboard.fleet.partitions import PARTITIONED, days_of
 from dashboard.fleet.retention import KEPT_BY, retention_run
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.models import Sender
+from dashboard.ingest.models import Intake, Refusal, Sender
 from dashboard.projects.models import Project
 from dashboard.projects.retention import retention_of
 from dashboard.projects.services import project_create, retention_set
@@ -134,6 +134,17 @@ def test_what_nothing_refers_to_any_more_goes_with_the_hours(time_is: Clock, pro
     assert [instance.version.name for instance in Instance.objects.all()] == ["2"]
     assert Series.objects.count() == Sender.objects.count() == ColdStart.objects.count() == 1
     assert ModelVersion.objects.count() == 2
+
+
+def test_counts_of_the_endpoint_go_with_the_hours(time_is: Clock, project: Project) -> None:
+    kept = retention_of(project.settings).version_hours
+    first = 24 * (DAY_ONE - kept)
+    for hour in (first - 30, first - 1, first, 24 * DAY_ONE):
+        Intake.objects.create(project_id=project.pk, hour=hour, reports=1, bytes=1)
+        Refusal.objects.create(project_id=0, hour=hour, code="bad_key", count=1)
+    retention_run()
+    for counts in (Intake, Refusal):
+        assert list(counts._default_manager.order_by("hour").values_list("hour", flat=True)) == [first, 24 * DAY_ONE]
 
 
 @pytest.mark.postgresql_only
