@@ -88,11 +88,11 @@ def lines(samples: list[dict[str, Any]], *, settled: float, kept: float) -> Iter
 
 
 def lives(samples: list[dict[str, Any]], name: str) -> Iterator[str]:
-    """Of a process that replaces its child: how old each child came to be, and its MiB after ten minutes and at its end."""
+    """Of a process that replaces its child: how old each child came to be, and its MiB after five minutes and at its end."""
     seen: dict[int, Series] = {}
     for one in samples:
         for pid, age, size in (one["servers"].get(name) or {}).get("children", ()):
             seen.setdefault(pid, []).append((age / 60, size))
     for series in seen.values():
-        settled = next((size for age, size in series if age >= 10), math.nan)
-        yield f"{name}'s child of {series[-1][0]:.0f} min: {settled:.1f} MiB after ten minutes, {series[-1][1]:.1f} at its end"
+        settled = next((size for age, size in series if age >= 5), math.nan)
+        yield f"{name}'s child of {series[-1][0]:.0f} min: {settled:.1f} MiB after five minutes, {series[-1][1]:.1f} at its end"
