@@ -7,7 +7,7 @@ AT_ONCE = $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 # The tests start hundreds of processes: where a shell forbids to keep bytecode, each of them would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-sqlite test-browser test-postgresql faults check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
+.PHONY: help demo up test test-machine test-sqlite test-browser test-postgresql faults check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
 
 help:  ## this list
 	@echo "compilewatch"
@@ -37,28 +37,33 @@ demo: $(VENV)/.dashboard  ## a dashboard with a small simulated fleet whose newe
 up: $(VENV)/.dashboard  ## a dashboard for real use (SQLite, one process, no simulated data)
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.tests test-sqlite test-browser test-postgresql  ## every test, on SQLite and on PostgreSQL
-	@echo "compilewatch: every test passed"
+test: $(VENV)/.tests test-machine test-sqlite test-browser test-postgresql  ## every test, on SQLite and on PostgreSQL
+	@$(BIN)/python -m tests.machine --after
 
+test-machine: $(VENV)/.tests
+	@$(BIN)/python -m tests.machine --before
+
+# PostgreSQL and Redis are those that answer already, else some of this run's own.
+PYTEST = $(BIN)/python -m tests.services $(BIN)/python -m pytest
 # What fails beside the others, on a machine that they fill, is run once more by itself, and said to be; what fails there fails.
-ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: what failed above is run once more, by itself" && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 5
+ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: what failed above is run once more, by itself" && $(PYTEST) --last-failed --last-failed-no-failures none --maxfail 5
 BESIDE = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 test-sqlite: PATHS = tests --ignore tests/browser
 test-sqlite: $(VENV)/.tests
-	$(BIN)/python -m pytest --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
 test-browser: PATHS = tests/browser
 test-browser: $(VENV)/.tests
-	$(BIN)/python -m pytest --cache-clear -n 2 --dist loadfile $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear -n 2 --dist loadfile $(PATHS) $(ALONE) $(PATHS); }
 
 test-postgresql: PATHS = tests/dashboard tests/flow tests/hostile
 test-postgresql: export COMPILEWATCH_TEST_DATABASE = postgresql
 test-postgresql: $(VENV)/.tests
-	$(BIN)/python -m pytest --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
 faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
-	$(BIN)/python -m tests.faults
+	$(BIN)/python -m tests.services $(BIN)/python -m tests.faults
 
 check: $(VENV)/.tests  ## lint, format, types, import directions, templates: exactly what CI checks
 	$(BIN)/ruff check .
@@ -85,7 +90,7 @@ image-check: $(VENV)/.tests  ## the image's recipe in a clean Debian tree, its r
 
 fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million spoiled reports for each stack (about an hour)
 	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200
-	COMPILEWATCH_TEST_MUTANTS=1000000 COMPILEWATCH_TEST_DATABASE=postgresql $(BIN)/python -m pytest -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
+	COMPILEWATCH_TEST_MUTANTS=1000000 COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
 	COMPILEWATCH_TEST_MUTANTS=1000000 $(BIN)/python -m pytest -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
 
 gpu-ranks:  ## the tests that need several GPUs of one machine

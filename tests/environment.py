@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.machine import need
+
 DATA = Path(tempfile.mkdtemp(prefix="compilewatch-test-"))
 OWNER = os.getpid()
 DATABASE = os.environ.get("COMPILEWATCH_TEST_DATABASE", "sqlite")
 LONG_FIRST = [Path(__file__).parent / folder for folder in ("faults", "agent/ground_truth", "hostile", "flow", "demo")]
 PURE_IN = [Path(__file__).parent / "dashboard" / folder for folder in ("alerts", "fleet", "regressions", "ui")]
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-
-# Redis has 16 databases: each of the processes that run tests side by side empties one of its own.
-os.environ.setdefault("COMPILEWATCH_TEST_REDIS", f"redis://127.0.0.1:6379/{9 + WORKER % 7}")
 
 for name in [name for name in os.environ if name.startswith("COMPILEWATCH_") and not name.startswith("COMPILEWATCH_TEST_")]:
     del os.environ[name]
@@ -43,6 +41,12 @@ settings.register_profile("compilewatch", deadline=None)
 settings.load_profile("compilewatch")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leaves a test that says which part of the machine it needs, where that part is missing."""
+    for marker in item.iter_markers("needs"):
+        need(*marker.args)
+
+
 def asks_no_database(item: pytest.Item) -> bool:
     """True for a test of judge, charts or words: pytest-django refuses it every query, so that both databases give it the same answer."""
     asked = {"db", "transactional_db", "live_server", "django_db_setup"}.intersection(getattr(item, "fixturenames", ()))
@@ -57,6 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mine = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]
     if DATABASE == "postgresql":
         mine = [item for item in mine if not asks_no_database(item)]
+        for item in mine:
+            item.add_marker(pytest.mark.needs("PostgreSQL"))
     if len(mine) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in mine])
     # A long file that comes last leaves every process but its own without work.

@@ -17,10 +17,10 @@ from dashboard.alerts.models import Alert
 from dashboard.projects.models import Project, Role
 from tests.dashboard.ui import factory, stories
 from tests.environment import DATA
+from tests.machine import chromium
 
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # playwright's event loop runs in the thread that sets up the database
 
-CHROMIUM = Path("/usr/bin/chromium")
 QUIET = [
     "--headless",
     "--no-sandbox",
@@ -38,6 +38,11 @@ BREACHES = """document.addEventListener('securitypolicyviolation', (event) => {
 });"""
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """All tests of this folder."""
+    item.add_marker(pytest.mark.needs("Chromium"))
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
     """On SQLite a file, as in production: the live server has threads of its own."""
@@ -49,7 +54,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict[str, Any]:
     """The system's Chromium where there is one, else the one that playwright installed."""
-    return {"args": QUIET} | ({"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {})
+    return {"args": QUIET} | ({"executable_path": found} if (found := chromium()) else {})
 
 
 @pytest.fixture

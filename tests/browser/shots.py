@@ -12,7 +12,8 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-CHROMIUM = Path("/usr/bin/chromium")
+from tests.machine import chromium
+
 PLACE = Path(__file__).resolve().parents[2] / "dashboard" / "ui" / "pictures"
 PROJECT = "/p/simulated-fleet"
 DESK, PHONE = (1280, 860), (375, 812)
@@ -42,7 +43,7 @@ def main() -> int:
     PLACE.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            args=["--headless", "--no-sandbox", "--disable-gpu"], **({"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {})
+            args=["--headless", "--no-sandbox", "--disable-gpu"], **({"executable_path": found} if (found := chromium()) else {})
         )
         page, press = browser.new_page(), browser.new_page()
         page.set_default_timeout(120_000)

@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 
 from tests.flow.stack import free_port, wait_for
+from tests.machine import need, postgresql_programs
 
-BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
 OWNER = "postgres"
 
 
@@ -24,12 +24,14 @@ class Cluster:
     """Its files are in a folder of its owner, who may not enter those of a test; trust for everyone on 127.0.0.1."""
 
     def __init__(self, *, settings: Sequence[str] = (), empty: bool = False, folder: Path | None = None) -> None:
+        need("PostgreSQL")
         self.folder = folder or Path(tempfile.mkdtemp(prefix="compilewatch-cluster-"))
         self.port, self._settings = free_port(), settings
         if os.getuid() == 0:
             os.chown(self.folder, pwd.getpwnam(OWNER).pw_uid, -1)
         if not empty:
-            self.run("initdb", "-D", f"{self.folder}/data", "-A", "trust", "-U", "postgres", "--no-sync", "--no-instructions")
+            words = "-A trust -U postgres -E UTF8 --locale C.UTF-8 --no-sync --no-instructions"
+            self.run("initdb", "-D", f"{self.folder}/data", *words.split())
 
     @property
     def address(self) -> dict[str, str]:
@@ -49,7 +51,7 @@ class Cluster:
         """One of PostgreSQL's programs, as its owner."""
         prefix = ["runuser", "-u", OWNER, "--"] if os.getuid() == 0 else []
         with (self.folder / "commands.log").open("ab") as log:
-            command = [*prefix, str(BINARIES / program), *arguments]
+            command = [*prefix, str(Path(postgresql_programs() or "") / program), *arguments]
             subprocess.run(command, cwd=self.folder, stdout=log, stderr=log, check=True, timeout=300)
 
     def start(self) -> None:

@@ -16,6 +16,7 @@ from compilewatch.wire.report import VERSION, Request
 
 from dashboard.demo.fleet import SimulatedInstance, fleet, instances
 from tests.flow.stack import POSTGRESQL, REPOSITORY, Stack, answer_of, free_port
+from tests.machine import need
 
 
 class RedisServer:
@@ -49,6 +50,7 @@ class RedisServer:
         self._process = self._begun()
 
     def _begun(self, *more: str) -> subprocess.Popen[bytes]:
+        need("Redis")
         words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", self._folder]
         return subprocess.Popen([*words, *more], stdout=subprocess.DEVNULL)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import redis
 
 from tests.flow.stack import free_port, wait_for
+from tests.machine import need
 
 
 class PrivateRedis:
@@ -25,10 +25,10 @@ class PrivateRedis:
 
     def start(self) -> None:
         """Starts it, empty."""
-        found = shutil.which("redis-server")
-        assert found, "redis-server is missing: install it"
-        words = [found, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self._folder)]
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        need("Redis")
+        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self._folder)]
+        nowhere = subprocess.DEVNULL
+        self._process = subprocess.Popen(["redis-server", *words], stdout=nowhere, stderr=nowhere, start_new_session=True)
         wait_for("Redis answers", self.answers, seconds=60, every=0.02)
 
     def answers(self) -> bool:

@@ -19,6 +19,7 @@ from tests.faults.prober import Prober
 from tests.faults.results import Tell
 from tests.faults.size import sized
 from tests.flow.stack import Stack, wait_for
+from tests.machine import need
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.timeout(900)
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
     """A file system of its own, of that size."""
+    need("root, to mount a small disk")
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "tmpfs", str(folder)], check=True)
     try:

@@ -25,9 +25,12 @@ import psycopg
 import redis
 
 from tests.flow.migrated import database_migrate, file_migrate
+from tests.machine import need
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-REDIS_URL = os.environ["COMPILEWATCH_TEST_REDIS"]
+# Redis has 16 databases: each of the processes that run tests side by side empties one of its own.
+SIDE_BY_SIDE = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+REDIS_URL = f"{os.environ.get('COMPILEWATCH_TEST_REDIS', 'redis://127.0.0.1:6379')}/{9 + SIDE_BY_SIDE % 7}"
 POSTGRESQL = {
     "user": os.environ.get("PGUSER", "postgres"),
     "host": os.environ.get("PGHOST", "127.0.0.1"),
@@ -73,6 +76,8 @@ class Stack:
             self._prepare_postgresql()
 
     def _prepare_postgresql(self) -> None:
+        need("PostgreSQL")
+        need("Redis")
         with psycopg.connect(dbname="postgres", autocommit=True, **self.server) as connection:
             connection.execute(f'CREATE DATABASE "{self.name}"')
         redis.Redis.from_url(self.redis_url).flushdb()

@@ -16,6 +16,7 @@ import pytest
 
 from tests.environment import DATABASE
 from tests.flow.stack import REPOSITORY, Stack, free_port, wait_for
+from tests.machine import need
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -34,6 +35,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @contextmanager
 def caddy(folder: Path, web: int) -> Iterator[int]:
     """The proxy of docker/compose.yml, in front of this port; yields its own."""
+    need("Caddy")
     port = free_port()
     own = {"COMPILEWATCH_ADDRESS": f"http://127.0.0.1:{port}", "COMPILEWATCH_WEB": f"127.0.0.1:{web}", "HOME": str(folder)}
     command = ["caddy", "run", "--config", str(REPOSITORY / "docker/Caddyfile"), "--adapter", "caddyfile"]

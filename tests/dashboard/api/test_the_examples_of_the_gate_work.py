@@ -81,6 +81,7 @@ def run(command: list[str], server: LiveServer, key: str, folder: Path, **env: s
     return subprocess.run(command, env=known | env, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.needs("jq and curl")
 @pytest.mark.parametrize(("kind", "code"), [("healthy", 0), ("roll_back", 1), ("watch", 2)])
 def test_the_step_of_github_actions_runs(live_server: LiveServer, api_key: str, fleet: Fleet, kind: str, code: int, tmp_path: Path) -> None:
     say(fleet, kind)
@@ -98,6 +99,7 @@ def test_the_step_of_github_actions_runs(live_server: LiveServer, api_key: str, 
     assert api_key not in done.stdout + done.stderr
 
 
+@pytest.mark.needs("jq and curl")
 def test_the_script_with_curl_says_one_word(live_server: LiveServer, api_key: str, fleet: Fleet, tmp_path: Path) -> None:
     say(fleet, "healthy")
     script = ["sh", str(EXAMPLES / "gate.sh"), "ranker"]

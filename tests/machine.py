@@ -1,0 +1,89 @@
+"""What the tests run against that `pip` does not bring, and what becomes of a test whose part the machine lacks: it is skipped with the
+command that installs it, and fails where CI=true. `python -m tests.machine` says what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PLAYWRIGHTS = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache/ms-playwright"))
+CI = os.environ.get("CI") == "true"
+
+
+class Part(NamedTuple):
+    """Debian's packages that bring it, and whether it is here."""
+
+    packages: str
+    here: Callable[[], object]
+
+
+def postgresql_programs() -> Path | None:
+    """The folder of `initdb`, the newest where Debian keeps several, else the one on PATH."""
+    kept = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parents[1].name))
+    found = kept[-1] if kept else shutil.which("initdb")
+    return Path(found).parent if found else None
+
+
+def chromium() -> str | None:
+    """The system's; where there is none, playwright takes the one that it installed itself."""
+    return shutil.which("chromium")
+
+
+def compiles() -> bool:
+    """What Inductor needs for kernels of a CPU: a C++ compiler and Python's headers."""
+    compiler = os.environ.get("CXX", "").split()[:1] or ["g++"]
+    return bool(shutil.which(*compiler)) and Path(sysconfig.get_path("include"), "Python.h").exists()
+
+
+PARTS = {
+    "PostgreSQL": Part("postgresql", postgresql_programs),
+    "Redis": Part("redis-server", lambda: shutil.which("redis-server")),
+    "Chromium": Part("chromium", lambda: chromium() or any(PLAYWRIGHTS.glob("chromium*"))),
+    "a C++ compiler": Part("g++ python3-dev", compiles),
+    "Caddy": Part("caddy", lambda: shutil.which("caddy")),
+    "strace": Part("strace", lambda: shutil.which("strace")),
+    "jq and curl": Part("jq curl", lambda: shutil.which("jq") and shutil.which("curl")),
+    "root, to mount a small disk": Part("", lambda: os.geteuid() == 0),
+}
+
+
+def missing() -> list[str]:
+    """The names of the parts that are not here."""
+    return [name for name, part in PARTS.items() if not part.here()]
+
+
+def remedy(names: list[str]) -> str:
+    """What to do about them, after a colon; empty where no package helps."""
+    packages = " ".join(PARTS[name].packages for name in names).split()
+    return f": apt-get install {' '.join(packages)}" if packages else ""
+
+
+def need(name: str) -> None:
+    """Leaves the test that asks unless the part is here."""
+    if PARTS[name].here():
+        return
+    if CI:
+        pytest.fail(f"missing here: {name}{remedy([name])}", pytrace=False)
+    pytest.skip(f"missing here: {name}{remedy([name])}")
+
+
+def main() -> int:
+    """`--before` a run or `--after` it; never more than what was run is said to have passed."""
+    absent = missing()
+    if sys.argv[1:] == ["--after"]:
+        print(f"compilewatch: every test {'that this machine can run ' * bool(absent)}passed")
+    if absent:
+        becomes = "fail, for CI=true" if CI else "are skipped"
+        print(f"compilewatch: missing here: {', '.join(absent)}; the tests that need it {becomes}{remedy(absent)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
