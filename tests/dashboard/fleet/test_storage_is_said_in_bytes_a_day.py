@@ -28,6 +28,19 @@ def test_a_day_is_reckoned_from_the_minutes_that_were_seen(store_reports: Callab
         assert tables[table].bytes_a_day == tables[table].bytes / tables[table].minutes * 1440
     both = [tables[name].bytes_a_day or 0 for name in ("region_minute", "process_minute", "compile_event")]
     assert bytes_a_day(list(tables.values()), "instance") == sum(both)
+    out = StringIO()
+    call_command("storage", stdout=out)
+    young = "KiB, reckoned from 60 minutes, too high as long as that is no whole day, for new tables are mostly empty"
+    assert re.search(rf"^a day of one instance: [\d,]+ {young} \(goal: at most 1,024 KiB\)$", out.getvalue(), re.MULTILINE)
+
+
+def test_a_whole_day_is_reckoned_without_a_doubt(store_reports: Callable[..., Any], make_request: Callable[..., Any]) -> None:
+    for instance in range(6):
+        store_reports(make_request(minutes=240, instance=instance))
+    fold_all()
+    out = StringIO()
+    call_command("storage", stdout=out)
+    assert re.search(r"^a day of one instance: [\d,]+ KiB, reckoned from 1,440 minutes \(goal", out.getvalue(), re.MULTILINE)
 
 
 def test_the_command_says_it() -> None:

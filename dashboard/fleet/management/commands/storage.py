@@ -6,9 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
-from dashboard.fleet.storage import GOALS, bytes_a_day, database_bytes, table_sizes
+from dashboard.fleet.storage import GOALS, bytes_a_day, database_bytes, minutes_seen, table_sizes
 
-KIB = 1024
+KIB, MINUTES = 1024, 1440
 
 
 class Command(BaseCommand):
@@ -37,6 +37,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"{table.name:<28}{table.rows:>12,}{table.bytes / KIB:>12,.0f}{a_row:>13}   {said}".rstrip())
         self.stdout.write(f"{'the whole database':<28}{sum(table.rows for table in tables):>12,}{database_bytes() / KIB:>12,.0f}")
         for of, goal in GOALS.items():
-            day = bytes_a_day(tables, of)
-            said = f"{day / KIB:,.0f} KiB" if day is not None else "not known: nothing was seen yet"
+            day, minutes = bytes_a_day(tables, of), minutes_seen(tables, of)
+            said = f"{day / KIB:,.0f} KiB, reckoned from {minutes:,} minutes" if day is not None else "not known: nothing was seen yet"
+            said += ", too high as long as that is no whole day, for new tables are mostly empty" if 0 < minutes < MINUTES else ""
             self.stdout.write(f"a day of one {of}: {said} (goal: at most {goal / KIB:,.0f} KiB)")
