@@ -86,7 +86,7 @@ calibrate: $(VENV)/.tests  ## how often the judge is wrong and what it finds, on
 	$(BIN)/python -m tests.bench.calibrate
 
 image-check: $(VENV)/.tests  ## the image's recipe in a clean Debian tree, its roles with a report, and `make demo` from a clone (root, minutes)
-	$(BIN)/python -m tests.image
+	$(BIN)/python -m tests.services $(BIN)/python -m tests.image
 
 fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million spoiled reports for each stack (about an hour)
 	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200

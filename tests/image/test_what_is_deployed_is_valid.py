@@ -64,8 +64,15 @@ def test_the_lock_holds_what_the_requirements_ask_for() -> None:
         assert locked[asked.name] in asked.specifier, f"{asked}: the lock has {locked[asked.name]}; make it anew as its first lines say"
 
 
-def test_the_lock_names_no_address_and_has_a_hash_for_everything() -> None:
-    text = (DOCKER / "requirements.lock").read_text()
+@pytest.mark.parametrize("lock", ["requirements.lock", "build.lock"])
+def test_a_lock_names_no_address_and_has_a_hash_for_everything(lock: str) -> None:
+    text = (DOCKER / lock).read_text()
     assert "://" not in text
     for line in re.split(r"\n(?=[a-z0-9])", text):
         assert line.startswith("#") or "--hash=sha256:" in line, line
+
+
+def test_what_the_recipe_copies_is_sent_to_the_engine() -> None:
+    sent = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = [line.split()[1:-1] for line in (DOCKER / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
+    assert {name.removeprefix("./") for names in copied for name in names if not names[0].startswith("--from=")} == sent
