@@ -44,6 +44,7 @@ def starts(folder: Path, program: str, **settings: str) -> tuple[list[dict[str, 
     return told, requests[-1]["instance"], before
 
 
+@pytest.mark.needs("a C++ compiler")
 def test_a_start_is_told_with_its_stages_once_a_call_ran_compiled(tmp_path: Path) -> None:
     (told,), instance, before = starts(tmp_path, JOB.format(backend="inductor", more=""))
     stages = told["stages"]

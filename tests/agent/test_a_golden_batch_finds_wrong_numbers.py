@@ -12,6 +12,7 @@ from compilewatch.wire.report import Report
 from torch import nn
 
 from tests.agent import golden_models as models
+from tests.machine import need
 
 Window = Callable[[], Report]
 
@@ -62,6 +63,8 @@ CALM = [
 
 @pytest.mark.parametrize(("name", "dtype", "seed", "backend"), CALM)
 def test_a_healthy_model_passes(window: Window, name: str, dtype: torch.dtype, seed: int, backend: str) -> None:
+    if backend == "inductor":
+        need("a C++ compiler")
     torch.manual_seed(seed)
     kind, inputs = models.MODELS[name]
     module = kind().to(dtype)

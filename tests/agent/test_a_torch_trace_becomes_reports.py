@@ -20,6 +20,7 @@ from compilewatch.wire.report import Compile, Report, Request
 
 from tests.agent.programs import command, environment
 from tests.agent.server import Dashboard
+from tests.machine import need
 
 JOB = """
 import torch
@@ -76,6 +77,7 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    need("a C++ compiler")
     folder = tmp_path_factory.mktemp("job")
     (folder / "job.py").write_text(JOB)
     settings = environment(ENDPOINT=f"file:{folder}/agent.jsonl", MODEL="m", VERSION="7")

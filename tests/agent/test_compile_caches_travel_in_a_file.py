@@ -13,6 +13,7 @@ from compilewatch.cache_file import MAGIC
 
 from tests.agent.programs import command
 from tests.agent.recordings import compilations
+from tests.machine import need
 
 WARM_UP = """
 import sys
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A place with a program, and the cache file that was made with it."""
+    need("a C++ compiler")
     place = tmp_path_factory.mktemp("place")
     (place / "warm_up.py").write_text(WARM_UP)
     done = on_machine("first", place, "cache", "save", "--model", "ranker", "warm.cache", "--", "python", "warm_up.py")

@@ -15,6 +15,7 @@ from compilewatch.wire.report import Compile
 
 from tests.agent.programs import command
 from tests.agent.recordings import compilations
+from tests.machine import need
 
 JOB = """
 import torch
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A machine on which the model ran once."""
+    need("a C++ compiler")
     folder = tmp_path_factory.mktemp("machine")
     (folder / "serve.py").write_text(JOB)
     start(folder, "first.jsonl")

@@ -89,6 +89,7 @@ def test_what_is_not_pure_is_left_alone_and_says_why(window: Window, why: str, m
     assert RECORDER.internal_errors == 0
 
 
+@pytest.mark.needs("a C++ compiler")
 def test_the_state_of_a_module_is_as_without_us(window: Window) -> None:
     torch.manual_seed(0)
     module = Convolution().train()

@@ -50,6 +50,7 @@ def compiles(tmp_path: Path, what: str) -> list[dict[str, Any]]:
     return [one for line in told for report in line.get("reports", []) for one in report.get("compiles", [])]
 
 
+@pytest.mark.needs("a C++ compiler")
 def test_it_is_one_compilation_of_its_function_with_all_its_seconds(tmp_path: Path) -> None:
     [told] = compiles(tmp_path, "aot")
     assert (told["kind"], told["outcome"], told["frame"]) == ("first", "ok", "forward")

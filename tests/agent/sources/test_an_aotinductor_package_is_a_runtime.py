@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import sys, torch
 import compilewatch
@@ -35,6 +37,7 @@ assert not hasattr(torch._inductor.package.load_package, "__wrapped__")
 """
 
 
+@pytest.mark.needs("a C++ compiler")
 def test_its_calls_are_counted_and_its_loading_is_a_mark(tmp_path: Path) -> None:
     recording = tmp_path / "reports"
     environment = {

@@ -46,6 +46,7 @@ def told(folder: Path, name: str, cache: str, how: str, monkeypatch: pytest.Monk
     return chosen, identity["capabilities"]["kernel_choices"]
 
 
+@pytest.mark.needs("a C++ compiler")
 @pytest.mark.timeout(175)
 def test_processes_that_chose_another_kernel_differ_in_that_component_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, capability = told(tmp_path, "1", "a", "fast", monkeypatch)

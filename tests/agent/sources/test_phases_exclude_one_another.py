@@ -78,6 +78,7 @@ def test_the_phases_of_a_real_compilation_sum_to_at_most_its_total(seen: Seen, b
     assert sum(seconds.values()) > 0.5 * total
 
 
+@pytest.mark.needs("a C++ compiler")
 def test_only_the_first_compilation_of_a_process_waits_for_headers(seen: Seen) -> None:
     torch._inductor.codecache._precompile_header.cache_clear()
     with torch._inductor.config.patch(force_disable_caches=True):

@@ -33,6 +33,7 @@ def compiled_by(program: Path, recording: Path, rank: int, monkeypatch: pytest.M
     return [one for request in requests for report in request["reports"] for one in report.get("compiles", ())]
 
 
+@pytest.mark.needs("a C++ compiler")
 @pytest.mark.timeout(170)
 def test_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WORLD_SIZE": "3", "LOCAL_RANK": "0", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}.items():
