@@ -81,7 +81,6 @@ def test_the_section_has_the_five_settings() -> None:
 
 
 def test_a_service_of_one_process_reports(folder: Path, dashboard: Dashboard) -> None:
-    pytest.importorskip("torch")
     [program] = blocks(SETTINGS[0], "python")
     (folder / "serve.py").write_text(program)
     run([sys.executable, "serve.py"], folder, surroundings(folder, dashboard))
@@ -91,7 +90,6 @@ def test_a_service_of_one_process_reports(folder: Path, dashboard: Dashboard) ->
 
 @pytest.mark.parametrize("preload", [True, False], ids=["preload", "no preload"])
 def test_each_worker_of_gunicorn_reports(folder: Path, dashboard: Dashboard, preload: bool) -> None:
-    pytest.importorskip("gunicorn")
     program, settings = blocks(SETTINGS[1], "python")
     (folder / "serve.py").write_text(program)
     (folder / "gunicorn.conf.py").write_text(settings.replace("True", str(preload)))
@@ -112,7 +110,6 @@ def test_each_worker_of_gunicorn_reports(folder: Path, dashboard: Dashboard, pre
 
 
 def test_each_rank_of_torchrun_reports(folder: Path, dashboard: Dashboard) -> None:
-    pytest.importorskip("torch")
     [program] = blocks(SETTINGS[2], "python")
     (folder / "train.py").write_text(program)
     torchrun, *rest = command_of(program)
@@ -169,7 +166,6 @@ def test_a_cell_of_a_notebook_reports_with_the_key_of_a_file(folder: Path, dashb
 
 
 def test_a_program_that_stays_as_it_is_reports(folder: Path, dashboard: Dashboard) -> None:
-    pytest.importorskip("torch")
     (folder / "serve.py").write_text("import torch\nmodel = torch.compile(torch.nn.Linear(64, 64))\nmodel(torch.randn(8, 64))\n")
     exported, words = blocks(SETTINGS[4], "sh")[0].splitlines()
     told = dict(re.findall(r"COMPILEWATCH_(\w+)=(\S+)", exported))

@@ -13,8 +13,6 @@ import pytest
 
 from tests.architecture.tree import REPOSITORY
 
-pytest.importorskip("torch")
-
 PROGRAM = """
 import sys, torch, compilewatch
 compilewatch.init(model="chat", version="1", endpoint="file:" + sys.argv[1], interval=0.1)

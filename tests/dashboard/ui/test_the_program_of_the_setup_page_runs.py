@@ -12,8 +12,6 @@ import pytest
 
 from dashboard.ui.snippets import SERVING, TRAINING, TRY
 
-pytest.importorskip("torch")
-
 
 def test_it_runs_and_its_report_tells_of_a_compilation(tmp_path: Path) -> None:
     assert "time.time() + 120" in TRY
