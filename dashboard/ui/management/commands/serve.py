@@ -70,13 +70,14 @@ def embedded_start(*, host: str) -> Embedded:
 
 def embedded_run(server: Embedded, *, stopping: threading.Event | None = None) -> None:
     """Waits for Ctrl-C or SIGTERM, then stops everything within 3 s."""
-    stop = stopping or threading.Event()
+    asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    while not stop.wait(0.5):
-        if server.failed.is_set():
-            break
-    stop.set()
+        # A second signal may come within the first one's handler, which may therefore take no lock, as an event would.
+        signal.signal(number, lambda number, _frame: asked.append(number))
+    while not asked and not server.failed.wait(0.2):
+        pass
+    if stopping is not None:
+        stopping.set()
     server.stop()
     sys.stdout.flush()
     # Pool threads of Celery would hold the interpreter open; every acknowledged report is already on disk.
