@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One process more than there are cores: many tests wait for processes, networks and clocks.
-AT_ONCE = $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
+# One process more than there are cores, for many tests wait for processes, networks and clocks; each of at most seven has its own Redis database.
+AT_ONCE = $(shell $(PYTHON) -c 'import os; print(min(7, 1 + (os.cpu_count() or 1)))')
 # The tests start hundreds of processes: where a shell forbids to keep bytecode, each of them would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
@@ -77,7 +77,7 @@ format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.tests  ## speed and memory, each beside a peer; one table at the end, one benchmark by `python -m tests.bench NAME`
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.services $(BIN)/python -m tests.bench
 
 shots: $(VENV)/.tests  ## takes the pictures of the guide anew, of a demo that runs: make shots PASSWORD=...
 	$(BIN)/python -m tests.browser.shots --password $(PASSWORD)

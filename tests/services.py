@@ -41,23 +41,44 @@ def redis_answers() -> bool:
         return False
 
 
+def servers_start(own: ExitStack) -> dict[str, str]:
+    """What the environment needs to say of those that were started; they end with `own`."""
+    said = {}
+    if not postgresql_answers() and PARTS["PostgreSQL's programs"].here():
+        folder = own.enter_context(tempfile.TemporaryDirectory(prefix="compilewatch-cluster-", ignore_cleanup_errors=True))
+        cluster = Cluster(settings=UNSYNCED, folder=Path(folder))
+        own.callback(cluster.close)
+        cluster.start()
+        said |= {f"PG{name.upper()}": value for name, value in cluster.address.items()}
+        print(f"compilewatch: PostgreSQL of this run's own listens on port {cluster.port}", flush=True)
+    if not redis_answers() and PARTS["Redis's program"].here():
+        server = PrivateRedis(Path(own.enter_context(tempfile.TemporaryDirectory(prefix="compilewatch-redis-"))))
+        own.callback(server.close)
+        said["COMPILEWATCH_TEST_REDIS"] = server.url
+        print(f"compilewatch: Redis of this run's own listens on port {server.port}", flush=True)
+    return said
+
+
+def command_run(words: list[str], environment: dict[str, str]) -> int:
+    """Its status. What ends a run goes to the command, which tidies up while the servers are there."""
+    command = subprocess.Popen(words, env=environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: command.send_signal(number))
+    status = command.wait()
+    return status if status >= 0 else 128 - status
+
+
 def main() -> int:
-    """The command's status."""
-    environment = dict(os.environ)
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-    with ExitStack() as own:
-        if not postgresql_answers() and PARTS["PostgreSQL"].here():
-            cluster = Cluster(settings=UNSYNCED)
-            own.callback(cluster.close)
-            cluster.start()
-            environment |= {f"PG{name.upper()}": value for name, value in cluster.address.items()}
-            print(f"compilewatch: PostgreSQL of this run's own listens on port {cluster.port}", flush=True)
-        if not redis_answers() and PARTS["Redis"].here():
-            server = PrivateRedis(Path(own.enter_context(tempfile.TemporaryDirectory(prefix="compilewatch-redis-"))))
-            own.callback(server.close)
-            environment["COMPILEWATCH_TEST_REDIS"] = server.url.rpartition("/")[0]
-            print(f"compilewatch: Redis of this run's own listens on port {server.port}", flush=True)
-        return subprocess.run(sys.argv[1:], env=environment, check=False).returncode
+    """The command's status; 3 where servers did not start or end, for 1 is what pytest says of tests that failed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    try:
+        with ExitStack() as own:
+            return command_run(sys.argv[1:], os.environ | servers_start(own))
+    except (OSError, subprocess.SubprocessError, AssertionError, LookupError) as error:
+        print(f"compilewatch: PostgreSQL and Redis of this run's own did not work: {type(error).__name__}: {error}", file=sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

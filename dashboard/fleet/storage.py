@@ -31,6 +31,7 @@ SEEN = {
 }
 """What rows are stored of, how to count for how long it was seen, in how many minutes, and in which tables its rows lie."""
 
+MINUTES_A_DAY = 1440
 GOALS = {"instance": 1 << 20, "version": 4 << 20}
 """Bytes a day: of an instance, and of a version with its minutes and hours."""
 
@@ -48,7 +49,7 @@ class TableSize:
     @property
     def bytes_a_day(self) -> float | None:
         """Bytes that a day of one instance, or of one version, takes; None while nothing was seen."""
-        return self.bytes / self.minutes * 1440 if self.minutes else None
+        return self.bytes / self.minutes * MINUTES_A_DAY if self.minutes else None
 
 
 def table_sizes() -> list[TableSize]:

@@ -14,7 +14,7 @@ from tests.architecture.tree import REPOSITORY
 
 def bare(folder: Path, *words: str, ci: str = "") -> subprocess.CompletedProcess[str]:
     """What a module of Python says where PATH leads to no program."""
-    environment = {**os.environ, "PATH": str(folder), "CI": ci}
+    environment = {**os.environ, "PATH": str(folder), "CXX": "", "PLAYWRIGHT_BROWSERS_PATH": str(folder), "CI": ci}
     return subprocess.run([sys.executable, "-m", *words], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
 
 

@@ -24,7 +24,7 @@ class Cluster:
     """Its files are in a folder of its owner, who may not enter those of a test; trust for everyone on 127.0.0.1."""
 
     def __init__(self, *, settings: Sequence[str] = (), empty: bool = False, folder: Path | None = None) -> None:
-        need("PostgreSQL")
+        need("PostgreSQL's programs")
         self.folder = folder or Path(tempfile.mkdtemp(prefix="compilewatch-cluster-"))
         self.port, self._settings = free_port(), settings
         if os.getuid() == 0:

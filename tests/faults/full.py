@@ -50,7 +50,7 @@ class RedisServer:
         self._process = self._begun()
 
     def _begun(self, *more: str) -> subprocess.Popen[bytes]:
-        need("Redis")
+        need("Redis's program")
         words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", self._folder]
         return subprocess.Popen([*words, *more], stdout=subprocess.DEVNULL)
 

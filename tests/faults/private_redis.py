@@ -25,7 +25,7 @@ class PrivateRedis:
 
     def start(self) -> None:
         """Starts it, empty."""
-        need("Redis")
+        need("Redis's program")
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self._folder)]
         nowhere = subprocess.DEVNULL
         self._process = subprocess.Popen(["redis-server", *words], stdout=nowhere, stderr=nowhere, start_new_session=True)

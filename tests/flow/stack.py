@@ -25,12 +25,12 @@ import psycopg
 import redis
 
 from tests.flow.migrated import database_migrate, file_migrate
-from tests.machine import need
+from tests.machine import REDIS, need
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Redis has 16 databases: each of the processes that run tests side by side empties one of its own.
 SIDE_BY_SIDE = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-REDIS_URL = f"{os.environ.get('COMPILEWATCH_TEST_REDIS', 'redis://127.0.0.1:6379')}/{9 + SIDE_BY_SIDE % 7}"
+REDIS_URL = REDIS._replace(path=f"/{9 + SIDE_BY_SIDE % 7}").geturl()
 POSTGRESQL = {
     "user": os.environ.get("PGUSER", "postgres"),
     "host": os.environ.get("PGHOST", "127.0.0.1"),

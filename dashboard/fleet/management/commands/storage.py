@@ -6,9 +6,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
-from dashboard.fleet.storage import GOALS, bytes_a_day, database_bytes, minutes_seen, table_sizes
+from dashboard.fleet.storage import GOALS, MINUTES_A_DAY, bytes_a_day, database_bytes, minutes_seen, table_sizes
 
-KIB, MINUTES = 1024, 1440
+KIB = 1024
 
 
 class Command(BaseCommand):
@@ -39,5 +39,5 @@ class Command(BaseCommand):
         for of, goal in GOALS.items():
             day, minutes = bytes_a_day(tables, of), minutes_seen(tables, of)
             said = f"{day / KIB:,.0f} KiB, reckoned from {minutes:,} minutes" if day is not None else "not known: nothing was seen yet"
-            said += ", too high as long as that is no whole day, for new tables are mostly empty" if 0 < minutes < MINUTES else ""
+            said += ", too high as long as that is no whole day, for new tables are mostly empty" if 0 < minutes < MINUTES_A_DAY else ""
             self.stdout.write(f"a day of one {of}: {said} (goal: at most {goal / KIB:,.0f} KiB)")

@@ -1,0 +1,70 @@
+"""Where no PostgreSQL and no Redis answers, a run has its own: the command learns where they are, and they end after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.tree import REPOSITORY
+from tests.flow.stack import wait_for
+
+NOWHERE = {"PGHOST": "127.0.0.1", "PGPORT": "1", "COMPILEWATCH_TEST_REDIS": "redis://127.0.0.1:1"}
+WORKS = """
+import os, pathlib, sys, time
+import psycopg, redis
+from tests.flow.stack import POSTGRESQL, REDIS_URL
+psycopg.connect(dbname="postgres", **POSTGRESQL).close()
+redis.Redis.from_url(REDIS_URL).ping()
+try:
+    pathlib.Path(sys.argv[1]).write_text(f"{POSTGRESQL['port']} {os.environ['COMPILEWATCH_TEST_REDIS'].split(':')[2].split('/')[0]}")
+    time.sleep(float(sys.argv[2]))
+finally:
+    redis.Redis.from_url(REDIS_URL).ping()
+    pathlib.Path(sys.argv[1]).with_name("tidied").touch()
+sys.exit(7)
+"""
+
+
+def services(*words: str, **more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.services", *words]
+    environment = {**os.environ, **NOWHERE, **more}
+    return subprocess.Popen(command, cwd=REPOSITORY, env=environment, text=True, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def left(ports: Path) -> list[str]:
+    """Those of its servers that run still."""
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in running if any(f"port={port}" in line or f":{port}" in line for port in ports.read_text().split())]
+
+
+@pytest.mark.needs("PostgreSQL's programs")
+@pytest.mark.needs("Redis's program")
+def test_the_command_has_them_and_its_status_is_theirs(tmp_path: Path) -> None:
+    run = services(sys.executable, "-c", WORKS, str(tmp_path / "ports"), "0")
+    assert run.wait(120) == 7, run.communicate()
+    assert left(tmp_path / "ports") == []
+
+
+@pytest.mark.needs("PostgreSQL's programs")
+@pytest.mark.needs("Redis's program")
+def test_a_run_that_is_interrupted_tidies_up_before_they_end(tmp_path: Path) -> None:
+    run = services(sys.executable, "-c", WORKS, str(tmp_path / "ports"), "100")
+    wait_for("it runs", (tmp_path / "ports").exists, seconds=120, every=0.1)
+    time.sleep(0.2)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+    assert run.wait(120) != 0
+    assert (tmp_path / "tidied").exists() and left(tmp_path / "ports") == []
+
+
+@pytest.mark.needs("root, to mount a small disk")
+@pytest.mark.needs("PostgreSQL's programs")
+def test_servers_that_do_not_start_are_no_failed_tests() -> None:
+    run = services(sys.executable, "-c", "raise SystemExit(1)", PATH="/nowhere")  # root finds no runuser there
+    _, said = run.communicate(timeout=120)
+    assert run.returncode == 3 and "of this run's own did not work: " in said
