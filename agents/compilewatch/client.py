@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch import hotpath
+from compilewatch import hotpath, servers
 from compilewatch.config import Config, load
+from compilewatch.endings import ending_at_exit, ending_of_child
 from compilewatch.errors import ConfigError, say
 from compilewatch.guard import Guard
 from compilewatch.interpreters import in_main_interpreter
+from compilewatch.labels import LABEL
+from compilewatch.lineage import LINEAGE
 from compilewatch.lines import named
 from compilewatch.recorder import RECORDER, Recorder
 from compilewatch.sources.installed import InstalledSources
 from compilewatch.switch import SWITCH
+from compilewatch.termination import Termination
 from compilewatch.wire.text import clip_data
 from compilewatch.worker import Worker
 
@@ -37,6 +41,9 @@ class Client:
         self.sources = InstalledSources(recorder)
         self.config: Config | None = None
         self.worker: Worker | None = None
+        self.termination = Termination(self._end)
+        self.ending: dict[str, Any] | None = None
+        """How the process ends, where who ran its program knows."""
         self._beginning = threading.Lock()
         self._hooked = False
 
@@ -48,6 +55,7 @@ class Client:
         self.recorder.wake = self.begin
         self.recorder.start()
         self.sources.install(late=True)
+        self.sources.when_imported("trio", self.termination.listen_no_more)
         self.begin()
 
     def runs_with(self, config: Config) -> bool:
@@ -60,9 +68,12 @@ class Client:
             return
         try:
             if self.worker is None:
-                self.worker = Worker(self.config, self.recorder, self.sources)
+                self.worker = Worker(self.config, self.recorder, self.sources, self.termination.look)
                 self.worker.start()
-                _finalize_in_child(self.stop)
+                LINEAGE.child_begins()
+                with Guard():
+                    LABEL.look()  # now, as the framework is at work above us
+                self._watch_the_end()
         finally:
             self._beginning.release()
 
@@ -74,18 +85,47 @@ class Client:
         self.recorder.stop()
         self.sources.uninstall()
         self.worker = None
+        self.termination.uninstall()
+
+    def _end(self, ending: dict[str, Any]) -> None:
+        """The last window says how the process ends."""
+        if self.worker is not None and self.recorder.lines is not None:
+            self.recorder.fact("ended", ending)
+        if self.worker is not None:
+            self.worker.stop(EXIT_SECONDS)
+
+    def _end_and_stop(self, ending: Callable[[], dict[str, Any]]) -> None:
+        with Guard():
+            self._end(ending() if self.ending is None else self.ending)
+        with Guard():
+            self.stop()
 
     def _hook_process(self) -> None:
         if self._hooked:
             return
         self._hooked = True
-        atexit.register(shutdown)
+        atexit.register(self._end_and_stop, ending_at_exit)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+
+    def _watch_the_end(self) -> None:
+        """Of a process that a signal ends, and of one that ends without running atexit."""
+        with Guard():
+            worker = self.worker
+            self.termination.install(lambda: None if worker is None else worker.thread)
+        with Guard():
+            _finalize_in_child(self, Client._end_of_child)
+        with Guard():
+            servers.listen(lambda ending: self._end_and_stop(lambda: ending))
+
+    def _end_of_child(self) -> None:
+        self._end_and_stop(ending_of_child)
 
     def _before_fork(self) -> None:
         if self.worker is not None:
             self.worker.settle()
+            with Guard():
+                LINEAGE.before_fork()
 
     def _after_fork(self) -> None:
         """Assignments only: locks that another thread held at the fork stay held for ever in the child."""
@@ -93,16 +133,28 @@ class Client:
             self.worker.abandon()
         self.worker = None
         self._beginning = threading.Lock()
+        self.termination.after_fork()
+        LINEAGE.after_fork()
         self.sources.after_fork()
         self.recorder.after_fork()
         hotpath.home = hotpath.NOBODYS  # its thread may be one that is not here
 
 
-def _finalize_in_child(stop: Callable[[], None]) -> None:
-    """A child of `multiprocessing` skips atexit; its own finalizers run."""
-    util, process = sys.modules.get("multiprocessing.util"), sys.modules.get("multiprocessing.process")
-    if util is not None and process is not None and process.parent_process() is not None:
-        util.Finalize(None, stop, exitpriority=10)
+def _finalize_in_child(client: Client, end: Callable[[Client], None]) -> None:
+    """A child of `multiprocessing` skips atexit; its own finalizers run. One that imports the main module anew forgets those that
+    it had before it began its work."""
+    for package in ("multiprocessing", "billiard"):
+        util, process = sys.modules.get(f"{package}.util"), sys.modules.get(f"{package}.process")
+        if util is None or process is None:
+            continue
+        if process.current_process()._parent_pid is not None:
+            _finalize(util, end, client)
+        elif getattr(process.current_process(), "_inheriting", False):
+            util.register_after_fork(client, functools.partial(_finalize, util, end))
+
+
+def _finalize(util: Any, end: Callable[[Client], None], client: Client) -> None:
+    util.Finalize(None, end, args=(client,), exitpriority=10)
 
 
 CLIENT = Client(RECORDER)
@@ -143,8 +195,7 @@ def ready() -> None:
         return
     with Guard():
         if RECORDER.lines is not None and RECORDER.ready_at is None:
-            RECORDER.ready_at = time.time()
-            RECORDER.fact("ready")
+            RECORDER.ready()
 
 
 def mark(name: str, /, **data: Any) -> None:

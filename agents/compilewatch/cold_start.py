@@ -120,9 +120,7 @@ def _compilations(compiles: Iterable[Compile]) -> list[Stretch]:
 
 
 def _kind(compile: Compile) -> str:
-    if compile.kind != "autotune":
-        return COMPILE
-    return GRAPHS if compile.seconds.get("cuda_graphs", 0.0) >= compile.seconds.get("autotune", 0.0) else AUTOTUNE
+    return {"autotune": AUTOTUNE, "cuda_graph": GRAPHS}.get(compile.kind, COMPILE)
 
 
 def stages_of(began: float, end: float, stretches: Iterable[Stretch], marks: dict[str, float]) -> tuple[dict[str, list[float]], float]:

@@ -35,6 +35,10 @@ _MODULES = {
 }
 
 
+NOTED: dict[str, str] = {}
+"""Components that are found out while code is compiled, and that no cache depends on. A forked child runs what its parent compiled."""
+
+
 def short_hash(name: str, value: object) -> str:
     """A hash of a value under its name, so that equal values of two names do not look alike."""
     return sha256_hex(f"{name}\0{value!r}".encode("utf-8", "replace"))[:HASH_LENGTH]

@@ -44,6 +44,8 @@ class Config:
     """`serving` or `training`."""
     stage: str = ""
     """The part of the model that this rank runs, where ranks run different ones on purpose, such as a stage of a pipeline."""
+    instance: str = ""
+    """What its operator calls this process; empty: what its pod and its framework call it."""
     interval: float = 10.0
     """Seconds of a window. Shorten it for tests and demonstrations only: each window costs a request."""
     allow_http: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from compilewatch.lines import Line
     from compilewatch.sampling import Sampling
 
+LONGEST_SECONDS = 86400.0
+"""That a record may say a compilation took."""
 COUNTING: set[CodeType] = set()
 """The code of what takes tickets; a frame of it that holds one says which call it is."""
 
@@ -58,51 +61,69 @@ def innermost(noted: Line | None, frame: FrameType | None) -> Line | None:
     return noted
 
 
+class Meeting:
+    """A counted call that met a compilation."""
+
+    __slots__ = ("calls", "line", "sampling", "seconds", "since", "thread")
+
+    def __init__(self, thread: int, sampling: Sampling, line: Line, since: float) -> None:
+        self.thread, self.sampling, self.line, self.since = thread, sampling, line, since
+        self.calls: list[float] = []
+        """Where it goes, and what the compilation took of it, once that is over."""
+        self.seconds = 0.0
+
+
 class Met:
-    """Counted calls that met a compilation. They are told with what it took of them, by whoever comes by after it."""
+    """Counted calls that met a compilation. They are told with what it took of them, by whoever comes by after they ended."""
 
     def __init__(self) -> None:
-        self._under_way: dict[int, tuple[Sampling, Line, float]] = {}
-        """By thread: of whose calls, its line, and since when."""
-        self._over: dict[int, tuple[Sampling, Line, float]] = {}
-        """The same after the compilation, and its seconds."""
+        self._numbers = itertools.count()
+        self._under_way: dict[int, Meeting] = {}
+        self._over: dict[int, Meeting] = {}
+        """Those after the compilation."""
 
     def begin(self, seconds: float) -> None:
         """A compilation begins; or one is over in this thread of which nothing was heard before, and took so long."""
         now, mine = time.perf_counter(), threading.get_ident()
+        # The seconds come from a clock that may be set while it compiles.
+        since = now - seconds if 0.0 <= seconds <= LONGEST_SECONDS else now
         for thread, held in counted_calls().items():
-            sampling, line = held[0], held[0].line
-            if line is not None:
-                sampling.undone.append(1)
-                self._under_way[thread] = sampling, line, now - seconds if thread == mine else now
+            for sampling in held:
+                if sampling.line is not None:
+                    sampling.undone.append(1)
+                    met = Meeting(thread, sampling, sampling.line, since if thread == mine else now)
+                    self._under_way[next(self._numbers)] = met
 
     def look(self, calls: dict[int, list[Sampling]]) -> None:
         """Those that ended before the compilation did not wait for it: they count like any other."""
-        for thread, met in list(self._under_way.items()):
-            if met[0] not in calls.get(thread, ()) and self._under_way.pop(thread, None) is not None:
-                met[0].undone.append(-1)
+        for number, met in list(self._under_way.items()):
+            if met.sampling not in calls.get(met.thread, ()) and self._under_way.pop(number, None) is not None:
+                met.sampling.undone.append(-1)
 
     def end(self, others: bool) -> None:
         """A compilation is over, whether or not others are under way."""
         if others or not self._under_way:
             return
         self.look(counted_calls())
-        now, met = time.perf_counter(), self._under_way
-        self._under_way = {}
-        self._over.update({thread: (sampling, line, now - since) for thread, (sampling, line, since) in met.items()})
+        now = time.perf_counter()
+        for number in list(self._under_way):
+            met = self._under_way.pop(number, None)
+            if met is not None:
+                met.calls, met.seconds = met.line.waited(met.since), now - met.since
+                self._over[number] = met
 
     def failed(self, sampling: Sampling) -> bool:
         """A call of it raised in this thread: whether that had met a compilation, of which nothing is told then."""
         mine = threading.get_ident()
         for calls in (self._under_way, self._over):
-            met = calls.get(mine)
-            if met is not None and met[0] is sampling and calls.pop(mine, None) is not None:
-                return True
+            for number, met in list(calls.items()):
+                if met.thread == mine and met.sampling is sampling and calls.pop(number, None) is not None:
+                    return True
         return False
 
     def tell(self) -> None:
-        """Counts those that met a compilation which is over."""
-        for thread in list(self._over):
-            told = self._over.pop(thread, None)
-            if told is not None:
-                told[1].warmup.append(told[2])
+        """Counts those that met a compilation which is over, and have ended: until then they may fail."""
+        calls = counted_calls() if self._over else {}
+        for number, met in list(self._over.items()):
+            if met.sampling not in calls.get(met.thread, ()) and self._over.pop(number, None) is not None:
+                met.calls.append(met.seconds)

@@ -114,7 +114,7 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
             try:
                 end = perf_counter()
                 if stretch is not recorder.stretch:
-                    recorder.disturbed(line, stretch).append(end - start)
+                    recorder.disturbed(line, stretch, start, (call.hits - hits, call.misses - misses)).append(end - start)
                 elif not recorder.token:
                     line.plain.append(end - start)
                 elif hits == call.hits:

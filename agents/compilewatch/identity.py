@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch import __version__
-from compilewatch.components import components, gpu_name, short_hash
+from compilewatch.components import NOTED, components, gpu_name, short_hash
 from compilewatch.config import Config
 from compilewatch.kernels import CHOSEN
 from compilewatch.placement import placement_of
@@ -109,7 +109,7 @@ def identity_refresh(identity: Identity) -> None:
         if not identity.gpu:
             _gpu_find(identity, torch)
     declared = {name: value for name, value in identity.components.items() if name == STAGE}
-    identity.components = {**components(), **CHOSEN, **declared}
+    identity.components = {**components(), **CHOSEN, **NOTED, **declared}
     identity.triton = identity.components.get("triton", "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import encodings.idna  # noqa: F401 - looking up a name imports it, and by then a fork may come in between
 import importlib
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,12 @@ from compilewatch.config import Config
 from compilewatch.errors import say_aside
 from compilewatch.guard import Guard
 from compilewatch.identity import identity_build, identity_refresh
+from compilewatch.labels import LABEL
 from compilewatch.leftovers import Leftovers
+from compilewatch.lineage import LINEAGE
 from compilewatch.outbox import Outbox
 from compilewatch.recorder import Recorder
+from compilewatch.roles import role_of
 from compilewatch.sender import Sender
 from compilewatch.sources.installed import InstalledSources
 from compilewatch.sources.miss_causes import MissCauses
@@ -135,5 +139,9 @@ class Instance:
             if self._commands is not None:
                 self.identity.capabilities["switch"] = self._commands.capability()
             identity_refresh(self.identity)
+            self.identity.role = role_of(bool(self._recorder.lines or self._recorder.epoch))
+            self.identity.label = LABEL.text(self._config.instance, os.environ)
+            if self.identity.world_size == 1:
+                self.identity.job = self.identity.job or LINEAGE.job(self.identity.host)
         if self._redaction is not None:
             self._redaction.identity_redact(self.identity)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compilewatch.client import CLIENT, init
+from compilewatch.endings import exit_code
 from compilewatch.guard import Guard
 from compilewatch.hooks import ImportHook
 from compilewatch.programs import Program, program_of
@@ -40,6 +41,10 @@ def _run_here(program: Program, model: str | None, version: str | None) -> int:
         if CLIENT.worker is not None:
             CLIENT.worker.settle()
         raise
+    except SystemExit as error:
+        CLIENT.ending = {"code": exit_code(error)}
+        raise
+    CLIENT.ending = {"code": 0}
     return 0
 
 

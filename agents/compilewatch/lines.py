@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from compilewatch.runtimes import EAGER, TORCH_COMPILE, usual_runtime
+from compilewatch.runtimes import AHEAD, EAGER, TORCH_COMPILE, usual_runtime
 from compilewatch.sampling import Sampling
+from compilewatch.warm_up import NONE_LEFT, Durations, Ending, WarmUp
 from compilewatch.wire.report import EAGER_CAUSES, Region
 from compilewatch.wire.sketch import Sketch
 from compilewatch.wire.text import clip
@@ -27,6 +28,8 @@ MOST_CHUNKS = 32
 call meanwhile, for seconds."""
 OTHER = "other"
 MAX_SPECS = 1_000
+KINDS = ("plain", "compiled", "partial", "unknown")
+"""Calls of which nothing was looked up, and what was looked up of the others."""
 
 
 class Probe(Protocol):
@@ -61,6 +64,8 @@ class Spec:
     """The runtime that its calls were found to run in."""
     samplings: tuple[Sampling, Sampling] = field(default_factory=lambda: (Sampling(), Sampling(nested=True)))
     """Of its calls that are outermost, and of those that are not."""
+    target: Callable[[], Any] | None = None
+    """Answers what was watched last under it, as long as that lives."""
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
     """What wraps its plain callables, once there is one."""
 
@@ -122,6 +127,7 @@ class Line:
     so a call is counted once without a lock. Callers append; `drain` alone removes."""
 
     __slots__ = (
+        "cause",
         "compiled",
         "eager",
         "errors",
@@ -129,6 +135,7 @@ class Line:
         "holds",
         "idle",
         "items",
+        "kept",
         "partial",
         "plain",
         "probe",
@@ -138,25 +145,33 @@ class Line:
         "served",
         "settled",
         "spec",
+        "stalled",
         "timed",
         "unknown",
+        "warm_up",
         "warmed",
         "warmup",
     )
 
-    def __init__(self, spec: Spec, region: Region) -> None:
+    plain: Durations
+    compiled: Durations
+    partial: Durations
+    unknown: Durations
+    idle: Durations
+
+    def __init__(self, spec: Spec, region: Region, warm_up: WarmUp = NONE_LEFT) -> None:
         self.spec = spec
         self.region = region
-        self.plain: list[float] = []
-        self.compiled: list[float] = []
-        self.partial: list[float] = []
-        self.unknown: list[float] = []
+        self.kept: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        """The seconds by kind, of which `drain` takes; callers append where `aim` points."""
         self.warmup: list[float] = []
+        self.stalled: list[float] = []
         self.errors: list[int] = []
         self.gpu: list[float] = []
         self.items: list[float] = []
         self.eager: dict[str, list[float]] = {cause: [] for cause in EAGER_CAUSES}
-        self.idle = self.unknown  # where a call without a guard hit goes: `latch` points it at a cause
+        self.cause = ""
+        """Why a call without a guard hit runs eager, where that is known."""
         self.probe: Probe | None = None
         # Lines of regions without end end in one, whose calls are of no one region: those are all timed.
         self.sampling = Sampling() if region.name == OTHER else spec.samplings[not region.outermost]
@@ -167,6 +182,42 @@ class Line:
         self.warmed = False
         self.settled = False
         """Whether a call ran without compiling after one that compiled."""
+        self.warm_up = warm_up
+        warm_up.add(self)
+
+    def aim(self) -> None:
+        """Points callers at the lists. As long as the region warms up, calls that would end its warm-up go by way of what sees to that:
+        those that met compiled code; after a call that compiled also those of which that is not known, or where no code is expected."""
+        kept, warm_up = self.kept, self.warm_up
+        plain, compiled, partial, unknown = (kept[kind] for kind in KINDS)
+        idle = compiled if self.spec.runtime in AHEAD else self.eager[self.cause] if self.cause else unknown
+        ends = not warm_up.over
+        settles = ends and warm_up.disturbed
+        awaited = self.spec.runtime == TORCH_COMPILE and not self.spec.eager
+        self.compiled = Ending(warm_up, compiled) if ends else compiled
+        self.partial = Ending(warm_up, partial) if ends else partial
+        self.plain = Ending(warm_up, plain) if settles else plain
+        self.unknown = Ending(warm_up, unknown) if settles and not awaited else unknown
+        self.idle = Ending(warm_up, idle) if settles and (self.cause or not awaited) else idle
+
+    def point(self, cause: str) -> None:
+        """From now on, calls that hit no guard count by this cause, or as unknown where it is empty."""
+        self.cause = cause
+        self.aim()
+
+    def looked_up(self, lookups: tuple[int, int] | None) -> Durations:
+        """Where a call goes by the hits and misses of torch's lookups in it; None: which of them were its own is not known."""
+        if lookups is None:
+            return self.unknown
+        hits, misses = lookups
+        return self.idle if not hits else self.partial if misses else self.compiled
+
+    def waited(self, start: float) -> list[float]:
+        """Where a call goes that began then, and compiled or waited for a compilation."""
+        if start >= self.warm_up.ended_at:
+            return self.stalled
+        self.warm_up.disturb()
+        return self.warmup
 
     def holds_another(self) -> None:
         """A watched call is made inside one of its calls: from now on each of them must say that it is under way."""
@@ -176,8 +227,8 @@ class Line:
 
     def waiting(self) -> int:
         """How many calls wait to be binned."""
-        steady = len(self.plain) + len(self.compiled) + len(self.partial) + len(self.unknown)
-        return steady + sum(map(len, self.eager.values())) + len(self.warmup) + len(self.errors)
+        timed = (*self.kept.values(), *self.eager.values(), self.warmup, self.stalled)
+        return sum(map(len, timed)) + len(self.errors)
 
     def shorten(self) -> None:
         """Bins some of what is too much; for a caller, which has other things to do."""
@@ -187,9 +238,10 @@ class Line:
 
     def _thin(self) -> None:
         """Where far too many wait, forgets how long the oldest of them took: they count like calls that were not timed."""
-        excess = len(self.plain) - TOO_LONG
+        plain = self.kept["plain"]
+        excess = len(plain) - TOO_LONG
         if excess > 0:
-            del self.plain[: excess + LONG]
+            del plain[: excess + LONG]
             self.sampling.undone.append(-(excess + LONG))
 
     def steps(self) -> range:
@@ -201,11 +253,13 @@ class Line:
         region, before = self.region, self.region.calls
         self._thin()
         if self.spec.eager:
-            for certain in (self.plain, self.compiled, self.partial, self.unknown):
+            for certain in self.kept.values():
                 self.eager[self.spec.eager] += take(certain, CHUNK)
-        steady = plain = take(self.plain, CHUNK)
-        for kind in ("compiled", "partial", "unknown"):
-            calls: list[float] = getattr(self, kind)
+        elif self.spec.runtime in AHEAD:
+            self.kept["compiled"] += take(self.kept["plain"], CHUNK)
+        steady = plain = take(self.kept["plain"], CHUNK)
+        for kind in KINDS[1:]:
+            calls = self.kept[kind]
             if calls:
                 taken = take(calls, CHUNK)
                 setattr(region, kind, getattr(region, kind) + len(taken))
@@ -215,14 +269,16 @@ class Line:
                 taken = take(calls, CHUNK)
                 region.eager_by[cause] = region.eager_by.get(cause, 0) + len(taken)
                 steady = steady + taken
-        warmup, errors = take(self.warmup, CHUNK), len(take(self.errors, CHUNK))
+        warmup, stalled, errors = take(self.warmup, CHUNK), take(self.stalled, CHUNK), len(take(self.errors, CHUNK))
         region.sampled += len(steady) - len(plain)
-        region.calls += len(steady) + len(warmup) + errors
+        # What a sketch holds is counted in the same step: a report can hold no more stalled calls than calls.
+        region.calls += len(steady) + len(warmup) + len(stalled) + errors
         region.errors += errors
         region.latency = _add(region.latency, steady)
         self.timed += len(steady)
         self.seconds += sum(steady)
         region.warmup = _add(region.warmup, warmup)
+        region.stalled = _add(region.stalled, stalled)
         region.gpu = _add(region.gpu, take(self.gpu, CHUNK))
         self.served = self.served or bool(steady)
         self.settled = self.settled or bool(region.compiled or region.partial) or (self.warmed and bool(steady))
@@ -247,6 +303,9 @@ class Line:
         """Counts calls that ran without compiling and were not timed."""
         region, cause = self.region, self.spec.eager
         region.calls += calls
+        if self.spec.runtime in AHEAD:
+            region.sampled += calls
+            region.compiled += calls
         if cause and calls:
             region.sampled += calls
             region.eager_by[cause] = region.eager_by.get(cause, 0) + calls
@@ -266,7 +325,7 @@ class Line:
 
 def blank(region: Region) -> Region:
     """A region with the same key and no calls."""
-    return Region(region.name, 0, region.bucket, region.mode, region.runtime, region.outermost)
+    return Region(region.name, 0, region.bucket, region.mode, region.runtime, region.outermost, stalled=Sketch())
 
 
 def take(values: list[Any], most: int | None = None) -> list[Any]:
@@ -283,7 +342,8 @@ def _add(sketch: Sketch | None, seconds: list[float]) -> Sketch | None:
     if not seconds:
         return sketch
     sketch = sketch or Sketch()
-    sketch.add_many(seconds)
+    # A clock that goes backwards or fails makes no duration: such a call counts, and is in no sketch.
+    sketch.add_many(seconds if min(seconds) >= 0.0 else [one for one in seconds if one >= 0.0])
     return sketch
 
 

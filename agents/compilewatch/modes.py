@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 MAX_WRAPPED = 10
+_FUNCTION = re.compile(r"<function (\S+) at 0x[0-9a-f]+>")
+_OBJECT = re.compile(r"<(\S+) object at 0x[0-9a-f]+>")
 
 
 def is_compiled(target: Any) -> bool:
     """Whether `torch.compile` made it. What came out of `torch.compiler.disable` looks the same, but what compiles is at most inside it."""
-    context = _context_of(target)
+    context = context_of(target)
     if type(context).__name__ == "DisableContext" or getattr(target, "_torchdynamo_disable", False) is True:
         return False
     return context is not None or hasattr(target, "_torchdynamo_orig_callable")
@@ -24,7 +27,7 @@ def is_disabled(target: Any) -> bool:
 
 def mode_of(target: Any) -> str:
     """The mode behind the options torch resolved, or the name of another backend; `default` when there is nothing to read."""
-    backend, mode = backend_of(getattr(_context_of(target), "callback", None))
+    backend, mode = backend_of(getattr(context_of(target), "callback", None))
     return mode or backend or "default"
 
 
@@ -37,7 +40,7 @@ def backend_of(callback: Any) -> tuple[str, str]:
         callback = inner
     name = getattr(callback, "compiler_name", None) or getattr(callback, "__name__", None)
     if callback is None or name != "inductor":
-        return ("" if callback is None else str(name or type(callback).__name__)), ""
+        return ("" if callback is None else _plain(str(name or type(callback).__name__))), ""
     config = getattr(callback, "config", None)
     config = config if isinstance(config, dict) else {}
     tuned, graphs = config.get("max_autotune"), config.get("triton.cudagraphs")
@@ -46,7 +49,13 @@ def backend_of(callback: Any) -> tuple[str, str]:
     return "inductor", "reduce-overhead" if graphs else "default"
 
 
-def _context_of(target: Any) -> Any:
+def _plain(name: str) -> str:
+    """The name of a class or function, where torch has an object's own words with its address: those differ in each process."""
+    found = _FUNCTION.search(name) or _OBJECT.search(name)
+    return found[1].rpartition(".")[2] if found else name
+
+
+def context_of(target: Any) -> Any:
     """torch's own context of a compiled callable: an attribute of a module, a free variable of a function."""
     context = getattr(target, "dynamo_ctx", None)
     if context is None and hasattr(target, "_torchdynamo_orig_callable"):

@@ -11,13 +11,17 @@ from contextlib import suppress
 from typing import Any
 
 from compilewatch import counted
+from compilewatch.asked import Asked
 from compilewatch.compiling import Compiling
 from compilewatch.latched import LatchedRegions
 from compilewatch.lines import LONG, LOOK_SECONDS, NOWHERE, OTHER, PAUSE_SECONDS, Line, Probe, Spec, Specs
+from compilewatch.runtimes import EAGER
 from compilewatch.sampling import Sampler
 from compilewatch.threads import Call, first_call
+from compilewatch.warm_up import Durations, WarmUps
 from compilewatch.windows import EventLog, region_key, regions_merge
 from compilewatch.wire.report import Compile, Fact, Finding, Gauges, Region, Report
+from compilewatch.wire.sketch import Sketch
 
 MAX_LINES, MAX_KEYS = 256, 10_000
 MAX_INTERNAL_ERRORS = 20
@@ -52,7 +56,7 @@ class Recorder:
         self.specs = Specs()
         self._steps = itertools.count(1)
         self._draining = threading.Lock()
-        self._latched = LatchedRegions()
+        self._latched, self._warm_ups, self.asked = LatchedRegions(), WarmUps(), Asked()
         self._all_lines: list[Line] = []
         self._reset()
 
@@ -60,14 +64,15 @@ class Recorder:
         for line in self._all_lines:
             line.sampling.reset()
         self.sampler = Sampler()
-        self._all_lines = []
+        self._all_lines = self._latched.lines = []
         self._log = EventLog(Fact(fact.kind, time.time(), fact.data) for fact in self._latched.frames.values())
         self._gauges, self.compiling = Gauges(), Compiling()
         self._told: set[int] = set()
+        self._at_close: dict[str, Callable[[], None]] = {}
 
     def start(self) -> None:
         """Begins to record into an empty window."""
-        self._latched = LatchedRegions()
+        self._latched, self._warm_ups, self.asked = LatchedRegions(), WarmUps(), Asked()
         self._reset()
         self.suspended_blocks = False
         self.internal_errors, self._too_deep, self.ready_at, self.lines = 0, 0, None, {}
@@ -82,6 +87,7 @@ class Recorder:
         self._draining = threading.Lock()
         # Wrappers hold the thread-local itself: it is emptied, not replaced, or a child's guard lookups would meet no call of theirs.
         self.current.__dict__.clear()
+        self._warm_ups.after_fork()
         self._reset()
         self.internal_errors = self._too_deep = 0
         if self.lines is not None:
@@ -116,17 +122,32 @@ class Recorder:
 
     def close(self, seq: int, start: float, end: float) -> Report:
         """The window that ends now as a report; a new one is open from here on. Losses are the sender's to fill in."""
+        self._report_totals()
         with self._draining:
             self.sampler.met.tell()
             lines = [line.emptied() for line in list(self._all_lines)]
             self.sampler.settle(lines)
             closed = [line.close() for line in lines]
+        self.asked.tell(self, zip(lines, closed, strict=True))
         report = self._log.close(Report((seq, seq), (start, end), regions_merge([region for region in closed if region])))
         report.gauges = self._gauges
         self.compiling.fill(report.gauges)
         report.gauges.degraded_frames = len(self._latched.frames)
         self._gauges = Gauges()
         return report
+
+    def report_at_close(self, name: str, report: Callable[[], None]) -> None:
+        """Has `report` called once, when the window ends: totals that change more often than they are sent lose nothing at an end."""
+        self._at_close[name] = report
+
+    def _report_totals(self) -> None:
+        for name in list(self._at_close):
+            report = self._at_close.pop(name, None)
+            if report is not None:
+                try:
+                    report()
+                except Exception as error:  # noqa: BLE001 - the window closes without it
+                    self.internal_error(error)
 
     @property
     def truncated_events(self) -> int:
@@ -147,6 +168,12 @@ class Recorder:
         """The base of the spec's line keys: the same for the same spec, and that of `other` when there are too many."""
         return self.specs.number(spec) << 8
 
+    def ready(self) -> None:
+        """The job says that warm-up is over."""
+        self.ready_at = time.time()
+        self._warm_ups.end()
+        self.fact("ready")
+
     def call(self) -> Call:
         """The calling thread's record; `hits` and `misses` are for the guard hook to raise."""
         try:
@@ -156,13 +183,18 @@ class Recorder:
 
     def innermost(self) -> Line | None:
         """The line of the watched call that this thread is in; takes a while."""
-        return counted.innermost(self.call().innermost(), sys._getframe(1)) if self.sampler.ever else self.call().innermost()
+        line = self.call().line
+        return counted.innermost(line, sys._getframe(1)) if self.sampler.ever else line
 
-    def disturbed(self, line: Line, stretch: int) -> list[float]:
-        """Where a call goes whose stretch ended under way: it compiled or waited for it, or counting was switched meanwhile."""
+    def disturbed(self, line: Line, stretch: int, start: float, lookups: tuple[int, int] | None) -> Durations:
+        """Where a call goes whose stretch ended under way: it compiled or waited for it, or others did, or counting was switched."""
+        known = 0 < self.token <= stretch
         if self.epoch > stretch:
-            self.compiling.waited()
-        return line.warmup if self.epoch > stretch else line.plain
+            served = known and lookups is not None and lookups[0] > 0 and not lookups[1]
+            if self.call().compiled_at > stretch or self.compiling.held_up(stretch, served):
+                self.compiling.waited()
+                return line.waited(start)
+        return line.looked_up(lookups) if known else line.plain
 
     def line(self, key: Any) -> Line:
         """The line of a key that `lines` does not have yet, or the one that nobody reads if the agent fails here."""
@@ -181,7 +213,7 @@ class Recorder:
         name = spec.name
         if len(self._all_lines) >= MAX_LINES:
             name = bucket = OTHER
-        region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime, not nested)
+        region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime, not nested, stalled=Sketch())
         line = self._line_with(region, spec)
         outer = self.innermost()
         if outer is not None:
@@ -198,7 +230,7 @@ class Recorder:
         for line in self._all_lines:
             if (line.spec is spec or region.name == OTHER) and region_key(line.region) == region_key(region):
                 return line
-        line = Line(spec, region)
+        line = Line(spec, region, self._warm_ups.of(region.name, spec.runtime == EAGER))
         if self._probe_for is not None:
             line.probe = self._probe_for(line)
         self._latched.point(line)
@@ -207,46 +239,50 @@ class Recorder:
 
     def compile_started(self, frame: str) -> None:
         """A compilation began in this thread; `compile_stopped` must follow."""
-        self.warms_up()
-        self.compiling.begin(frame)
+        self.compiling.begin(frame, self.warms_up())
 
     def compile_stopped(self) -> None:
         """The compilation that began last in this thread is over, whatever came of it."""
-        self.warms_up()
-        self.compiling.end()
+        self.compiling.end(self.warms_up())
         self.sampler.met.end(bool(self.compiling.frames()))
 
     def compile_finished(self, compile: Compile) -> None:
         """The record of a compilation that is over; works without a start. Sets `in_request` when a caller waited for it."""
-        self.warms_up(compile.seconds.get("total", 0.0))
+        self.compiling.over(self.warms_up(compile.seconds.get("total", 0.0)))
         self.sampler.met.end(bool(self.compiling.frames()))
         line = self.innermost()
         compile.in_request = compile.in_request or self.in_request()
         self.compiling.note(compile)
-        if line is not None and self._latched.compiled_in(line.region.name):
-            self._repoint()
+        self.asked.compiled(self._latched.with_outer(line.region.name if line else None), compile)
+        self._latched.compiled_in(line.region.name if line else None)
         self._log.compile(compile)
         self.wake()  # a forked child that only compiles is an instance too
 
-    def warms_up(self, seconds: float = 0.0) -> None:
-        """The calls under way are not as fast as those that follow; that of this thread since so many seconds."""
+    def warms_up(self, seconds: float = 0.0) -> int:
+        """The calls under way are not as fast as those that follow; that of this thread since so many seconds. Answers the step."""
         self.sampler.disturb(seconds)
-        self.epoch = self.stretch = next(self._steps)
+        step = self.epoch = self.stretch = self.call().compiled_at = next(self._steps)
+        return step
 
     def in_request(self) -> bool:
         """Whether somebody waits for what this thread compiles: a watched call that is warm, or without any everything after `ready()`."""
         line = self.innermost()
         if line is None:
             return self.ready_at is not None and not self._all_lines
-        return self.ready_at is not None or line.served
+        return line.served or line.warm_up.over
 
-    def finding(self, kind: str, text: str, where: str = "", count: int = 1, seconds: float = 0.0) -> None:
-        """A graph break, a failed guard, a fallback and so on; like ones are added up, and so are the seconds they cost."""
-        self._log.finding(Finding(kind, text, where, count, seconds))
+    def finding(self, kind: str, text: str, where: str = "", count: int = 1, seconds: float = 0.0, **values: Any) -> None:
+        """A graph break, a failed guard, a fallback and so on; like ones are added up, and so are the seconds they cost. `values`: what
+        a guard met, as `Finding` names it."""
+        self._log.finding(Finding(kind, text, where, count, seconds, **values))
 
     def fact(self, kind: str, data: dict[str, Any] | None = None) -> None:
         """Something certain, at this moment."""
         self._log.fact(Fact(kind, self.moment(), data or {}))
+
+    def fact_counted(self, kind: str, data: dict[str, Any]) -> None:
+        """The same where it may happen again and again: one fact a window, whose `count` says how often in it."""
+        self._log.fact_counted(Fact(kind, self.moment(), data))
 
     def moment(self) -> float:
         """When what is told now happened, in Unix seconds."""
@@ -265,24 +301,20 @@ class Recorder:
         """The frame runs eager from now on: calls of the regions open in this thread that hit no guard count as `cause`."""
         line = self.innermost()
         fact = Fact("latched_eager", self.moment(), {"frame": frame, "cause": cause, **data})
-        news = self._latched.latch(fact, None if line is None else line.region.name)
-        self._repoint()
-        if news:
+        if self._latched.latch(fact, line.region.name if line else None):
             self._log.fact(fact)
+
+    def met_no_graph(self, line: Line | None) -> None:
+        """Code without a graph ran in a call of the line: calls of its region that met no other code are eager because of it."""
+        self._latched.without_graph(line.region.name if line else None)
 
     def unlatch(self) -> None:
         """Takes back what `latch` said: torch was reset."""
         self._latched.unlatch()
-        self._repoint()
 
     def eager_everywhere(self, cause: str, overrides: bool = False) -> None:
         """The whole process runs eager because of `cause` until it is empty; `overrides`: whatever is known of single frames."""
         self._latched.everywhere(cause, overrides)
-        self._repoint()
-
-    def _repoint(self) -> None:
-        for line in list(self._all_lines):
-            self._latched.point(line)
 
     def internal_error(self, error: BaseException) -> None:
         """Counts what the agent failed at; after 20 faults of its own it switches itself off. Never raises."""

@@ -17,12 +17,13 @@ from compilewatch.wire.sketch import Sketch
 
 KEPT_OF_IDENTITY = {
     *("id", "started", "model", "version", "environment", "kind", "rank", "local_rank", "world_size", "pid", "gpu", "gpu_count"),
-    *("gpu_capability", "driver", "torch", "triton", "cuda", "python", "agent", "simulated", "components"),
+    *("gpu_capability", "driver", "torch", "triton", "cuda", "python", "agent", "simulated", "components", "role"),
 }
 """What the settings say, versions, hardware, and hashes: the dashboard cannot compare anything without them."""
 _MESSAGES = (wire.Report, wire.Region, wire.Compile, wire.Finding, wire.Device, wire.Gauges, wire.Fact, wire.Losses, Sketch, Parity)
 _KEYS = {field.name for message in _MESSAGES for field in dataclasses.fields(message)} | {"cause", "limit", "region", "dynamic", "backend"}
 _KEYS |= {"began", "total", "until", "stages", "phases", "unaccounted"}
+_KEYS |= {"code", "signal"}
 _KEYS |= {"command", "verb", "counter", "state", "why", "detail", "callables", "refused"}
 _WORDS = {
     *wire.EAGER_CAUSES,
@@ -32,6 +33,7 @@ _WORDS = {
     *wire.FACT_KINDS,
     *wire.CACHE_ANSWERS,
     *wire.REASON_KINDS,
+    *wire.PATTERNS,
     *wire.DYNAMIC,
     *wire.OWN_MARKS,
     *wire.COLD_START_STAGES,
@@ -39,6 +41,7 @@ _WORDS = {
     *SENTENCES,
     *(*VERBS, RESTORE, *RECEIPTS, *REFUSALS),
     *(*STATES, *REFERENCES, *LASTS, *KINDS),
+    *("SIGTERM", "SIGINT"),
     *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
     *("torch.compile", "eager", "inductor", "other", "True", "False", "None"),
 }

@@ -5,15 +5,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from compilewatch.hotpath import bucket_of, failed, finish_pair
 from compilewatch.lines import NESTED, OTHER, Line, Spec
 from compilewatch.recorder import RECORDER
+from compilewatch.warm_up import Durations
 
 MAX_ITEMS = 1e12
 MAX_BUCKET_TEXT = 64
 MAX_CALLABLE_FAULTS = 20
+
+
+class Open:
+    """A coroutine or generator under way, as the tasks that it starts find it in their context; `line` is None once it is over."""
+
+    __slots__ = ("line",)
+
+    def __init__(self, line: Line | None) -> None:
+        self.line = line
+
+
+NOWHERE_OPEN = Open(None)
+OPEN: ContextVar[Open] = ContextVar("compilewatch_open")
 
 
 class Running:
@@ -27,6 +42,8 @@ class Running:
         lines = recorder.lines
         call = self._call = recorder.call()
         outer = self._outer = call.line
+        if outer is None and not stays:
+            outer = OPEN.get(NOWHERE_OPEN).line
         nested = 0
         if outer is not None:
             nested = NESTED
@@ -62,24 +79,22 @@ class Running:
 
     def _append(self, end: float) -> None:
         line, recorder = self.line, RECORDER
+        lookups = self.lookups()
+        calls: Durations
         if self._stretch is not recorder.stretch:
-            calls = recorder.disturbed(line, self._stretch)
+            calls = recorder.disturbed(line, self._stretch, self._start, lookups)
         elif not recorder.token:
             calls = line.plain
         else:
-            calls = self.looked_up()
+            calls = line.looked_up(lookups)
         calls.append(end - self._start)
         if end > recorder.look_at:
             recorder.look(line, end)
 
-    def looked_up(self) -> list[float]:
-        """Where the call goes, by what torch looked up while it ran; what shared its thread with others cannot know."""
-        line, call = self.line, self._call
-        if not self._stays:
-            return line.unknown
-        if self._hits == call.hits:
-            return line.idle
-        return line.compiled if self._misses == call.misses else line.partial
+    def lookups(self) -> tuple[int, int] | None:
+        """Hits and misses of torch's lookups while it ran; what shared its thread with others cannot know."""
+        call = self._call
+        return (call.hits - self._hits, call.misses - self._misses) if self._stays else None
 
 
 Kind = TypeVar("Kind", bound=Running)

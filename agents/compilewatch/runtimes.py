@@ -1,4 +1,4 @@
-"""What runs a callable: torch.compile, TorchScript, a package of AOTInductor, JAX or plain Python; told from its class alone."""
+"""What runs a callable: torch.compile, code that torch compiled ahead of time, TorchScript, JAX or plain Python; told from its class."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 
 from compilewatch.modes import is_compiled
 
-TORCH_COMPILE, EAGER, TORCHSCRIPT, AOTINDUCTOR, JAX = "torch.compile", "eager", "torchscript", "aotinductor", "jax"
+TORCH_COMPILE, EAGER, TORCHSCRIPT, AOTINDUCTOR, AOT, JAX = "torch.compile", "eager", "torchscript", "aotinductor", "aot", "jax"
+AHEAD = (AOTINDUCTOR, AOT)
+"""What was compiled before it can be called: each call of it runs compiled, or raises."""
 
 _CLASSES = (
     ("torch.jit", ("ScriptFunction", "ScriptModule"), TORCHSCRIPT),
     ("torch._C", ("ScriptFunction", "ScriptMethod", "ScriptModule"), TORCHSCRIPT),
     ("torch", ("AOTICompiledModel",), AOTINDUCTOR),
+    ("torch._dynamo.aot_compile", ("AOTCompiledFunction", "AOTCompiledModel"), AOT),
     ("jaxlib", ("PjitFunction", "PmapFunction"), JAX),
     ("jax", ("Compiled",), JAX),
 )

@@ -1,4 +1,5 @@
-"""Calls that are suspended on their way: coroutines and generators; others run on their thread meanwhile, so nesting is not theirs.
+"""Calls that are suspended on their way: coroutines and generators. What they call, or start as a task, is inside them; what others do on
+their thread meanwhile is not.
 
 While one is suspended, its wrapper keeps nothing alive that the callable has let go: no item, no value sent, no exception; arguments
 only where the job's own `items` will ask for them."""

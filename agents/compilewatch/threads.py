@@ -9,17 +9,15 @@ from compilewatch.lines import Line
 
 
 class Piece(Protocol):
-    """The piece of a coroutine or generator that a thread is running; what it calls is not nested in it, as others run in between."""
+    """The piece of a coroutine or generator that a thread is running."""
 
-    line: Line
-    around: Line | None
     task: object
 
 
 class Call:
     """What a thread is doing now: the innermost open line, and the guard lookups since the thread began."""
 
-    __slots__ = ("hits", "line", "misses", "piece", "thread")
+    __slots__ = ("compiled_at", "hits", "line", "misses", "piece", "thread")
 
     def __init__(self) -> None:
         self.thread = get_ident()
@@ -28,11 +26,8 @@ class Call:
         self.piece: Piece | None = None
         self.hits = 0
         self.misses = 0
-
-    def innermost(self) -> Line | None:
-        """The line of what runs now, a piece of a coroutine or generator included."""
-        piece = self.piece
-        return piece.line if piece is not None and piece.around is self.line else self.line
+        self.compiled_at = 0
+        """The step of the recorder in which it compiled last."""
 
 
 class _End:

@@ -24,7 +24,7 @@ from compilewatch.wire.report import MAX_COMPILES, Compile, Report
 
 WINDOW_SECONDS = 10.0
 RECORDS = ("compilation_metrics", "bwd_compilation_metrics", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime")
-BREAK, VERSION = "dynamo_graph_break_reason", "torch_version"
+BREAK, VERSION, REASONS = "dynamo_graph_break_reason", "torch_version", "recompile_reasons"
 IDENTIFYING_LINES = 16
 _REMEMBERED = 1024
 _APART_SECONDS = 2 * 86400.0
@@ -39,7 +39,7 @@ _CALLER = re.compile(r"Line: (\d{1,9}), Name: (.*), Filename: (.*)")
 
 def wanted(data: dict[str, Any]) -> bool:
     """Whether the payload of an entry says something that is reported."""
-    return "chromium_event" in data or _artifact(data) in (BREAK, VERSION)
+    return "chromium_event" in data or _artifact(data) in (BREAK, VERSION, REASONS)
 
 
 class TraceRecorder(Recorder):
@@ -82,6 +82,7 @@ class TracedProcess:
         self._threads: OrderedDict[tuple[str, str], TracedThread] = OrderedDict()
         self._endings: OrderedDict[tuple[str, bool], tuple[dict[str, float], Taken]] = OrderedDict()
         self._frames: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._reasons: OrderedDict[str, list[str]] = OrderedDict()
         self._window: tuple[float, float] | None = None
         self._held = 0
 
@@ -102,6 +103,8 @@ class TracedProcess:
             self._event(json.loads(entry.payload), entry.at)
         elif _artifact(entry.data) == BREAK:
             self._broke(entry.payload)
+        elif _artifact(entry.data) == REASONS:
+            _remembered(self._reasons, _compile_id(entry.data), lambda: _reasons(entry.payload))
         elif _artifact(entry.data) == VERSION:
             self.versions.setdefault("torch", text(SimpleNamespace(**json.loads(entry.payload)), "pytorch_version")[:64])
         for name in RECORDS:
@@ -152,6 +155,7 @@ class TracedProcess:
     def _record(self, entry: Entry, told: dict[str, Any]) -> None:
         record = SimpleNamespace(**told)
         compile_id = record.compile_id = compile_id_of(record)[:64]
+        record.recompile_reasons = self._reasons.pop(compile_id, None)
         self._name(record, compile_id)
         for name, field in (
             ("torch", "pytorch_version"),
@@ -199,6 +203,19 @@ class TracedProcess:
 def _artifact(data: dict[str, Any]) -> str:
     artifact = data.get("artifact")
     return str(artifact.get("name")) if isinstance(artifact, dict) else ""
+
+
+def _compile_id(data: dict[str, Any]) -> str:
+    return f"{data.get('frame_id')}/{data.get('frame_compile_id')}"
+
+
+def _reasons(payload: str) -> list[str]:
+    """A single reason as it is, several as a list."""
+    try:
+        told = json.loads(payload)
+    except ValueError:
+        return [payload]
+    return told if isinstance(told, list) else [payload]
 
 
 def _remembered(table: OrderedDict[Any, Any], key: Any, make: Any) -> Any:

@@ -6,8 +6,9 @@ import functools
 import importlib
 import inspect
 import sys
+import weakref
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, TypeVar, overload
 
 from compilewatch import hotpath, running
@@ -82,6 +83,7 @@ def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = 
         spec.name = ("" if name is None else named(name)) or named(name_of(target))
         spec.mode = spec.mode or named(mode_of(target))
         spec.runtime, spec.judged = spec.runtime or named(runtime_of(target)), True
+        spec.target = reference_to(target)
         watched = wrapped(target, spec)
         if finite or (finite is None and RECORDER.specs.finite):
             watched = importlib.import_module("compilewatch.parity.finite").finite_looked_at(watched, asked=bool(finite))
@@ -92,6 +94,14 @@ def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = 
     except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
         RECORDER.internal_error(error)
         return target
+
+
+def reference_to(target: Any) -> Callable[[], Any] | None:
+    """A weak reference; None to what has none."""
+    try:
+        return weakref.WeakMethod(target) if isinstance(target, MethodType) else weakref.ref(target)
+    except TypeError:
+        return None
 
 
 def is_watched(target: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 
 from compilewatch.lines import take
-from compilewatch.wire.report import MAX_COMPILES, MAX_FINDINGS, Compile, Fact, Finding, Gauges, Region, Report
+from compilewatch.wire.report import MAX_COMPILES, MAX_FINDINGS, MAX_VALUES, Compile, Fact, Finding, Gauges, Region, Report, pattern_rank
 from compilewatch.wire.sketch import Sketch
 
 MAX_FACTS = 200
@@ -28,6 +28,7 @@ class EventLog:
         self._facts = list(facts)
         self._findings: list[Finding] = []
         self._groups: dict[tuple[str, str, str], Finding] = {}
+        self._counted: dict[tuple[str, ...], Fact] = {}
         self._adding = threading.Lock()
 
     def compile(self, event: Compile) -> None:
@@ -44,6 +45,20 @@ class EventLog:
         else:
             self.truncated += 1
 
+    def fact_counted(self, event: Fact) -> None:
+        """Keeps the fact, or counts it where the window holds the same already."""
+        key = event.kind, *(f"{name}={value}" for name, value in event.data.items())
+        with self._adding:
+            known = self._counted.get(key)
+            if known is not None:
+                known.data["count"] += 1
+            elif len(self._counted) < MAX_FACTS:
+                event.data["count"] = 1
+                self._counted[key] = event
+                self.fact(event)
+            else:
+                self.truncated += 1
+
     def finding(self, event: Finding) -> None:
         """Keeps the finding; never waits."""
         self._findings.append(event)
@@ -56,8 +71,8 @@ class EventLog:
     def close(self, report: Report) -> Report:
         """Puts the events into the report, cut to what the wire allows."""
         report.compiles = take(self._compiles)
-        report.facts = take(self._facts)
         with self._adding:
+            report.facts, self._counted = take(self._facts), {}
             self._add_up()
             groups, self._groups = self._groups, {}
         report.findings = list(groups.values())
@@ -107,6 +122,9 @@ def _finding_add(groups: dict[tuple[str, str, str], Finding], key: tuple[str, st
     else:
         known.count += finding.count
         known.seconds += finding.seconds
+        known.values = list(dict.fromkeys(known.values + finding.values))[:MAX_VALUES]
+        known.distinct = max(known.distinct, finding.distinct)
+        known.pattern = max(known.pattern, finding.pattern, key=pattern_rank)
 
 
 def region_key(region: Region) -> tuple[str, str, str, str, bool]:
@@ -134,6 +152,7 @@ def _region_add(into: Region, other: Region) -> None:
     into.latency = _sketch_add(into.latency, other.latency)
     into.gpu = _sketch_add(into.gpu, other.gpu)
     into.warmup = _sketch_add(into.warmup, other.warmup)
+    into.stalled = _sketch_add(into.stalled, other.stalled)
 
 
 def _sketch_add(into: Sketch | None, other: Sketch | None) -> Sketch | None:

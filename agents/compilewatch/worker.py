@@ -28,17 +28,19 @@ LOAD_SECONDS = 1.0
 class Worker:
     """Lives as long as its instance; a forked child gets another one."""
 
-    def __init__(self, config: Config, recorder: Recorder, sources: InstalledSources) -> None:
+    def __init__(self, config: Config, recorder: Recorder, sources: InstalledSources, look: Callable[[], None] = lambda: None) -> None:
+        """`look`: what the thread does at each of its turns besides."""
         self.instance: Instance | None = None
         """There once the thread has loaded what it sends with: the job waits for none of that."""
         self._config = config
         self._recorder = recorder
         self._sources = sources
+        self._look = look
         self._started = time.time()
         self._stopping = False
         self._abandoned = False
         self._taken_over = False
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._prepared = threading.Event()
         self._closed = threading.Event()
@@ -48,9 +50,9 @@ class Worker:
 
     def start(self) -> None:
         """Starts the thread."""
-        self._thread = threading.Thread(target=self._run, name="compilewatch", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="compilewatch", daemon=True)
         self._turn.acquire()
-        self._thread.start()
+        self.thread.start()
 
     def abandon(self) -> None:
         """In a forked child: this is the parent's. A thread is not copied by a fork, but a greenlet that stands for one goes on here."""
@@ -58,13 +60,13 @@ class Worker:
 
     def settle(self) -> None:
         """Waits until the thread imports nothing any more: a child forked in the middle of an import could never finish that import."""
-        if not self._prepared.is_set() and threading.current_thread() is not self._thread:
-            Patience(LOAD_SECONDS, self._thread).wait(self._prepared.wait)
+        if not self._prepared.is_set() and threading.current_thread() is not self.thread:
+            Patience(LOAD_SECONDS, self.thread).wait(self._prepared.wait)
 
     def stop(self, seconds: float) -> bool:
         """Has the last window closed and everything sent once; waits about that long, longer only where the machine is used up and the last
         window would be lost. True if all was done in time."""
-        deadline, patience = time.monotonic() + seconds, Patience(seconds, self._thread)
+        deadline, patience = time.monotonic() + seconds, Patience(seconds, self.thread)
         self._stopping = True
         self._wake.set()
         if not patience.wait(self._closed.wait, seconds / 2):
@@ -125,6 +127,7 @@ class Worker:
             self._guarded(self._poll)
             busy = (self._guarded(self._recorder.drain) or 0) > BUSY_CALLS
             self._guarded(self._recorder.pace)
+            self._guarded(self._look)
             self._guarded(instance.look)
             tick = BUSY_TICK_SECONDS if busy else TICK_SECONDS
             if not self._stopping and time.monotonic() >= next_close:

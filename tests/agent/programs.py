@@ -22,8 +22,11 @@ def command(*words: str, folder: Path | None = None, **settings: str) -> subproc
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """The environment of a process with these COMPILEWATCH_* settings and no others."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    """The environment of a process with these COMPILEWATCH_* settings and no others, and without the dashboard's Django settings.
+
+    The tests of the dashboard set DJANGO_SETTINGS_MODULE in their process; Celery loads those settings where it finds the variable.
+    """
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPILEWATCH_", "DJANGO_"))}
     return {**clean, **{f"COMPILEWATCH_{name}": value for name, value in settings.items()}}
 
 

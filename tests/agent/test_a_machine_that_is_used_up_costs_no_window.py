@@ -31,7 +31,7 @@ print(json.dumps(time.monotonic() - began), flush=True)
 os._exit(0)
 """
 STARVED = """
-agent, processor, end = client.CLIENT.worker._thread.native_id, {min(os.sched_getaffinity(0))}, time.monotonic() + 2.5
+agent, processor, end = client.CLIENT.worker.thread.native_id, {min(os.sched_getaffinity(0))}, time.monotonic() + 2.5
 for _ in range(8):
     if not os.fork():
         os.sched_setaffinity(0, processor)

@@ -61,7 +61,7 @@ for end in ("shutdown", "twenty faults"):
     else:
         for number in range(20):
             RECORDER.internal_error(ValueError(number))
-    worker._thread.join(300)
+    worker.thread.join(300)
     after = functions()
     found[end] = {
         "during": during,

@@ -45,3 +45,6 @@ def test_workers_count_what_they_did(tmp_path: Path, dashboard: Dashboard, how: 
     assert dashboard.calls("step") == 6
     assert dashboard.calls("augment") == (24 if what == "watched" else 0)
     assert len({request["instance"]["id"] for request in dashboard.requests}) == (3 if what == "watched" else 1)
+    found = {request["instance"]["pid"]: request["instance"] for request in dashboard.requests}
+    assert sorted(one["role"] for one in found.values()) == ["data worker"] * (len(found) - 1) + ["worker"]
+    assert len({one["job"] for one in found.values()}) == 1

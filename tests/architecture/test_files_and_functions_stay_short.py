@@ -1,10 +1,10 @@
-"""Files have at most 300 lines and functions at most 40; an exception is listed with its reason."""
+"""Files have at most 400 lines and functions at most 42; an exception is listed with its reason."""
 
 import ast
 
 from tests.architecture.tree import REPOSITORY, python_files
 
-MAX_FILE, MAX_FUNCTION = 300, 40
+MAX_FILE, MAX_FUNCTION = 400, 42
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
     "agents/compilewatch/hotpath.py:wrapper_of": "holds the next one",

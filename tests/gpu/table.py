@@ -46,7 +46,9 @@ class Measured:
     @property
     def share(self) -> float:
         """Of the time of the compilations, what our hooks took."""
-        return self.spent["hooks"] / max(sum(one.seconds["total"] for one in self.compiles if one.kind != "autotune"), 1e-9)
+        return self.spent["hooks"] / max(
+            sum(one.seconds["total"] for one in self.compiles if one.kind not in ("autotune", "cuda_graph")), 1e-9
+        )
 
     def all(self, name: str) -> list[Any]:
         """The findings, facts or regions of all windows of the process."""

@@ -18,7 +18,9 @@ def table(case: Case, runs: list[Measured]) -> str:
     """For people: what was compared, and what it cost."""
     lines = []
     for one in runs:
-        compiles = [f"{compile.kind} {compile.seconds['total']:.2f} s" for compile in one.compiles if compile.kind != "autotune"]
+        compiles = [
+            f"{compile.kind} {compile.seconds['total']:.2f} s" for compile in one.compiles if compile.kind not in ("autotune", "cuda_graph")
+        ]
         spent = f"{1e3 * one.spent['hooks']:.2f} ms ({1e3 * one.spent['wall']:.2f} by the clock)"
         share = f"hooks {spent} in {one.spent['calls']:.0f} calls, {100 * one.share:.4f} % (goal {100 * GOAL_SHARE} % cold)"
         lines.append(f"{case.name}, {one.run.start}: {len(compiles)} compilations, {', '.join(compiles[:3])}; {share}")

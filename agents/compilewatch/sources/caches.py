@@ -83,6 +83,9 @@ class Asked(NamedTuple):
         return list(dict.fromkeys(lookup.reason for lookup in self.lookups if lookup.answer == "bypass" and lookup.reason))
 
 
+NOTHING_ASKED = Asked({}, [])
+
+
 class _Thread(threading.local):
     """The lookups of the compilation that a thread is in."""
 

@@ -15,7 +15,7 @@ from compilewatch.sources.caches import LOOKUPS, CacheLookups
 from compilewatch.sources.graph_breaks import BreakList
 from compilewatch.sources.limits import Latches
 from compilewatch.sources.phases import AHEAD, BACKWARD, CAPTURE, PHASES, ROOTS, clock_of
-from compilewatch.sources.records import at_run_time_alone, compile_id_of, kind_of
+from compilewatch.sources.records import at_run_time_alone, compile_id_of, is_at_run_time, kind_of
 from compilewatch.sources.teller import Ending, Teller
 from compilewatch.sources.torch_names import AUTOMATIC, BREAKS, COUNTERS, EVENTS, RECORDS, RECORDS_ON, STATIC_FIRST, problems_of
 
@@ -112,7 +112,7 @@ class Compilations(Source):
             self._teller.tell(ending.record, ending)
 
     def _on_record(self, record: Any, *_: Any, **__: Any) -> None:
-        if self._ahead and kind_of(record, {}) == "autotune" and not compile_id_of(record):
+        if self._ahead and is_at_run_time(record) and not compile_id_of(record):
             self._ahead, record = False, at_run_time_alone(record)
             if record is None:
                 return

@@ -63,7 +63,8 @@ class CompiledCalls(Source):
         if self._answer == YES:
             self._answer = self._seen()
         now = time.monotonic()
-        if recorder.epoch != self._epoch:
+        if recorder.epoch != self._epoch or recorder.compiling.frames():
+            # Also while it lasts: the calls right after a long compilation are those that tell what came of it.
             self._epoch = recorder.epoch
             self._turns.compiled(now)
         if self._hook is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import importlib
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from compilewatch.hooks import ImportHook, fully_imported
@@ -27,6 +29,8 @@ class InstalledSources:
         self._installed: list[Source] = []
         self._unbound: list[Listed] = []
         self._late: list[Listed] = []
+        self._context = contextvars.Context()
+        """Where `init` was called: torch's options are set by context, and a source that is installed aside looks at them there."""
         self._tripwires: Tripwires | None = None
         self._installing = threading.RLock()
 
@@ -47,10 +51,15 @@ class InstalledSources:
             else:
                 self._unbound.append(one)
         if self._late:
+            self._context = contextvars.copy_context()
             tripwires: type[Tripwires] = importlib.import_module("compilewatch.sources.tripwires").Tripwires
             self._tripwires = tripwires(self._install_late)
             if not self._tripwires.lay():
                 self._install_late()
+
+    def when_imported(self, module: str, then: Callable[[], None]) -> None:
+        """Calls `then`, which must not raise, when the module is there, until `uninstall`."""
+        self._hook.when_imported(module, then)
 
     def after_fork(self) -> None:
         """In a forked child: a lock that another thread held stays held for ever."""
@@ -61,7 +70,8 @@ class InstalledSources:
             if self._tripwires is not None:
                 self._tripwires.remove()
             while self._late:
-                self._install(self._late.pop(0))
+                self._context.copy().run(self._install, self._late.pop(0))
+            self._context = contextvars.Context()
 
     def install_unbound(self) -> None:
         """Installs what can wait, and what binds no module and only polls; the agent's thread does it, so that no start waits for it."""

@@ -11,10 +11,13 @@ from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.bindings import Binding
-from compilewatch.sources.places import Place, compiling_locals
-from compilewatch.sources.records import Frame, frame_of, recompile_reason
+from compilewatch.sources.history import History
+from compilewatch.sources.inputs import inputs_of
+from compilewatch.sources.limits_in_force import LimitsSet
+from compilewatch.sources.places import Place, calling_place, compiled_locals, compiling_locals
+from compilewatch.sources.records import Frame, causes_of, frame_of, reasons_of, recompile_reason, recompile_reasons
 from compilewatch.sources.texts import short_path
-from compilewatch.sources.torch_names import RESET
+from compilewatch.sources.torch_names import RESET, SET_OPTION
 
 LOGGER = "torch._dynamo.convert_frame"
 _LIMIT_MESSAGE = "torch._dynamo hit config."
@@ -75,36 +78,53 @@ class Limits(Source):
 
     def __init__(self) -> None:
         self._handler: _Handler | None = None
-        self._reset: Binding | None = None
+        self._bound: list[Binding] = []
 
     def install(self, recorder: Recorder) -> Answer:
         logger = logging.getLogger(LOGGER)
         if self._handler is None:
             self._handler = _Handler(recorder)
             logger.addHandler(self._handler)
-            self._reset = Binding(RESET, _nothing, recorder, after=Latches.of(recorder).release)
-            self._reset.bind()
+            self._listen(recorder)
         return self._answer(logger)
 
     def poll(self, recorder: Recorder) -> Answer | None:
         """Torch defines its reset after the module that installs us was imported."""
-        if self._reset is None:
+        if not self._bound:
             return None
-        self._reset.bind()
+        for binding in self._bound:
+            binding.bind()
         return self._answer(logging.getLogger(LOGGER))
 
     def _answer(self, logger: logging.Logger) -> Answer:
+        problems = [f"no {SET_OPTION.costs}: {binding.problem}" for binding in self._bound[1:] if binding.problem]
         if not logger.isEnabledFor(logging.WARNING):
-            return "partly", "torch's warnings are switched off: a limit is seen in its compilation record, without its name"
-        return "yes", ""
+            problems.append("torch's warnings are switched off: a limit is seen in its compilation record, without its name")
+        return ("partly", "; ".join(problems)) if problems else ("yes", "")
+
+    def _listen(self, recorder: Recorder) -> None:
+        """Hears resets, and limits as they are set."""
+
+        def reset(*_: Any, **__: Any) -> None:
+            recorder.fact_counted("reset", {"where": str(calling_place() or "")})
+
+        def forget() -> None:
+            History.of(recorder).reset()
+            Latches.of(recorder).release()
+
+        limits = LimitsSet.of(recorder)
+        limits.look()
+        self._bound = [Binding(RESET, reset, recorder, after=forget), Binding(SET_OPTION, limits.heard, recorder)]
+        for binding in self._bound:
+            binding.bind()
 
     def uninstall(self) -> None:
         if self._handler is not None:
             logging.getLogger(LOGGER).removeHandler(self._handler)
             self._handler = None
-        if self._reset is not None:
-            self._reset.unbind()
-            self._reset = None
+        bound, self._bound = self._bound, []
+        for binding in bound:
+            binding.unbind()
 
 
 class _Handler(logging.Handler):
@@ -129,9 +149,6 @@ class _Handler(logging.Handler):
         if not frame.name and match:
             line = int(match["line"])
             frame = Frame(match["name"], Place(short_path(match["file"]), line, match["name"]))
-        text = recompile_reason(str(reason)) if reason else ""
+        causes = causes_of(reasons_of(None, compiling), History.of(self._recorder), inputs_of(compiled_locals()))
+        text = recompile_reasons(causes) or (recompile_reason(str(reason)) if reason else "")
         Latches.of(self._recorder).latch(frame, "limit", limit_name=str(limit_name), limit=int(limit), reason=text)
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """What is latched is released when torch has done its part."""

@@ -106,8 +106,6 @@ class MissCauses:
             recorder.finding("cache_miss", sentence(kernels, now, before), noted.where, seconds=noted.compile.seconds["triton"])
 
     def _remember(self, noted: Noted, now: dict[str, str]) -> None:
-        if noted.compile.outcome != "ok":
-            return  # what failed was not put into the cache
         for lookup in noted.asked.lookups:
             if lookup.key:
                 self._own.asked(lookup.key)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MethodType
 from typing import Any, NamedTuple
 
 from compilewatch.sources.texts import short_path
+from compilewatch.sources.torch_names import MODULE
 
-_COMPILING_FILE = "torch/_dynamo/convert_frame.py"
-_AHEAD_FILE = "torch/_dynamo/aot_compile.py"
-COMPILING = ("code", "one_graph", "compiler_fn", "cache_size", "recompile_reason", "guarded_code", "graph_op_count")
+_COMPILE = "_compile"
+_COMPILERS = {_COMPILE: "torch/_dynamo/convert_frame.py", "aot_compile_fullgraph": "torch/_dynamo/aot_compile.py"}
+"""The functions of torch that compile, and the files that they are in."""
+COMPILING = ("code", "one_graph", "compiler_fn", "cache_size", "recompile_reason", "reasons", "guarded_code", "graph_op_count")
 """The variables of torch's `_compile` that are read."""
 _PACKAGE_FOLDERS = ("/site-packages/", "/dist-packages/")
 _OWN_FOLDER = Path(__file__).resolve().parent.parent.as_posix() + "/"
@@ -66,21 +69,55 @@ def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
     return None if found is None else Place(short_path(found[0]), *found[1:])
 
 
+def compiling_frame() -> FrameType | None:
+    """The frame of torch's `_compile` on this thread; None outside one."""
+    frame = _compiling_frame()
+    return frame if frame is not None and frame.f_code.co_name == _COMPILE else None
+
+
 def compiling_locals() -> Mapping[str, Any]:
     """What torch's `_compile` on this thread knows of its compilation, seen from a hook that it calls; empty outside one. Its other
-    variables hold tensors of the job and are left alone; of the code that it made only whether there is some is kept."""
+    variables hold tensors of the job and are left alone, but modules are referred to weakly; of the code that it made only whether there
+    is some is kept."""
+    frame = _compiling_frame()
+    if frame is None:
+        return {}
+    if frame.f_code.co_name != _COMPILE:
+        return _ahead_locals(frame.f_locals)
+    known = frame.f_locals
+    found = {name: known[name] for name in COMPILING if name in known}
+    found["modules"] = modules_among(known.get("locals"), found.get("code"))
+    if "guarded_code" in found:
+        found["guarded_code"] = found["guarded_code"] is not None
+    return found
+
+
+def compiled_locals() -> Mapping[str, Any]:
+    """The variables of the function that torch's `_compile` on this thread compiles: the job's own, to be looked at and never kept."""
+    frame = _compiling_frame()
+    found = None if frame is None or frame.f_code.co_name != _COMPILE else frame.f_locals.get("locals")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _compiling_frame() -> FrameType | None:
+    """The innermost frame on this thread that compiles for torch."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == "_compile" and frame.f_code.co_filename.replace("\\", "/").endswith(_COMPILING_FILE):
-            known = frame.f_locals
-            found = {name: known[name] for name in COMPILING if name in known}
-            if "guarded_code" in found:
-                found["guarded_code"] = found["guarded_code"] is not None
-            return found
-        if frame.f_code.co_name == "aot_compile_fullgraph" and frame.f_code.co_filename.replace("\\", "/").endswith(_AHEAD_FILE):
-            return _ahead_locals(frame.f_locals)
+        ends = _COMPILERS.get(frame.f_code.co_name)
+        if ends is not None and frame.f_code.co_filename.replace("\\", "/").endswith(ends):
+            return frame
         frame = frame.f_back
-    return {}
+    return None
+
+
+def modules_among(variables: Any, code: Any) -> dict[int, tuple[weakref.ref[Any], bool]]:
+    """The modules among the variables of a frame, or whose methods are, weakly, and of each whether the frame is its own forward."""
+    module_class = MODULE.find()
+    if not isinstance(variables, dict) or not isinstance(module_class, type):
+        return {}
+    bound = [value.__self__ if isinstance(value, MethodType) else value for value in variables.values()]
+    found = [value for value in bound if isinstance(value, module_class)]
+    return {id(one): (weakref.ref(one), getattr(getattr(type(one), "forward", None), "__code__", None) is code) for one in found}
 
 
 def _ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from compilewatch.sources.fields import line_number, number, text, truth
+from compilewatch.sources.history import AGAIN, Function, History, function_of
+from compilewatch.sources.inputs import Inputs
 from compilewatch.sources.phases import HEADERS, phases_at_run_time, phases_of_record, total_of_record
 from compilewatch.sources.places import Place, calling_place, is_installed
 from compilewatch.sources.texts import break_reason, error_reason, guard_group, guard_reason, short_path
+from compilewatch.wire.report import MAX_REASON
 
 _SOFT_FAILURES = ("Unsupported", "UserError", "SkipFrame")
 _RACES = "runtime guards failed even though they passed"
+_OTHER_BACKEND = "BACKEND_MATCH failure"
 RACE = "race: several threads compiled the cold function at once"
 MIN_HEADER_SECONDS = 0.001
 
@@ -54,6 +58,14 @@ def frame_of(record: Any, compiling: Mapping[str, Any]) -> Frame:
     return Frame(name, caller or Place(short_path(filename), line, name))
 
 
+def function_compiled(record: Any, compiling: Mapping[str, Any]) -> Function:
+    """The function by the place where it is written, also where it belongs to a library."""
+    code = compiling.get("code")
+    name = text(record, "co_name") or text(code, "co_name")
+    file = text(record, "co_filename") or text(code, "co_filename")
+    return function_of(name, file, line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno"), code)
+
+
 def compile_id_of(record: Any) -> str:
     """Torch's name for the compilation, one per process; empty where it has none."""
     return str(getattr(record, "compile_id", None) or "")
@@ -65,9 +77,22 @@ def is_limit(record: Any) -> bool:
     return text(record, "fail_type") == "Unsupported" and "limit" in reason and ("exceed" in reason or "reached" in reason)
 
 
-def is_raced(record: Any) -> bool:
-    """Another thread compiled the same cold function meanwhile: nothing about the inputs was new."""
-    return _RACES in text(record, "recompile_reason")
+def reasons_of(record: Any, compiling: Mapping[str, Any]) -> list[str]:
+    """Torch's reason for each cache entry why it did not match, the newest entry first; its record has the first of them alone."""
+    several = compiling.get("reasons") or getattr(record, "recompile_reasons", None)
+    first = text(record, "recompile_reason")
+    told = [reason for reason in several if isinstance(reason, str)] if isinstance(several, list) else []
+    return told if first in told or not first else [first]
+
+
+def causes_of(reasons: Sequence[str], history: History, inputs: Inputs) -> list[list[str]]:
+    """The reasons that say why a frame is compiled again: those of one guard together, and the guard that most entries share first."""
+    sure = [reason for reason in reasons if _RACES in reason or _OTHER_BACKEND in reason]
+    causes: dict[str, list[str]] = {}
+    # An entry whose guards all hold would have matched but for a race or another backend; of the rest the likest would have.
+    for reason in sure or history.blamed(reasons, inputs):
+        causes.setdefault(guard_told(reason), []).append(reason)
+    return sorted(causes.values(), key=len, reverse=True)
 
 
 def recompile_reason(said: str) -> str:
@@ -75,9 +100,19 @@ def recompile_reason(said: str) -> str:
     return RACE if _RACES in said else guard_reason(said)
 
 
+def recompile_reasons(causes: Iterable[Sequence[str]]) -> str:
+    """The causes, one a line, each with the values of the newest entry."""
+    return "\n".join(recompile_reason(reasons[0]) for reasons in causes)[:MAX_REASON]
+
+
+def is_at_run_time(record: Any) -> bool:
+    """Whether it is about what compiled code still had to do when it ran: tune its kernels, or record its CUDA graphs."""
+    return bool(truth(record, "is_runtime"))
+
+
 def kind_of(record: Any, compiling: Mapping[str, Any]) -> str:
-    if truth(record, "is_runtime"):
-        return "autotune"
+    if is_at_run_time(record):
+        return "cuda_graph" if _is_recording(record) else "autotune"
     if truth(record, "is_forward") is False or _is_lazy_backward(record):
         return "backward"
     if truth(record, "has_guarded_code") and not number(record, "graph_op_count"):
@@ -95,21 +130,23 @@ def outcome_of(record: Any, compiling: Mapping[str, Any]) -> str:
     return "suppressed" if truth(record, "config_suppress_errors") else "raised"
 
 
-def reason_of(record: Any, outcome: str) -> tuple[str, str]:
+def reason_of(record: Any, outcome: str, recompiled: str, again: str) -> tuple[str, str]:
     """Which kind of reason, one of REASON_KINDS, and the reason: why it compiled again, or, for one that failed, why it failed."""
-    recompiled = recompile_reason(text(record, "recompile_reason"))
+    failure = failure_of(record) if outcome != "ok" and text(record, "fail_reason") else ""
     if is_limit(record):
         return "limit", recompiled
-    if outcome != "ok" and text(record, "fail_reason"):
-        return "failure", failure_of(record)
-    if is_raced(record):
+    if again:
+        return again, f"{AGAIN[again]}; it failed: {failure}" if failure else AGAIN[again]
+    if failure:
+        return "failure", failure
+    if recompiled == RACE:
         return "race", recompiled
     return ("guard" if recompiled else ""), recompiled
 
 
-def guard_of(record: Any) -> str:
-    """The guard whose failure made torch compile again."""
-    return RACE if is_raced(record) else guard_group(text(record, "recompile_reason"))
+def guard_told(reason: str) -> str:
+    """The guard whose failure made torch compile again, whatever value it met."""
+    return RACE if _RACES in reason else guard_group(reason)
 
 
 def saved_of(record: Any) -> float | None:
@@ -148,6 +185,12 @@ def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:
         exclusive["cpp"] = exclusive.get("cpp", 0.0) + exclusive.pop("triton")
     seconds = {phase: round(value, 6) for phase, value in exclusive.items()}
     return {"total": max(round(total_of_record(record), 6), sum(seconds.values())), **seconds}
+
+
+def _is_recording(record: Any) -> bool:
+    """Whether it spent its time on CUDA graphs; one that took no measurable time has a 0 there, and None where it benchmarked nothing."""
+    recorded, tuned = number(record, "runtime_cudagraphify_time_us"), number(record, "runtime_triton_autotune_time_us")
+    return recorded is not None and recorded >= (tuned or 0)
 
 
 def _is_lazy_backward(record: Any) -> bool:

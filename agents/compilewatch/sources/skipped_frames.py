@@ -7,6 +7,7 @@ from typing import Any
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.bindings import Binding
+from compilewatch.sources.entries import Entries
 from compilewatch.sources.limits import Latches
 from compilewatch.sources.places import is_installed
 from compilewatch.sources.records import frame_of
@@ -49,4 +50,5 @@ class SkippedFrames(Source):
         # Torch skips the files of libraries wherever user code calls them; that makes no call of the job eager.
         if cause is None or (_SKIPFILES in reason and is_installed(code.co_filename)):
             return
+        Entries.of(self._recorder).skipped(code)
         Latches.of(self._recorder).latch(frame_of(None, {"code": code}), cause, reason=normal(reason))

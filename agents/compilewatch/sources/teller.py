@@ -6,31 +6,43 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from types import SimpleNamespace
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
+from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
-from compilewatch.sources.caches import CacheLookups, Taken
+from compilewatch.sources.caches import NOTHING_ASKED, CacheLookups, Taken
 from compilewatch.sources.compile_options import NOT_KNOWN, Options, options_of, options_told
+from compilewatch.sources.entries import Entries
 from compilewatch.sources.fields import text
 from compilewatch.sources.graph_breaks import BreakList
+from compilewatch.sources.guard_values import Failed, GuardValues, failed_guard
+from compilewatch.sources.history import AGAIN, History
+from compilewatch.sources.inputs import NO_INPUTS, Inputs, inputs_of
+from compilewatch.sources.late_hooks import CompiledModules
 from compilewatch.sources.limits import Latches
+from compilewatch.sources.limits_in_force import NOT_LIMITED, InForce, LimitsSet
 from compilewatch.sources.miss_causes import MissCauses
 from compilewatch.sources.phases import clock_of
-from compilewatch.sources.places import compiling_locals
+from compilewatch.sources.places import compiled_locals, compiling_locals
 from compilewatch.sources.records import (
     NOWHERE,
     Frame,
+    causes_of,
     compile_id_of,
     failure_of,
     failure_place,
     frame_of,
-    guard_of,
+    function_compiled,
+    guard_told,
+    is_at_run_time,
     is_limit,
     kind_of,
     outcome_of,
     reason_of,
+    reasons_of,
+    recompile_reasons,
     saved_of,
     seconds_of,
 )
@@ -38,6 +50,7 @@ from compilewatch.sources.torch_names import CUDA_DEVICE, CUDA_MEMORY, CUDA_STAR
 from compilewatch.wire.report import Compile
 
 _REMEMBERED_FRAMES = 1024
+NO_GUARDS: Mapping[str, Failed] = MappingProxyType({})
 _OF_A_FRAME = ("first", "recompile", "empty")
 
 
@@ -51,6 +64,10 @@ class Ending(NamedTuple):
     phases: dict[str, float]
     in_request: bool
     lookups: Taken
+    inputs: Inputs = NO_INPUTS
+    in_force: InForce = NOT_LIMITED
+    failed: Mapping[str, Failed] = NO_GUARDS
+    """By torch's reason the guard that failed, with the values that it met."""
     record: Any = None
     """What can be said without torch's record."""
 
@@ -58,7 +75,16 @@ class Ending(NamedTuple):
     def now(cls, recorder: Recorder) -> Ending:
         """In the calling thread, which has just compiled."""
         lookups = CacheLookups.of(recorder).take()
-        return cls(time.monotonic(), time.time(), compiling_locals(), clock_of(recorder).take(), recorder.in_request(), lookups)
+        ending = cls(time.monotonic(), time.time(), compiling_locals(), clock_of(recorder).take(), recorder.in_request(), lookups)
+        with Guard(recorder):
+            return ending._with_the_frame(LimitsSet.of(recorder))
+        return ending
+
+    def _with_the_frame(self, limits: LimitsSet) -> Ending:
+        """With what is seen of the function that was compiled, and of its cache entries."""
+        variables = compiled_locals()
+        failed = {reason: failed_guard(reason, variables) for reason in reasons_of(None, self.compiling)}
+        return self._replace(inputs=inputs_of(variables), in_force=limits.in_force(self.compiling), failed=failed)
 
     def of_event(self, compile_id: str, is_forward: bool) -> Ending:
         """With what torch's record would say, from its frames."""
@@ -86,16 +112,21 @@ class _Thread(threading.local):
 
 
 class Teller:
-    """Knows the frames that were compiled so far: backwards and autotunes name none and go by their forward's compile id."""
+    """Knows the frames compiled so far: backwards and what code does when it runs name none and go by their forward's compile id."""
 
     def __init__(self, recorder: Recorder, latches: Latches, lookups: CacheLookups, breaks: BreakList) -> None:
         self._recorder = recorder
         self._latches = latches
+        self._entries = Entries.of(recorder)
         self._lookups = lookups
         self._causes = MissCauses.of(recorder)
+        self._modules = CompiledModules.of(recorder)
         self._breaks = breaks
         self._thread = _Thread()
         self._known: OrderedDict[str, tuple[Frame, Options]] = OrderedDict()
+        self._history = History.begin(recorder)
+        self._values = GuardValues()
+        self._ignored: set[tuple[str, str]] = set()
 
     def began(self, compile_id: str) -> str:
         """A compilation began in this thread; answers the name of its frame."""
@@ -108,31 +139,72 @@ class Teller:
         compile_id, compiling = compile_id_of(record), ending.compiling
         kind, outcome = kind_of(record, compiling), outcome_of(record, compiling)
         frame, options = self._who(compile_id, record, compiling if kind in _OF_A_FRAME else {})
-        reason_kind, reason = reason_of(record, outcome)
-        asked = self._lookups.asked(ending.lookups, record)
+        again = self._again(record, kind, outcome, ending)
+        causes = [] if again else causes_of(reasons_of(record, compiling), self._history, ending.inputs)
+        reason_kind, reason = reason_of(record, outcome, recompile_reasons(causes), again)
+        # What failed has no code that a cache could hold, and a CUDA graph is never in one: neither looked anything up.
+        asked = self._lookups.asked(ending.lookups, record) if outcome == "ok" and kind != "cuda_graph" else NOTHING_ASKED
         compiled = Compile(
             at=ending.at,
             id=compile_id,
-            kind=kind,
+            kind="recompile" if again else kind,
             outcome=outcome,
             frame=frame.name,
             file=frame.file,
             line=frame.line,
             reason=reason,
             reason_kind=reason_kind,
-            seconds=seconds_of(record, {} if kind == "autotune" else ending.phases),
+            seconds=seconds_of(record, {} if is_at_run_time(record) else ending.phases),
             cache=asked.answers,
             saved=saved_of(record),
             new_peak=self._new_peak(),
             in_request=ending.in_request,
             key=asked.key,
+            entries=ending.in_force.entries if kind in _OF_A_FRAME else None,
+            limit=ending.in_force.limit if kind in _OF_A_FRAME else None,
             **options._asdict(),
         )
         self._recorder.compile_finished(compiled)
         self._causes.note(compiled, asked, frame.where)
+        if outcome == "ok":
+            self._modules.note(compiling.get("modules", {}))
         if kind == "first" and compile_id.endswith("/0"):
             self._latches.compiled_again(frame)
-        self._explain(record, frame, outcome, reason)
+        if kind in _OF_A_FRAME:
+            self._why_again(frame, ending, again, causes)
+        stays_eager = self._explain(record, frame, outcome, reason)
+        if kind in _OF_A_FRAME and outcome != "raised" and not is_limit(record):
+            self._entries.ended(compiling.get("code"), stays_eager)
+
+    def _again(self, record: Any, kind: str, outcome: str, ending: Ending) -> str:
+        """One of AGAIN where no guard says why a function is compiled again."""
+        compile_id = compile_id_of(record)
+        if kind not in _OF_A_FRAME or not compile_id or is_limit(record):
+            return ""
+        function = function_compiled(record, ending.compiling)
+        return self._history.note(function, compile_id, kind, ending.inputs, outcome in ("raised", "suppressed"))
+
+    def _why_again(self, frame: Frame, ending: Ending, again: str, causes: Iterable[list[str]]) -> None:
+        """Findings of why the frame is compiled again, and of a limit that it ignores."""
+        if again:
+            self._recorder.finding("guard", AGAIN[again], frame.where)
+        for reasons in causes:
+            self._guard(reasons, frame, ending)
+        self._limit_ignored(frame, ending.in_force.ignored)
+
+    def _guard(self, reasons: list[str], frame: Frame, ending: Ending) -> None:
+        """One guard failed for the entries that these reasons are of; torch lists the newest first."""
+        group = guard_told(reasons[0])
+        failed = [ending.failed.get(reason) or failed_guard(reason, {}) for reason in reversed(reasons)]
+        varies = self._values.note(group, frame.where, failed)
+        self._recorder.finding("guard", group, frame.where, values=varies.values, distinct=varies.distinct, pattern=varies.pattern)
+
+    def _limit_ignored(self, frame: Frame, ignored: Iterable[str]) -> None:
+        """Once for each place, however often it compiles."""
+        for text_ in ignored:
+            if (text_, frame.where) not in self._ignored and len(self._ignored) < _REMEMBERED_FRAMES:
+                self._ignored.add((text_, frame.where))
+                self._recorder.finding("limit_not_in_force", text_, frame.where)
 
     def _who(self, compile_id: str, record: Any, compiling: Mapping[str, Any]) -> tuple[Frame, Options]:
         frame = frame_of(record, compiling)
@@ -146,24 +218,22 @@ class Teller:
             self._known.popitem(last=False)
         return self._known[compile_id]
 
-    def _explain(self, record: Any, frame: Frame, outcome: str, reason: str) -> None:
-        guard = guard_of(record)
-        if guard:
-            self._recorder.finding("guard", guard, frame.where)
+    def _explain(self, record: Any, frame: Frame, outcome: str, reason: str) -> bool:
+        """Answers whether torch leaves the frame eager for good though there is something to compile in it."""
         told, failed = self._breaks.tell(self._recorder.finding), bool(getattr(record, "fail_type", None))
         if is_limit(record):
             if outcome != "raised":
                 self._latches.latch(frame, "limit", reason=reason)
-            return
+            return False  # its inputs are looked up as before
         if outcome in ("raised", "suppressed"):
             self._recorder.finding("compile_error", failure_of(record), failure_place(record, frame))
         elif outcome == "skipped" and failed and not told:
             self._recorder.finding("graph_break", failure_of(record), failure_place(record, frame))
-        if outcome == "suppressed":
-            self._latches.latch(frame, "error", reason=reason)
-        elif outcome == "skipped" and (failed or told):
-            # Without a failure and a break torch found nothing to compile: nothing of it would run faster.
-            self._latches.latch(frame, "skip", reason=reason)
+        # Without a failure and a break torch found nothing to compile: nothing of it would run faster.
+        stays = outcome == "suppressed" or (outcome == "skipped" and (failed or bool(told)))
+        if stays:
+            self._latches.latch(frame, "error" if outcome == "suppressed" else "skip", reason=reason)
+        return stays
 
     def _new_peak(self) -> int | None:
         """The process's peak of GPU memory, if this compilation raised it."""

@@ -21,6 +21,7 @@ SKETCHES = {
     "compilewatch.duration": "latency",
     "compilewatch.gpu.duration": "gpu",
     "compilewatch.warmup.duration": "warmup",
+    "compilewatch.stalled.duration": "stalled",
 }
 COUNTS = {
     "compilewatch.calls": "calls",

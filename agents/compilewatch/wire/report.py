@@ -29,11 +29,42 @@ STAGE = "pipeline stage"
 KERNEL = "kernel "
 """How the component begins by which a process says what kernel was the fastest for an operator and its inputs."""
 
-EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error")
-COMPILE_KINDS = ("first", "recompile", "empty", "backward", "autotune")
+GUARDS_LEFT_OUT = "guards left out"
+"""The component by which a process says which filter leaves guards out of its code."""
+
+EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error", "no_graph")
+COMPILE_KINDS = ("first", "recompile", "empty", "backward", "autotune", "cuda_graph")
 OUTCOMES = ("ok", "skipped", "raised", "suppressed")
-FINDING_KINDS = ("graph_break", "guard", "fallback", "cache_miss", "cudagraph_skip", "compile_error", "cudagraph_rerecord", "alloc_retry")
-FACT_KINDS = ("mark", "ready", "latched_eager", "oom", "parity", "graph_hash", "kernel_choices", "command_receipt")
+FINDING_KINDS = (
+    "graph_break",
+    "guard",
+    "fallback",
+    "cache_miss",
+    "cudagraph_skip",
+    "compile_error",
+    "cudagraph_rerecord",
+    "alloc_retry",
+    "compiled_nothing",
+    "guards_left_out",
+    "hook_too_late",
+    "generator_not_compiled",
+    "limit_not_in_force",
+    "golden_not_compared",
+    "golden_cached_code",
+)
+FACT_KINDS = (
+    "mark",
+    "ready",
+    "latched_eager",
+    "oom",
+    "parity",
+    "graph_hash",
+    "kernel_choices",
+    "command_receipt",
+    "compiled_nothing",
+    "reset",
+    "ended",
+)
 CACHE_ANSWERS = ("hit", "miss", "bypass")
 COLD_START = "cold start"
 COLD_START_STAGES = ("before init", "import torch", "compile", "autotune", "cuda graphs", "import torch._dynamo", "first compiled call")
@@ -41,7 +72,23 @@ COLD_START_STAGES = ("before init", "import torch", "compile", "autotune", "cuda
 COLD_START_ENDS = ("first call", "ready")
 OWN_MARKS = (COLD_START, "torch.compile", "agent switched itself off")
 """Marks that the agent makes itself."""
-REASON_KINDS = ("guard", "race", "limit", "failure")
+REASON_KINDS = ("guard", "race", "limit", "failure", "reset", "new code object", "failed again")
+"""The last three: the same function of the same place is compiled again after `torch._dynamo.reset()`, as another code object, or
+because it failed before."""
+PATTERNS = ("one value", "alternates", "distinct values", "grows by one")
+"""How what a guard compares with varies from one compilation to the next; a later one says more than an earlier one."""
+
+
+def pattern_rank(pattern: str) -> int:
+    """How much a pattern says; an unknown one nothing."""
+    return PATTERNS.index(pattern) if pattern in PATTERNS else -1
+
+
+MAX_VALUES = 8
+"""Values that a finding names; `distinct` counts all of them."""
+ROLES = ("worker", "parent", "data worker", "engine", "auxiliary")
+"""What a process does in its job: one that serves or trains, the parent that forks them, a worker of a DataLoader, an engine's core, and
+one that only helps. Only workers and engines are instances whose figures count from the start."""
 DYNAMIC = ("automatic", "yes", "no")
 
 SeqRange = tuple[int, int]
@@ -68,11 +115,15 @@ class Region:
     latency: Sketch | None = None
     gpu: Sketch | None = None
     warmup: Sketch | None = None
+    """Calls that compiled or waited for a compilation before warm-up ended."""
+    stalled: Sketch | None = None
+    """Calls that compiled or waited for a compilation after warm-up ended; in no other sketch. None: the agent does not tell them apart."""
 
 
 @dataclass(slots=True)
 class Compile:
-    """One compilation: a frame, its lazy backward, or an autotune at run time. `seconds` holds `total` and exclusive phases."""
+    """One compilation: a frame, its lazy backward, or what its code did at run time: an autotune, or the recording of CUDA graphs,
+    which is no compilation. `seconds` holds `total` and exclusive phases."""
 
     at: float
     id: str
@@ -98,6 +149,10 @@ class Compile:
     """The first characters of the key that the caches were asked for: the same in every process that asked for the same."""
     miss: str = ""
     """Why it was not in the cache, as far as the agent knows; names what differs, never a value."""
+    entries: int | None = None
+    """Cache entries that the code object holds afterwards."""
+    limit: int | None = None
+    """How many it may hold by the limit in force in the context that compiles; None where nothing limits it, or it is not known."""
 
 
 @dataclass(slots=True)
@@ -110,6 +165,12 @@ class Finding:
     count: int = 1
     seconds: float = 0.0
     """What they cost together, where that is known."""
+    values: list[str] = field(default_factory=list)
+    """Values, classes or names that were met: the first ones, `MAX_VALUES` at most."""
+    distinct: int = 0
+    """How many different ones this process has met so far; 0: the finding is not about values."""
+    pattern: str = ""
+    """One of PATTERNS; empty: not known."""
 
 
 @dataclass(slots=True)
@@ -200,6 +261,10 @@ class Identity:
     cuda: str = ""
     python: str = ""
     agent: str = ""
+    label: str = ""
+    """What its operator calls it: a pod, a replica, a worker's number, or what `COMPILEWATCH_INSTANCE` says."""
+    role: str = ""
+    """One of ROLES; empty: not known, and then taken for a worker."""
     simulated: bool = False
     capabilities: dict[str, tuple[str, str]] = field(default_factory=dict)
     components: dict[str, str] = field(default_factory=dict)

@@ -35,7 +35,9 @@ def lower_bound(index: int) -> float:
 
 @dataclass(slots=True)
 class Sketch:
-    """Counts per bin; `bins[0]` is bin `offset`. Durations in seconds. `zero` counts values that are not above zero."""
+    """Counts per bin; `bins[0]` is bin `offset`. Durations in seconds. `zero` counts values that are not above zero.
+
+    With a `min` of 0 and nothing in `zero`, the first filled bin is open: of its values only the upper bound is known."""
 
     scale: int = SCALE
     count: int = 0
@@ -94,8 +96,8 @@ class Sketch:
                 start += 1
 
     def quantile(self, q: float) -> float | None:
-        """The value below which the share `q` lies, interpolated on the log scale inside its bin; None if empty."""
-        if self.count == 0:
+        """The value below which the share `q` lies, interpolated on the log scale inside its bin; None if empty, or in an open bin."""
+        if self.count == 0 or self.upper_bound(q) is not None:
             return None
         rank = q * self.count
         if rank <= self.zero and self.zero:
@@ -109,6 +111,13 @@ class Sketch:
             value = math.ldexp(2.0 ** (exponent % 1.0), math.floor(exponent))
             return min(max(value, self.min), self.max)
         return self.max
+
+    def upper_bound(self, q: float) -> float | None:
+        """Below which value the share `q` lies, where nothing more is known: it lies in an open bin. None elsewhere."""
+        if self.count == self.zero or self.zero or self.min > 0:
+            return None
+        index, first = next(self.items())
+        return min(lower_bound(index + 1), self.max) if q * self.count <= first else None
 
     def copy(self) -> Sketch:
         """A sketch of its own with the same content."""
@@ -140,7 +149,7 @@ class Sketch:
         # One bin of slack: an agent's rounding next to a bound is not a contradiction.
         if self.max <= 0 or abs(index_of(self.max) - self.offset - last) > 1:
             return "max lies outside the last filled bin"
-        if not self.zero and (self.min <= 0 or abs(index_of(self.min) - self.offset - first) > 1):
+        if not self.zero and self.min > 0 and abs(index_of(self.min) - self.offset - first) > 1:
             return "min lies outside the first filled bin"
         return None
 

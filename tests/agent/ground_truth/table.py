@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from compilewatch.sources.history import AGAIN
 from compilewatch.sources.records import RACE
 from compilewatch.sources.texts import guard_reason
 from compilewatch.wire.report import Compile, Report
@@ -60,13 +61,14 @@ def rows_of(case: Case, run: Run) -> list[Row]:
 def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, Any, bool]]:
     compiles = [compile for report in told.reports for compile in report.compiles]
     forwards = [compile for compile in compiles if compile.kind in ("first", "recompile", "empty")]
-    recompiles = [compile for compile in forwards if compile.kind == "recompile"]
+    recompiles = [compile for compile in forwards if compile.kind == "recompile" and compile.reason_kind not in AGAIN]
+    reasons = _reasons(forwards)
     pairs: list[tuple[str, Any, Any]] = [
         ("compile ids", _ids(forwards), _plain(trace.started)),
         ("forward records", _ids(forwards), _plain(trace.forwards)),
         ("backward records", _ids([one for one in compiles if one.kind == "backward"]), _plain(trace.backwards)),
         ("recompiled ids", sorted(one.id for one in recompiles), sorted(trace.reasons)),
-        ("recompile reasons", _reasons(forwards), {one: _as_told(texts[0]) for one, texts in sorted(trace.reasons.items())}),
+        ("recompile reasons", reasons, _listed(reasons, trace.reasons)),
         ("failures", sorted(one.id for one in forwards if one.outcome != "ok"), sorted(trace.failures)),
         ("breaks", _findings(told.reports, "graph_break"), trace.breaks.total()),
         ("limits", _limits(told.reports), trace.limits),
@@ -76,7 +78,7 @@ def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, 
     ]
     for measure, agent, traced in pairs:
         yield measure, agent, traced, agent == traced
-    seconds = round(sum(one.seconds["total"] for one in compiles if one.kind != "autotune"), 3)
+    seconds = round(sum(one.seconds["total"] for one in compiles if one.kind not in ("autotune", "cuda_graph")), 3)
     margin = SECONDS_SHARE * trace.seconds + SECONDS_EACH * len(compiles)
     yield "seconds", seconds, round(trace.seconds, 3), abs(seconds - trace.seconds) <= margin
 
@@ -89,8 +91,15 @@ def _plain(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _reasons(forwards: list[Compile]) -> dict[str, str]:
-    return {one.id: one.reason for one in sorted(forwards, key=lambda one: one.id) if one.reason_kind in ("guard", "race", "limit")}
+def _reasons(forwards: list[Compile]) -> dict[str, list[str]]:
+    told = [one for one in forwards if one.reason_kind in ("guard", "race", "limit")]
+    return {one.id: sorted(one.reason.split("\n")) for one in sorted(told, key=lambda one: one.id)}
+
+
+def _listed(agent: dict[str, list[str]], trace: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Of torch's reasons, one for each cache entry, those that the agent blames; all of them where it blames none of them."""
+    listed = {one: [_as_told(text) for text in texts] for one, texts in sorted(trace.items())}
+    return {one: [text for text in agent.get(one, []) if text in texts] or texts for one, texts in listed.items()}
 
 
 def _as_told(reason: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from compilewatch.recorder import RECORDER, Recorder
@@ -20,7 +21,18 @@ BOUND = (
     "torch._inductor.graph",
     "torch._inductor.cudagraph_utils",
 )
-HERE = ("compilations", "headers", "limits", "skipped_frames", "switches", "fallbacks", "compiled_calls", "cuda_graphs")
+HERE = (
+    "compilations",
+    "headers",
+    "limits",
+    "skipped_frames",
+    "entries",
+    "switches",
+    "fallbacks",
+    "compiled_calls",
+    "compile_requests",
+    "cuda_graphs",
+)
 
 
 class Seen:
@@ -40,6 +52,10 @@ class Seen:
     def look_despite_errors(self) -> Report:
         return self.recorder.close(1, 0.0, 1.0)
 
+    def poll(self) -> None:
+        for source in self.sources:
+            source.poll(self.recorder)
+
     def compiles(self) -> list[Compile]:
         return self.look().compiles
 
@@ -48,9 +64,9 @@ class Seen:
             source.uninstall()
 
 
-@pytest.fixture(autouse=True)
-def torch_from_the_start() -> Iterator[None]:
-    """Each test meets a torch that has compiled nothing, with its settings as torch has them."""
+@contextmanager
+def torch_unused() -> Iterator[None]:
+    """A torch that has compiled nothing, with its settings as torch has them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in BOUND:
@@ -61,6 +77,13 @@ def torch_from_the_start() -> Iterator[None]:
         with torch._dynamo.config.patch(), torch._inductor.config.patch():
             yield
         torch._dynamo.reset()
+
+
+@pytest.fixture(autouse=True)
+def torch_from_the_start() -> Iterator[None]:
+    """Each test meets a torch that has compiled nothing, with its settings as torch has them."""
+    with torch_unused():
+        yield
 
 
 @pytest.fixture

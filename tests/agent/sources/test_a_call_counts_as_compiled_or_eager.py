@@ -125,11 +125,11 @@ def test_a_suppressed_error_makes_calls_eager_by_error(watching: Seen) -> None:
     assert one_region(watching).eager_by == {"error": 5}
 
 
-def test_a_function_without_a_graph_is_unknown(watching: Seen) -> None:
+def test_a_function_without_a_graph_is_eager_because_of_that(watching: Seen) -> None:
     call = watched(lambda x: x)
     for _ in range(6):
         call(torch.ones(3))
-    assert one_region(watching).unknown == 5
+    assert one_region(watching).eager_by == {"no_graph": 5}
 
 
 def test_lookups_of_other_threads_are_not_this_calls(watching: Seen) -> None:
@@ -169,6 +169,23 @@ def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time
     call(torch.ones(4))
     watching.look()
     assert pass_time(range(40, 50)) == (10, 10)
+
+
+def test_the_calls_right_after_a_long_compilation_are_counted(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = next(source for source in watching.sources if source.name == "compiled_calls")
+    call = watched(doubled)
+    call(torch.ones(3))
+    now = compiled_calls.time.monotonic()
+    watching.recorder.compile_started("slow")
+    for second in range(60):
+        monkeypatch.setattr(compiled_calls.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
+        source.poll(watching.recorder)
+    watching.recorder.compile_stopped()
+    watching.look()
+    for _ in range(9):
+        call(torch.ones(3))
+    region = one_region(watching)
+    assert (region.calls, region.compiled) == (9, 9)
 
 
 def test_guard_collectives_own_the_hook_while_they_are_on(watching: Seen) -> None:

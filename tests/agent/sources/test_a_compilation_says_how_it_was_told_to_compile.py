@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import compilewatch
 import pytest
 import torch
+from compilewatch.modes import mode_of
 from compilewatch.sources.compile_options import options_of
 from torch._dynamo.backends.common import aot_autograd
 
@@ -63,6 +65,17 @@ class Backend:
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
         return graph.forward
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"), [(Backend(), "Backend"), (functools.partial(my_backend), "my_backend"), (my_backend, "my_backend")]
+)
+def test_a_compilation_and_its_region_name_the_class_and_no_address(watching: Seen, backend: Any, name: str) -> None:
+    call = torch.compile(doubled, backend=backend, dynamic=False)
+    assert mode_of(call) == name
+    call(torch.ones(3))
+    (compile,) = watching.compiles()
+    assert compile.backend == name
 
 
 @pytest.mark.parametrize(("backend", "name"), [("eager", "eager"), (my_backend, "my_backend"), (Backend(), "Backend")])

@@ -13,6 +13,7 @@ import pytest
 PROGRAM = """
 import sys, torch
 import compilewatch
+from compilewatch.recorder import RECORDER
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -31,6 +32,10 @@ package = torch._inductor.aoti_load_package(path)
 watched = compilewatch.watch(package, name="net")
 for _ in range(5):
     torch.testing.assert_close(watched(x), net(x))
+around = compilewatch.watch(lambda x: package(x), name="around")
+RECORDER.count_lookups(True)  # it took its turn while the package was made
+for _ in range(5):
+    around(x)
 assert watched.get_constant_fqns() == package.get_constant_fqns()
 compilewatch.shutdown()
 assert not hasattr(torch._inductor.package.load_package, "__wrapped__")
@@ -51,9 +56,11 @@ def test_its_calls_are_counted_and_its_loading_is_a_mark(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     requests = [json.loads(line) for line in recording.read_text().splitlines()]
     reports = [report for request in requests for report in request["reports"]]
-    (region,) = [region for report in reports for region in report.get("regions", [])]
-    assert (region["name"], region["runtime"], region["calls"]) == ("net", "aotinductor", 5)
-    assert "unknown" not in region and "sampled" not in region
-    (mark,) = [fact["data"] for report in reports for fact in report.get("facts", [])]
-    assert mark["name"] == "AOTInductor package loaded" and mark["seconds"] > 0
+    found = {region["name"]: region for report in reports for region in report.get("regions", [])}
+    assert (found["net"]["runtime"], found["net"]["calls"], found["net"]["compiled"], found["net"]["sampled"]) == ("aotinductor", 5, 5, 5)
+    assert (found["around"]["calls"], found["around"]["compiled"]) == (5, 5)
+    assert not any("unknown" in region for region in found.values())
+    marks = [fact["data"] for report in reports for fact in report.get("facts", [])]
+    (loaded,) = [mark for mark in marks if mark["name"] == "AOTInductor package loaded"]
+    assert loaded["seconds"] > 0
     assert requests[-1]["instance"]["capabilities"]["aotinductor"] == ["yes", ""]

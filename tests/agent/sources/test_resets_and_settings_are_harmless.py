@@ -8,7 +8,7 @@ from collections import Counter
 import torch
 from compilewatch.sources.records import RACE
 
-from tests.agent.sources.conftest import Seen, latched
+from tests.agent.sources.conftest import Seen, found, latched
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -22,7 +22,7 @@ def test_cleared_counters_and_resets_lose_and_repeat_nothing(seen: Seen) -> None
         torch._dynamo.reset()
         torch.compiler.reset()
         torch._dynamo.utils.clear_compilation_metrics()
-    assert [compile.kind for compile in seen.compiles()] == ["first"] * 3
+    assert [(compile.kind, compile.reason_kind) for compile in seen.compiles()] == [("first", ""), *[("recompile", "reset")] * 2]
 
 
 def test_a_break_after_a_reset_counts_like_the_one_before(seen: Seen) -> None:
@@ -33,8 +33,8 @@ def test_a_break_after_a_reset_counts_like_the_one_before(seen: Seen) -> None:
     for _ in range(3):
         torch.compile(broken, backend="eager")(torch.ones(3))
         torch._dynamo.reset()
-    [finding] = seen.look().findings
-    assert (finding.kind, finding.count) == ("graph_break", 3)
+    [finding] = found(seen.look(), "graph_break")
+    assert finding.count == 3
 
 
 def test_with_records_switched_off_the_events_tell_what_they_can(seen: Seen) -> None:

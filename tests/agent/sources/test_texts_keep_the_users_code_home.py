@@ -47,8 +47,18 @@ def test_a_value_that_was_compiled_in_is_not_part_of_its_group(group: str, reaso
     assert {guard_group(reason) for reason in reasons} == {group}
 
 
-def test_a_text_that_an_argument_was_stays_in_the_process() -> None:
-    assert guard_reason("0/0: s == 'alice@example.org'") == "s == *"
+@pytest.mark.parametrize(
+    "text",
+    ["alice@example.org", "a prompt " * 1000, "heading  # and more", 'it\'s "quoted"', "C:\\Users\\"],
+    ids=["short", "longer than what is told", "as if a source line followed", "both quotes", "escape at its end"],
+)
+def test_a_text_that_an_argument_was_stays_in_the_process(text: str) -> None:
+    told = f"0/0: s == {text!r}  # if s == 'a':  # app.py:3 in f"
+    assert guard_reason(told) == guard_group(told) == guard_reason(told[: 9 + len(text) // 2]) == "s == *"
+
+
+def test_so_do_texts_in_a_set() -> None:
+    assert {guard_group(f"0/0: s == {told}") for told in ("{'alice', 'a  # b'}", "frozenset({'bob'})")} == {"s == *"}
 
 
 def test_a_break_has_torchs_id_for_it() -> None:

@@ -101,6 +101,7 @@ def test_library_code_that_torch_never_compiles_makes_no_call_eager(watching: Se
     import logging
 
     def step(x: torch.Tensor) -> torch.Tensor:
+        x = x * 2
         torch._dynamo.graph_break()
         logging.getLogger("tests").debug("step")
         return x

@@ -1,0 +1,100 @@
+"""Which processes belong together: the ones that a process forked or started through `multiprocessing`, and their own ones."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+_SPAWNED = ("--multiprocessing-fork", "--billiard-fork")
+_FORKSERVER = "from multiprocessing.forkserver import main"
+_RENAMED = (("gunicorn: worker", "gunicorn: master"), ("VLLM::", ""))
+"""How a child and its parent begin their command lines where a framework writes its own over them."""
+_FIRST = "count(1)"
+_PARENT, _START = 1, 19
+"""Places in /proc/PID/stat, counted from behind the name, which may hold anything."""
+
+
+class Lineage:
+    """Of this process: its oldest relative, and whether children of its own report."""
+
+    def __init__(self) -> None:
+        self._root = ""
+        self._root_known_by = 0
+        self._has_children = False
+        self._child_reports: Any = None
+
+    def before_fork(self) -> None:
+        """The child is told, while its parent is there, where it comes from; and can leave a mark that the parent sees."""
+        self._root_find()
+        self._has_children = True
+        if self._child_reports is None:
+            self._child_reports = importlib.import_module("mmap").mmap(-1, 1)
+
+    def after_fork(self) -> None:
+        """In the child, whose own children are others."""
+        self._has_children = False
+
+    def child_begins(self) -> None:
+        """In a forked child that is about to report."""
+        if self._child_reports is not None and not self._has_children:
+            self._child_reports[0] = 1
+            self._child_reports = None
+
+    def children_report(self) -> bool:
+        """Whether a forked child has reported."""
+        return self._has_children and self._child_reports is not None and self._child_reports[0] == 1
+
+    def starts_processes(self) -> bool:
+        """Whether `multiprocessing` has been asked for a child."""
+        module = sys.modules.get("multiprocessing.process")
+        return repr(getattr(module, "_process_counter", _FIRST)) != _FIRST
+
+    def job(self, host: str) -> str:
+        """What this process and its relatives call their job; empty where it has none."""
+        self._root_find()
+        own = self._root_known_by == os.getpid() and self._root.startswith(f"{os.getpid()}:")
+        return f"{host}:{self._root}" if self._root and (self._has_children or self.starts_processes() or not own) else ""
+
+    def _root_find(self) -> None:
+        if not self._root_known_by:
+            self._root_known_by, self._root = os.getpid(), _root_of(os.getpid())
+
+
+def _root_of(pid: int) -> str:
+    """Id and start of the oldest relative of a process; empty where the system does not say."""
+    try:
+        words = list(getattr(sys, "orig_argv", [])) if pid == os.getpid() else []
+        words = words if _is_spawned(words) else _words(pid)
+        while True:
+            parent = int(_stat(pid)[_PARENT])
+            parent_words = _words(parent) if parent > 0 else []
+            if not parent_words or not _are_related(words, parent_words):
+                return f"{pid}:{_stat(pid)[_START]}"
+            pid, words = parent, parent_words
+    except (OSError, ValueError, IndexError):
+        return ""
+
+
+def _are_related(child: list[str], parent: list[str]) -> bool:
+    """A fork keeps the command line."""
+    if child == parent or _is_spawned(child):
+        return True
+    return any(child[0].startswith(ours) and parent[0].startswith(theirs) for ours, theirs in _RENAMED)
+
+
+def _is_spawned(words: list[str]) -> bool:
+    return any(word in _SPAWNED or word.startswith(_FORKSERVER) for word in words)
+
+
+def _words(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").rstrip("\0").split("\0")
+
+
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+LINEAGE = Lineage()

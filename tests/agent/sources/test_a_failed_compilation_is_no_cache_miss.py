@@ -1,0 +1,54 @@
+"""A compilation that failed leaves nothing that a cache could hold: it has no answer of a cache and no cause of a miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from compilewatch.sources.miss_causes import MissCauses
+from compilewatch.wire.report import Report
+
+from tests.agent.sources.conftest import HERE, Seen, found
+
+
+@pytest.fixture
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
+    """The caches are watched too, and their folder is new."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    watcher = Seen(here=(*HERE, "miss_causes"))
+    yield watcher
+    watcher.uninstall()
+
+
+def looked(seen: Seen) -> Report:
+    """The window, with what the agent's thread explains before it closes."""
+    MissCauses.of(seen.recorder).tell()
+    return seen.look()
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() * 2.5
+
+
+WITHOUT_COMPILER = {"cpp.cxx": ("no-such-compiler",)}
+
+
+def test_one_that_fails_at_each_call_has_no_answer_and_no_cause(seen: Seen) -> None:
+    compiled = torch.compile(scaled, dynamic=False)
+    for size in range(4, 9):
+        with torch._inductor.config.patch(WITHOUT_COMPILER), pytest.raises(torch._inductor.exc.InductorError):
+            compiled(torch.ones(size))
+    report = looked(seen)
+    assert [(one.outcome, one.cache, one.miss, one.key) for one in report.compiles] == [("raised", {}, "", "")] * 5
+    assert found(report, "cache_miss") == []
+    assert sum(finding.count for finding in found(report, "compile_error")) == 5
+
+
+def test_one_whose_error_is_suppressed_has_none_either(seen: Seen) -> None:
+    with torch._inductor.config.patch(WITHOUT_COMPILER), torch._dynamo.config.patch(suppress_errors=True):
+        torch.compile(scaled, dynamic=False)(torch.ones(5))
+    report = looked(seen)
+    assert [(one.outcome, one.cache, one.miss) for one in report.compiles] == [("suppressed", {}, "")]
+    assert found(report, "cache_miss") == []

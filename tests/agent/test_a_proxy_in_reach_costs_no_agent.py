@@ -1,0 +1,77 @@
+"""Looking for what a callable reaches asks no object for its class: proxies, as Flask has them, raise outside of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from compilewatch.asked import DROPPED, ENOUGH, Asked
+from compilewatch.lines import Line, Spec
+from compilewatch.runtimes import EAGER
+from compilewatch.sources.entries import _is_new_tensor
+from compilewatch.wire.report import Region
+
+
+class Proxy:
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("working outside of request context")
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None: ...
+
+
+class Slotted:
+    __slots__ = ()
+
+    def __call__(self) -> None: ...
+
+
+class Failing(type):
+    def __getattr__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Refuses(metaclass=Failing): ...
+
+
+def dropped() -> None: ...
+
+
+request, refuses = Proxy(), Refuses()
+
+
+def view() -> Any:
+    return request, dropped()
+
+
+def refused() -> Any:
+    return refuses.answer
+
+
+def asked_for(called: Any) -> tuple[Asked, list[tuple[Line, Region | None]]]:
+    asked, region = Asked(), Region("view", ENOUGH, runtime=EAGER)
+    asked.ask(dropped, "app.py:3 in load")
+    return asked, [(Line(Spec("view", target=lambda: called), region), region)]
+
+
+def test_a_proxy_is_passed_by() -> None:
+    asked, closed = asked_for(view)
+    assert [(told.why, told.where) for told in asked.judge(closed)] == [(DROPPED, "app.py:3 in load")]
+
+
+def test_what_a_break_answered_is_looked_at_by_its_type_alone() -> None:
+    assert not _is_new_tensor(request, []) and not _is_new_tensor([request], [])
+
+
+def test_an_object_that_fails_to_be_looked_at_fails_once() -> None:
+    asked, closed = asked_for(refused)
+    with pytest.raises(RuntimeError):
+        asked.judge(closed)
+    assert asked.judge(closed) == []
+
+
+def test_what_nobody_can_refer_to_is_no_request() -> None:
+    asked, closed = asked_for(view)
+    asked.ask(Slotted(), "app.py:4 in load")
+    assert len(asked.judge(closed)) == 1
