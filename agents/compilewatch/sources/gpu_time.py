@@ -17,9 +17,13 @@ from compilewatch.sampling import chance
 from compilewatch.sources import Answer, Source
 
 SHARE = 0.0005
-"""What sampling may add to a region's own time: of the hundredth that watching may cost, most goes into timing every call."""
-MAX_EVERY = 10_000
+"""What sampling may add to the time in which a region is called: of the hundredth that watching may cost, most goes into timing calls."""
+LEAST_GAP_S = 1 / 40
+"""Between two samples of one region: the agent reads once a second, and a GPU that is a second behind leaves room in the pool."""
+LONGEST_GAP_S = 10.0
 MAX_PAIRS = 64
+COSTS = 9
+"""Pairs whose median says what one costs: the driver makes one of them wait now and then."""
 RELAXED = 2
 WAITING: Answer = ("no", "the job has not started CUDA")
 
@@ -52,8 +56,9 @@ class GpuTime(Source):
         if self._answer is WAITING and self._cuda.is_initialized():
             self._begin(recorder)
             return self._answer
-        if self._answer[0] != "yes":
+        if self._answer[0] == "no":
             return None
+        before = self._answer
         try:
             self._relax()
             for probe in self._probes:
@@ -62,7 +67,18 @@ class GpuTime(Source):
         except Exception as error:
             self._stop(recorder, f"{type(error).__name__}: {error}"[:200])
             raise
-        return None if self._answer[0] == "yes" else self._answer
+        self._answer = self._found()
+        return None if self._answer == before else self._answer
+
+    def _found(self) -> Answer:
+        """What the probes can see: errors of CUDA first, then samples that found no room."""
+        errors = [f"{probe.line.region.name}: {probe.off}" for probe in self._probes if probe.off]
+        if errors:
+            return "partly", f"no GPU time of {len(errors)} of {len(self._probes)} regions, such as {errors[0]}"[:200]
+        skipped = sum(probe.skipped for probe in self._probes)
+        if skipped:
+            return "yes", f"{skipped:,} samples were skipped: {MAX_PAIRS} pairs of events waited for the GPU"
+        return "yes", ""
 
     def _begin(self, recorder: Recorder) -> None:
         try:
@@ -111,19 +127,31 @@ def _cuda_runtime() -> ctypes.CDLL:
 
 
 class EventProbe:
-    """The sampled calls of one line. It samples so rarely that its own cost stays below `SHARE` of the region's time on the host."""
+    """The sampled calls of one line.
+
+    A pair of events costs some microseconds of the thread that records it, so samples keep a distance in time, `gap`, in which that cost
+    is the share `SHARE`; the distance is counted in calls, by how often calls came since the last sample. Where calls become rarer than
+    they were, the reader asks for a sample. A full pool skips the sample and counts it; only an error of CUDA ends the probe."""
 
     def __init__(self, cuda: Any, line: Line) -> None:
-        self.off = False
+        self.off = ""
+        """The error that ended it; empty: none."""
+        self.skipped = 0
+        """Samples that were due while all pairs of the pool waited for the GPU."""
         self._cuda = cuda
-        self._line = line
+        self.line = line
         self._countdown = 0
-        self._free: list[tuple[Any, Any]] = [(cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)) for _ in range(4)]
+        self._calls = 1
+        """Calls from the last sample to the next."""
+        self._sampled = time.perf_counter()
+        self._costs: deque[float] = deque(maxlen=COSTS)
+        self._gap = LEAST_GAP_S
+        self._free: list[tuple[Any, Any]] = [self._pair() for _ in range(4)]
         self._made = len(self._free)
         self._waiting: deque[tuple[Any, Any]] = deque()
 
     def begin(self) -> Pair | None:
-        """The pair of a sampled call, its first event recorded."""
+        """The pair of a sampled call, its first event recorded; None for a call that is not sampled."""
         self._countdown -= 1
         if self._countdown > 0 or self.off:
             return None
@@ -131,46 +159,69 @@ class EventProbe:
         try:
             if self._cuda.is_current_stream_capturing():
                 return None
-            start, end = self._free.pop() if self._free else self._another()
-            start.record()
-        except Exception:  # noqa: BLE001 - inside a call of the job; the reader says why when it meets the same fault
-            self.off = True
+            self._plan(began)
+            pair = self._take()
+            if pair is None:
+                self.skipped += 1
+                return None
+            pair[0].record()
+        except Exception as error:  # noqa: BLE001 - inside a call of the job; the reader says it
+            self._end(error)
             return None
         now = time.perf_counter()
-        return start, end, now, now - began
+        return *pair, now, now - began
 
-    def _another(self) -> tuple[Any, Any]:
-        if self._made >= MAX_PAIRS:
-            raise OverflowError("the GPU is too far behind")
+    def _plan(self, now: float) -> None:
+        """Decides how many calls follow until the next sample. With chance in it, so that sampling does not fall into step with the job."""
+        calls, self._calls = self._calls, 1
+        between = (now - self._sampled) / calls
+        self._sampled = now
+        if between < self._gap:
+            self._calls = max(1, int(self._gap / max(between, 1e-9) * (0.5 + chance())))
+        self._countdown = self._calls
+
+    def _take(self) -> tuple[Any, Any] | None:
+        """A pair of the pool; None where all of them wait for the GPU."""
+        try:
+            return self._free.pop()
+        except IndexError:  # another thread may have taken the last one
+            if self._made >= MAX_PAIRS:
+                return None
         self._made += 1
+        return self._pair()
+
+    def _pair(self) -> tuple[Any, Any]:
         return self._cuda.Event(enable_timing=True), self._cuda.Event(enable_timing=True)
 
     def end(self, pair: Pair) -> None:
-        """Records the second event and decides when to sample next."""
-        start, end, began, cost = pair
+        """Records the second event, and notes what the pair cost."""
+        start, end, _, cost = pair
         now = time.perf_counter()
         try:
             if self._cuda.is_current_stream_capturing():
                 self._free.append((start, end))
                 return
             end.record()
-        except Exception:  # noqa: BLE001 - as above
-            self.off = True
+        except Exception as error:  # noqa: BLE001 - as above
+            self._end(error)
             return
         self._waiting.append((start, end))
-        every = (cost + time.perf_counter() - now) / (SHARE * max(now - began, 1e-6))
-        # Of a region that is sampled already only its timed calls come here.
-        every /= self._line.sampling.ratio
-        # With chance in it, so that sampling does not fall into step with the job.
-        self._countdown = int(min(MAX_EVERY, max(1.0, every)) * (0.5 + chance())) + 1
+        self._costs.append(cost + time.perf_counter() - now)
+        usual = sorted(self._costs)[len(self._costs) // 2]
+        self._gap = min(LONGEST_GAP_S, max(LEAST_GAP_S, usual / SHARE))
+
+    def _end(self, error: Exception) -> None:
+        self.off = f"{type(error).__name__}: {error}"[:200]
 
     def drop(self, pair: Pair) -> None:
         """The call raised: its pair is free again."""
         self._free.append((pair[0], pair[1]))
 
     def read(self) -> None:
-        """Takes the times of the pairs that the GPU has finished."""
+        """Takes the times of the pairs that the GPU has finished, and asks for a sample where calls became rarer than they were."""
         while self._waiting and self._waiting[0][1].query():
             start, end = self._waiting.popleft()
-            self._line.gpu.append(start.elapsed_time(end) / 1e3)
+            self.line.gpu.append(start.elapsed_time(end) / 1e3)
             self._free.append((start, end))
+        if time.perf_counter() - self._sampled > 2 * self._gap:
+            self._calls, self._countdown = max(1, self._calls - max(0, self._countdown)), 0

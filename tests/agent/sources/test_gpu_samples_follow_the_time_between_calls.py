@@ -1,0 +1,165 @@
+"""Samples of GPU time keep a distance in time, whatever the host spends in a call; a full pool skips and counts, and only an error of CUDA
+ends sampling. A stand-in for CUDA says what the GPU has finished; `tests/gpu/test_sources_on_cuda.py` samples a real one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from compilewatch.lines import Line, Spec
+from compilewatch.sources import gpu_time
+from compilewatch.sources.gpu_time import LEAST_GAP_S, MAX_PAIRS, SHARE, EventProbe, GpuTime
+from compilewatch.wire.report import Region
+
+EVENT_S = 8e-6
+"""What recording one event takes of the thread here."""
+
+
+class Host:
+    """The host's clock, which moves only as a test says."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+class Gpu:
+    """CUDA's answers: the GPU has finished what was recorded before `reached`."""
+
+    def __init__(self, host: Host) -> None:
+        self.reached, self.error = float("inf"), ""
+        gpu = self
+
+        class Event:
+            def __init__(self, enable_timing: bool) -> None:
+                assert enable_timing
+
+            def record(self) -> None:
+                if gpu.error:
+                    raise RuntimeError(gpu.error)
+                host.now += EVENT_S
+                self.at = host.now
+
+            def query(self) -> bool:
+                return self.at <= gpu.reached
+
+            def elapsed_time(self, end: Any) -> float:
+                return float(end.at - self.at) * 1e3
+
+        self.Event = Event
+
+    def is_current_stream_capturing(self) -> bool:
+        return False
+
+    def is_initialized(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    stopped = Host()
+    monkeypatch.setattr(gpu_time, "time", stopped)
+    return stopped
+
+
+@pytest.fixture
+def gpu(host: Host) -> Gpu:
+    return Gpu(host)
+
+
+@pytest.fixture
+def probe(gpu: Gpu) -> EventProbe:
+    return EventProbe(gpu, Line(Spec("step"), Region("step", 0)))
+
+
+def calls(probe: EventProbe, host: Host, seconds: float, every: float, dispatch: float) -> Iterator[int]:
+    """The numbers of the seconds in which a sample was taken, of calls that come each `every` seconds and hold the host for `dispatch`."""
+    begins, second = host.now, 0
+    while host.now - begins < seconds:
+        call = host.now
+        pair = probe.begin()
+        host.now += dispatch
+        if pair is not None:
+            probe.end(pair)
+            yield int(host.now - begins)
+        host.now = max(host.now, call + every)
+        if int(host.now - begins) != second:
+            second = int(host.now - begins)
+            probe.read()
+
+
+@pytest.mark.parametrize(("every", "dispatch"), [(0.010, 0.0002), (0.010, 0.010), (0.001, 0.0002), (0.0001, 0.00005), (0.050, 0.0002)])
+def test_each_second_has_its_samples_within_the_bound(probe: EventProbe, host: Host, every: float, dispatch: float) -> None:
+    seconds = list(calls(probe, host, 30.0, every, dispatch))
+    of_each = [seconds.count(second) for second in range(2, 30)]
+    assert min(of_each) >= 6, "60 samples in each window of 10 s, spread over it"
+    assert 2 * EVENT_S * len(seconds) / 30.0 <= 1.5 * SHARE
+    assert max(of_each) <= 2 / LEAST_GAP_S
+    assert len(probe.line.gpu) >= len(seconds) - max(of_each)
+
+
+def test_calls_that_become_rarer_are_sampled_from_the_next_second_on(probe: EventProbe, host: Host) -> None:
+    list(calls(probe, host, 10.0, 0.0001, 0.00005))
+    seconds = list(calls(probe, host, 10.0, 0.2, 0.0002))
+    assert all(seconds.count(second) >= 4 for second in range(2, 10)), "nearly each of five calls a second"
+
+
+def test_a_full_pool_skips_and_counts_and_goes_on(probe: EventProbe, host: Host, gpu: Gpu) -> None:
+    gpu.reached = 0.0
+    list(calls(probe, host, 10.0, 0.020, 0.0002))
+    assert (probe.line.gpu, probe.off) == ([], "")
+    assert probe.skipped > MAX_PAIRS
+    gpu.reached = float("inf")
+    probe.read()
+    assert len(probe.line.gpu) == MAX_PAIRS
+    skipped = probe.skipped
+    seconds = list(calls(probe, host, 10.0, 0.020, 0.0002))
+    assert min(seconds.count(second) for second in range(1, 10)) >= 20
+    assert probe.skipped == skipped
+
+
+def test_threads_that_share_a_pool_never_break_it(probe: EventProbe, gpu: Gpu) -> None:
+    gpu.reached = 0.0
+
+    def call() -> None:
+        for _ in range(2000):
+            pair = probe.begin()
+            if pair is not None:
+                probe.end(pair)
+            probe._countdown = 0
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert probe.off == ""
+    assert probe.skipped > 0
+
+
+def test_only_an_error_of_cuda_ends_sampling_and_the_capability_names_it(host: Host, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, wanted = GpuTime(), []
+    recorder: Any = SimpleNamespace(time_with=wanted.append)
+    monkeypatch.setitem(gpu_time.sys.modules, "torch.cuda", gpu)
+    monkeypatch.setattr(GpuTime, "_relax", lambda self: None)
+    source.install(recorder)
+    assert source.poll(recorder) == ("yes", "")
+    probes = [wanted[0](Line(Spec(name), Region(name, 0))) for name in ("encode", "decode")]
+    gpu.reached = 0.0
+    list(calls(probes[0], host, 10.0, 0.020, 0.0002))
+    answer, why = source.poll(recorder) or ("", "")
+    assert answer == "yes"
+    assert why == f"{probes[0].skipped:,} samples were skipped: 64 pairs of events waited for the GPU"
+    gpu.error = "CUDA error: an illegal memory access was encountered"
+    host.now += 60.0
+    assert probes[1].begin() is None
+    assert source.poll(recorder) == (
+        "partly",
+        "no GPU time of 1 of 2 regions, such as decode: RuntimeError: CUDA error: an illegal memory access was encountered",
+    )
+    source.uninstall()
