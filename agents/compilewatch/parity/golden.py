@@ -15,11 +15,14 @@ from compilewatch import hotpath
 from compilewatch.client import CLIENT
 from compilewatch.identity import version_of
 from compilewatch.lines import named
+from compilewatch.parity.empty_cache import run_with_empty_cache
+from compilewatch.parity.execution import observe_execution
 from compilewatch.parity.kept import Kept, against, summary_of
-from compilewatch.parity.rule import ALONE, Compared, compared, tolerance, worst
+from compilewatch.parity.rule import ALONE, Compared, compared, picked, tolerance, worst
 from compilewatch.parity.runs import GRAPH_RUNS, Batch, Result, run, undisturbed
 from compilewatch.parity.target import NotCompared, Target, precise, target_of, uncompiled
 from compilewatch.recorder import RECORDER
+from compilewatch.runtimes import AOTINDUCTOR, runtime_of
 from compilewatch.watching import region_of
 from compilewatch.wire.parity import MAX_GOLDENS, MAX_NAME, MAX_WHY, Parity, parity_data, parity_words
 from compilewatch.wire.text import clip
@@ -35,17 +38,26 @@ class Golden(NamedTuple):
     state: str
     text: str
     told: Parity
+    required: bool = False
 
     @property
     def failed(self) -> bool:
-        """Whether the compiled callable gave another result."""
-        return self.state == "failed"
+        """Whether the compiled callable gave another result; of a required batch also whether it was not compared."""
+        return self.state == "failed" or (self.required and self.state != "passed")
 
 
-def golden(name: str, fn: Callable[..., Any], inputs: Any, reference: Callable[..., Any] | None = None, grads: bool = False) -> Golden:
+def golden(
+    name: str,
+    fn: Callable[..., Any],
+    inputs: Any,
+    reference: Callable[..., Any] | None = None,
+    grads: bool = False,
+    required: bool = False,
+) -> Golden:
     """Calls `fn` with the batch before traffic and compares what comes back with the same uncompiled (or `reference`), both against
     a higher precision. `inputs` are a tuple of arguments, a dict of keyword arguments, or one argument; `grads` compares gradients
-    too. For the thread that loads the model: it waits for the GPU. Never raises, and leaves inputs, buffers, gradients, random
+    too. A batch that cannot be compared is a finding, and has `failed` where it is `required`. For the thread that loads the model: it
+    waits for the GPU. Never raises, and leaves inputs, buffers, gradients, random
     numbers and modes as they were."""
     label, region, begun = clip(named(name), MAX_NAME), "", time.perf_counter()
     try:
@@ -61,7 +73,7 @@ def golden(name: str, fn: Callable[..., Any], inputs: Any, reference: Callable[.
         told = Parity(label, "not compared", _why("comparing", error))
     told = replace(told, region=region, seconds=round(time.perf_counter() - begun, 3))
     _tell(told)
-    return Golden(label, told.state, parity_words(told), told)
+    return Golden(label, told.state, parity_words(told), told, bool(required))
 
 
 def _tell(told: Parity) -> None:
@@ -70,6 +82,8 @@ def _tell(told: Parity) -> None:
         if RECORDER.lines is not None and (told.name in _told or len(_told) < MAX_GOLDENS):
             _told[told.name] = told.state
             RECORDER.fact("parity", parity_data(told))
+            if told.state == "not compared":
+                RECORDER.finding("golden_not_compared", f"{told.name}: {told.why}")
 
 
 def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads: bool) -> Parity:
@@ -81,14 +95,26 @@ def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads:
         with uncompiled(torch, target.module):
             eager = _eager(torch, target, batch, grads)
             exact, precision = _exact(torch, target, batch, grads, eager)
-        before = _graphs()
-        compiled = _compiled(torch, target, batch, grads)
-        if name not in _told and _graphs() == before and not _cached(target.eager):
+        with observe_execution() as ran:
+            compiled = _compiled(torch, target, batch, grads)
+        if not (ran.compiled or runtime_of(target.compiled) == AOTINDUCTOR or (not ran.known and _cached(target.eager))):
             raise NotCompared("nothing of it was compiled")
-        if compiled.inputs_changed:
-            return Parity(name, "failed", "the compiled one changes its inputs, and eager does not")
         told = _judged(torch, name, compiled, eager, exact, precision)
+        if told.state == "failed":
+            told = _repeated(torch, target, batch, grads, told, lambda again: _judged(torch, name, again, eager, exact, precision))
         return _with_last(torch, target, batch, eager, compiled, told)
+
+
+def _repeated(torch: Any, target: Target, batch: Batch, grads: bool, told: Parity, judge: Callable[[Result], Parity]) -> Parity:
+    """A failed batch once more: only what fails twice is certain. What passes when it is compiled with an empty cache is wrong in the
+    cache."""
+    if judge(_compiled(torch, target, batch, grads)).state != "failed":
+        raise NotCompared(f"it failed once and passed when it was repeated ({parity_words(told)})")
+    anew = run_with_empty_cache(torch, target, batch, grads)
+    if anew is not None and judge(anew).state == "passed":
+        RECORDER.finding("golden_cached_code", f"{told.name}: fails with cached code, passes when compiled with an empty cache")
+        return replace(told, why=clip(f"{parity_words(told)}; compiled with an empty cache it passes: the cached code is wrong", MAX_WHY))
+    return told
 
 
 def _refuse(torch: Any) -> None:
@@ -98,12 +124,6 @@ def _refuse(torch: Any) -> None:
         raise NotCompared("torch's stance is force_eager: nothing runs compiled")
     if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or getattr(importlib.import_module("torch._dynamo").config, "disable", False):
         raise NotCompared("torch.compile is disabled: nothing runs compiled")
-
-
-def _graphs() -> int:
-    """How many graphs torch has captured so far."""
-    counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
-    return int(counters["stats"]["unique_graphs"]) if counters else 0
 
 
 def _cached(eager: Any) -> bool:
@@ -189,17 +209,29 @@ def _why(what: str, error: Exception) -> str:
 def _all_compared(torch: Any, compiled: Result, eager: Result, exact: Result | None) -> list[Compared]:
     pairs = [(compiled.outputs, eager.outputs, exact.outputs if exact else {})]
     pairs += [(compiled.gradients, eager.gradients, exact.gradients if exact else {})]
-    found = []
+    found: list[Compared] = []
     for mine, theirs, higher in pairs:
         if mine.keys() != theirs.keys():
             odd = min(mine.keys() ^ theirs.keys())
             found.append(Compared(odd, 0.0, 0.0, 0.0, 0, 0, False, f"{odd} is there only {'compiled' if odd in mine else 'eager'}"))
             continue
-        found += [compared(torch, place, mine[place], theirs[place], higher.get(place)) for place in theirs]
+        found += [_one_compared(torch, place, mine, theirs, higher) for place in theirs]
     return found
 
 
+def _one_compared(torch: Any, place: str, mine: dict[str, Any], theirs: dict[str, Any], higher: dict[str, Any]) -> Compared:
+    """One tensor; places of the largest score by how far the scores are apart, where they come back too."""
+    one = compared(torch, place, mine[place], theirs[place], higher.get(place))
+    if one.times <= 1.0 or one.wrong or theirs[place].dtype.is_floating_point:
+        return one
+    scores = ((mine[other], theirs[other]) for other in theirs if other != place)
+    found = (picked(torch, place, mine[place], theirs[place], both) for both in scores)
+    return next((each for each in found if each is not None), one)
+
+
 def _judged(torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str) -> Parity:
+    if compiled.inputs_changed:
+        return Parity(name, "failed", "the compiled one changes its inputs, and eager does not")
     found = _all_compared(torch, compiled, eager, exact)
     one = worst(found)
     rest = next((place for place in {**eager.rest, **compiled.rest} if eager.rest.get(place) != compiled.rest.get(place)), "")

@@ -13,6 +13,9 @@ SMALLEST = 1e-3
 """Of results smaller than this the size counts no more: what cancels out has no size, and its rounding has."""
 PEAKS = 5.0
 """How many times more a single element may be off than the whole is on average."""
+TIES = 2
+"""Whole numbers that may differ where nothing says by how much one was preferred: two scores that are the same in eager need not be in
+compiled code, and the largest one is another then."""
 BLIND = 0.5
 """Beyond this share of the result's size eager's own error hides what a comparison would find."""
 
@@ -46,7 +49,7 @@ def compared(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | Non
     usable = exact is not None and exact.shape == eager.shape and exact.dtype.is_floating_point == eager.dtype.is_floating_point
     exact = exact if usable else None
     if not (eager.dtype.is_floating_point or eager.dtype.is_complex):
-        return _counted(where, compiled, eager, exact)
+        return _counted(torch, where, compiled, eager, exact)
     # What is finite in eager is compared; only there does the rule mean anything.
     finite, sound = torch.isfinite(compiled), torch.isfinite(eager)
     bad, eager_bad, news = int((~finite).sum()), int((~sound).sum()), int((~finite & sound).sum())
@@ -90,13 +93,32 @@ def _ruled(torch: Any, where: str, dtype: Any, compiled: Any, eager: Any, exact:
     return max(of_all, of_one, key=lambda one: one.times) if of_all.times <= 1.0 else of_all
 
 
-def _counted(where: str, compiled: Any, eager: Any, exact: Any | None) -> Compared:
-    """Whole numbers and flags: as large a share may differ as eager's own differ from the higher precision, which ties may turn."""
+def _counted(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | None) -> Compared:
+    """Whole numbers: as large a share may differ as eager's own differ from the higher precision, or a few ties. Flags have none."""
     several = max(1, eager.numel())
+    ties = (0 if eager.dtype is torch.bool else min(TIES, several // 8)) / several
     if exact is None:
-        return Compared(where, int((compiled != eager).sum()) / several, 0.0, 0.0, 0, 0, False)
+        return Compared(where, int((compiled != eager).sum()) / several, 0.0, ties, 0, 0, False)
     off, eager_off = (int((one != exact.to(one.dtype)).sum()) / several for one in (compiled, eager))
-    return Compared(where, off, eager_off, 2.0 * eager_off, 0, 0, False)
+    return Compared(where, off, eager_off, max(2.0 * eager_off, ties), 0, 0, False)
+
+
+def picked(torch: Any, where: str, compiled: Any, eager: Any, scores: tuple[Any, Any]) -> Compared | None:
+    """Places of the largest score, where the scores are there too, compiled and eager: one may be another where the two that compete are
+    no further apart than the scores themselves differ. None where they are not places of these scores."""
+    mine, theirs = scores
+    if theirs.shape[:-1] != eager.shape or theirs.shape != mine.shape or not theirs.shape[-1] or not theirs.dtype.is_floating_point:
+        return None
+    places, others = eager.to(torch.int64), compiled.to(torch.int64)
+    if not torch.equal(theirs.argmax(-1), places) or not torch.equal(mine.argmax(-1), others):
+        return None
+    other = others != places
+    if not bool(other.any()):
+        return Compared(where, 0.0, 0.0, 0.0, 0, 0, False)
+    high, mine = theirs.to(torch.float64), mine.to(torch.float64)
+    margin = (high.amax(-1) - high.gather(-1, others.unsqueeze(-1)).squeeze(-1))[other]
+    apart = (high - mine).abs().amax(-1)[other]
+    return Compared(where, float(margin.max()), 0.0, float((2.0 * apart).max()), 0, 0, False)
 
 
 def _factor(several: int, rough: bool) -> float:

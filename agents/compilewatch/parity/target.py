@@ -14,6 +14,8 @@ from compilewatch.switch import innermost
 SHARE_OF_MEMORY = 0.5
 """A copy takes at most so much of what is free: it is for looking, and the job needs the rest."""
 MAX_WRAPPED = 10
+PARALLEL = ("DistributedDataParallel", "DataParallel")
+"""Modules of torch that pass a call on to the compiled module inside them."""
 
 
 class NotCompared(Exception):
@@ -49,6 +51,8 @@ def target_of(torch: Any, fn: Any, reference: Any) -> Target:
     owner = eager if isinstance(eager, torch.nn.Module) else getattr(eager, "__self__", None)
     if not isinstance(owner, torch.nn.Module):
         return Target(compiled, eager, None, "")
+    if reference is None and type(compiled).__name__ in PARALLEL:
+        return Target(compiled, eager, owner, "")
     inside = [name or "it" for name, part in owner.named_modules() if hasattr(part, "_orig_mod")]
     if inside and reference is None:
         raise NotCompared(f"`{inside[0]}` inside it is compiled by itself: pass the same without torch.compile as reference=")
@@ -60,7 +64,15 @@ def held_by(target: Target) -> list[Any]:
     return [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
 
 
+def in_place(compiled: Any) -> Any:
+    """What runs where a module was compiled in place by `Module.compile()`."""
+    found = getattr(compiled, "_compiled_call_impl", None)
+    return compiled if found is None else found
+
+
 def _original(torch: Any, compiled: Any) -> Any:
+    if type(compiled).__name__ in PARALLEL and hasattr(getattr(compiled, "module", None), "_orig_mod"):
+        return compiled.module._orig_mod
     if isinstance(compiled, torch.nn.Module):
         module = getattr(compiled, "_orig_mod", None)
         if module is None and any(getattr(part, "_compiled_call_impl", None) is not None for part in compiled.modules()):

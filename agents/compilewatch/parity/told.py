@@ -31,6 +31,8 @@ class Totals:
         self.dtype = self.first = self.refused = ""
         self._told = -TELL_SECONDS
         self._state: State | None = None
+        self._pending = False
+        """Whether something was added that no fact says yet."""
         self._process = os.getpid()
         self._alone = threading.RLock()
 
@@ -59,17 +61,26 @@ class Totals:
         return "failed" if enough else "not compared" if self.refused or not self.samples else "passed"
 
     def tell(self) -> None:
-        """To the dashboard, every so often and whenever the state changes."""
+        """To the dashboard, every so often and whenever the state changes; what came in between goes with the window that ends next."""
         if self.name not in _names and len(_names) >= MAX_GOLDENS:
             return
         _names.add(self.name)
         now, state = time.monotonic(), self.state
         if state != self._state or now - self._told >= TELL_SECONDS:
-            self._told, self._state = now, state
+            self._told, self._state, self._pending = now, state, False
             try:
                 RECORDER.fact("parity", parity_data(self.parity()))
             except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
                 RECORDER.internal_error(error)
+        else:
+            self._pending = True
+            RECORDER.report_at_close(self.name, self._report_pending)
+
+    def _report_pending(self) -> None:
+        with self.alone:
+            if self._pending:
+                self._told = -TELL_SECONDS
+                self.tell()
 
     def parity(self) -> Parity:
         """As it is told."""

@@ -1,0 +1,58 @@
+"""Totals of shadow calls and of answers that were searched for NaN are complete in the window in which a process ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import compilewatch
+import pytest
+import torch
+from compilewatch.parity import finite, told
+from compilewatch.parity import shadow as shadowing
+from compilewatch.recorder import RECORDER
+from compilewatch.wire.parity import Parity, parity_of
+from compilewatch.wire.report import Report
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch._dynamo.reset()
+    monkeypatch.setattr(told, "_names", set())
+    monkeypatch.setattr(finite, "EVERY", 1)
+    monkeypatch.setattr(shadowing, "_off", [])
+
+
+def parities(report: Report) -> list[Parity]:
+    return [parity_of(fact.data) for fact in report.facts if fact.kind == "parity"]
+
+
+def test_eighteen_shadow_calls_are_eighteen(window: Callable[[], Report]) -> None:
+    scale = compilewatch.shadow(torch.compile(lambda x: x * 2.0, backend="aot_eager"), rate=1.0)
+    for _ in range(18):
+        scale(torch.ones(4))
+    assert parities(window())[-1].samples == 18
+    scale(torch.ones(4))
+    assert [one.samples for one in parities(window())] == [19]
+    assert parities(window()) == [], "nothing was added"
+
+
+def test_answers_with_nan_are_all_counted(window: Callable[[], Report]) -> None:
+    def divide(x: Any) -> Any:
+        return x / 0.0
+
+    watched = compilewatch.watch(divide, finite=True)
+    for _ in range(7):
+        watched(torch.zeros(4))
+    (*_, last) = parities(window())
+    assert (last.kind, last.samples, last.beyond) == ("finite", 7, 7)
+
+
+def test_totals_that_fail_to_report_cost_no_window(window: Callable[[], Report]) -> None:
+    def fail() -> None:
+        raise RuntimeError("no totals")
+
+    before = RECORDER.internal_errors
+    RECORDER.report_at_close("shadow calls of step", fail)
+    assert window().regions == []
+    assert RECORDER.internal_errors == before + 1
