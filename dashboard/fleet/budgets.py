@@ -1,4 +1,6 @@
-"""What a model may take to start, and the share of its calls that has to run compiled; its project's budgets hold where it has none."""
+"""What a model may take to start, and the shares of its calls that have to run compiled and may wait for compilations.
+
+Budgets of the project hold where a model has none of its own."""
 
 from __future__ import annotations
 
@@ -13,11 +15,15 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 
 SETTING, AUDITED = "budgets", "budgets.set"
-BOUNDS = {"cold_start": (1.0, 86400.0), "served": (0.5, 0.99999)}
+BOUNDS = {"cold_start": (1.0, 86400.0), "served": (0.5, 0.99999), "stalled": (0.00001, 1.0)}
+STALLED = 0.02
+"""The share of calls that may stall where no budget is set: after a start some meet a shape for the first time."""
 WORDS = {
     "cold_start": "Cold start is {}, expected from 1 to 86400 seconds.",
     "served": "Served compiled is {}, expected from 50 to 99.999 %.",
+    "stalled": "Stalled calls is {}, expected from 0.001 to 100 %.",
 }
+SHARES = ("served", "stalled")
 
 
 class BudgetError(ValueError):
@@ -30,10 +36,12 @@ class BudgetError(ValueError):
 
 @dataclass(frozen=True)
 class Budgets:
-    """Seconds until a process serves, and a share of calls; None is no budget."""
+    """Seconds until a process serves, the share of calls that runs compiled, and the share that may wait for a compilation; None is no
+    budget, for stalled calls the usual one."""
 
     cold_start: float | None = None
     served: float | None = None
+    stalled: float | None = None
 
     def as_dict(self) -> dict[str, float | None]:
         """By name."""
@@ -51,12 +59,13 @@ def budgets_in(model: WatchedModel, settings: Mapping[str, Any]) -> Budgets:
     return Budgets(
         below.cold_start if own.cold_start is None else own.cold_start,
         below.served if own.served is None else own.served,
+        below.stalled if own.stalled is None else own.stalled,
     )
 
 
 def own_budgets(model: WatchedModel) -> Budgets:
     """Those that were set for this model alone."""
-    return Budgets(model.cold_start_budget, model.served_budget)
+    return Budgets(model.cold_start_budget, model.served_budget, model.stalled_budget)
 
 
 def project_budgets(settings: Mapping[str, Any]) -> Budgets:
@@ -70,7 +79,7 @@ def project_budgets(settings: Mapping[str, Any]) -> Budgets:
 def budget_checked(name: str, value: float | None) -> float | None:
     """The budget, None for none; raises BudgetError for one that cannot be."""
     if value is not None and not _within(name, value):
-        raise BudgetError(name, WORDS[name].format(f"{value * 100:g} %" if name == "served" else f"{value:g} seconds"))
+        raise BudgetError(name, WORDS[name].format(f"{value * 100:g} %" if name in SHARES else f"{value:g} seconds"))
     return value
 
 
@@ -83,7 +92,7 @@ def budgets_set(
     actor_name: str = "",
     address: str | None = None,
 ) -> bool:
-    """Sets both for a model, or for every model without its own; False where nothing was different. Raises BudgetError."""
+    """Sets all for a model, or for every model without its own; False where nothing was different. Raises BudgetError."""
     for name, value in budgets.as_dict().items():
         budget_checked(name, value)
     with write_transaction():
@@ -92,7 +101,9 @@ def budgets_set(
         if before == budgets:
             return False
         if model is not None:
-            WatchedModel.objects.filter(pk=model.pk).update(cold_start_budget=budgets.cold_start, served_budget=budgets.served)
+            WatchedModel.objects.filter(pk=model.pk).update(
+                cold_start_budget=budgets.cold_start, served_budget=budgets.served, stalled_budget=budgets.stalled
+            )
         else:
             stored.settings = {**stored.settings, SETTING: {name: value for name, value in budgets.as_dict().items() if value is not None}}
             stored.save(update_fields=["settings"])

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import attrgetter
 
-from compilewatch.wire.report import MAX_COMPILES, MAX_FINDINGS, MAX_WINDOW_AGE, Compile, Device, Gauges, Identity, Region, Report, SeqRange
+from compilewatch.wire.report import (
+    MAX_COMPILES,
+    MAX_FINDINGS,
+    MAX_VALUES,
+    MAX_WINDOW_AGE,
+    Compile,
+    Device,
+    Gauges,
+    Identity,
+    Region,
+    Report,
+    SeqRange,
+)
 from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch
 
 from dashboard.ingest.ranges import MAX_SEQ
@@ -14,6 +26,8 @@ MAX_COUNT = 1 << 40
 MAX_BYTES = 1 << 53
 MAX_INT32 = (1 << 31) - 1
 MAX_NUMBER = 1e15
+MAX_STALL = 7 * 86400.0
+"""No caller waits for a compilation for longer than a week."""
 MAX_TIME = 32503680000.0
 """The year 3000; milliseconds where seconds are meant lie beyond it."""
 MAX_FUTURE = 300.0
@@ -81,6 +95,9 @@ def report_check(report: Report) -> None:
         _compile(compiled, f"compiles[{number}]")
     for number, finding in enumerate(report.findings):
         _count(finding.count, f"findings[{number}].count")
+        _count(finding.distinct, f"findings[{number}].distinct")
+        if len(finding.values) > MAX_VALUES:
+            raise Wrong("invalid_report", f"findings[{number}].values: expected at most {MAX_VALUES}")
         if not 0 <= finding.seconds <= MAX_NUMBER:
             raise Wrong("invalid_report", f"findings[{number}].seconds: expected seconds from 0 to 1e15")
     for number, fact in enumerate(report.facts):
@@ -99,9 +116,16 @@ def _region(region: Region, where: str) -> None:
         _count(count, f"{where}.eager_by.{cause[:64]}")
     if region.items is not None and not 0 <= region.items <= MAX_NUMBER:
         raise Wrong("invalid_report", f"{where}.items: expected a number from 0 to 1e15")
-    for name, sketch in (("latency", region.latency), ("gpu", region.gpu), ("warmup", region.warmup)):
+    for name in ("latency", "gpu", "warmup", "stalled"):
+        sketch = getattr(region, name)
         if sketch is not None:
             _sketch(sketch, f"{where}.{name}")
+    if region.stalled is not None and region.stalled.max > MAX_STALL:
+        raise Wrong("invalid_report", f"{where}.stalled.max: expected at most {MAX_STALL:.0f} seconds")
+    if region.stalled is not None and region.stalled.count > region.calls:
+        raise Wrong(
+            "invalid_report", f"{where}.stalled: expected at most as many calls as calls ({region.calls}), got {region.stalled.count}"
+        )
 
 
 def _sketch(sketch: Sketch, where: str) -> None:
@@ -122,6 +146,10 @@ def _compile(compiled: Compile, where: str) -> None:
         raise Wrong("invalid_report", f"{where}.line: expected a whole number from 0 to 2^31 - 1")
     if compiled.new_peak is not None and not 0 <= compiled.new_peak <= MAX_BYTES:
         raise Wrong("invalid_report", f"{where}.new_peak: expected bytes from 0 to 2^53")
+    for name in ("entries", "limit"):
+        value = getattr(compiled, name)
+        if value is not None and not 0 <= value <= MAX_INT32:
+            raise Wrong("invalid_report", f"{where}.{name}: expected a whole number from 0 to 2^31 - 1")
     for phase, seconds in _durations(compiled):
         if not -MAX_NUMBER <= seconds <= MAX_NUMBER:
             raise Wrong("invalid_report", f"{where}.{phase}: expected seconds below 1e15")

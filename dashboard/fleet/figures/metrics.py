@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dashboard.fleet.figures.tally import Calls, Processes
@@ -33,10 +33,13 @@ def _traffic(calls: Calls | None, processes: Processes | None) -> float | None:
 
 
 def _items(calls: Calls | None, _: Processes | None) -> float | None:
-    if not calls or calls.items is None or not calls.latency_sum:
+    if calls and calls.items is not None and calls.wall:
+        return calls.items / calls.wall
+    if not calls or calls.items is None or not (calls.latency_sum or (calls.callers and calls.stalled_seconds)):
         return None
-    busy = calls.latency_sum / calls.latency_count * calls.calls
-    return calls.items / busy
+    if calls.callers:
+        return calls.items / calls.seconds
+    return calls.items / (calls.latency_sum / calls.latency_count * calls.calls)
 
 
 def _eager(calls: Calls | None, _: Processes | None) -> float | None:
@@ -46,6 +49,16 @@ def _eager(calls: Calls | None, _: Processes | None) -> float | None:
 
 def _errors(calls: Calls | None, _: Processes | None) -> float | None:
     return calls.errors / calls.told if calls and calls.told else None
+
+
+def _stalled(calls: Calls | None, _: Processes | None) -> float | None:
+    return calls.stalled / calls.reporting if calls and calls.reporting else None
+
+
+def _stalled_time(calls: Calls | None, _: Processes | None) -> float | None:
+    # Where an older agent reports some of the calls, their time is in no sketch.
+    known = calls is not None and 0 < calls.calls == calls.reporting
+    return calls.stalled_seconds / calls.seconds if calls and known and calls.seconds else None
 
 
 def _recompiles(_: Calls | None, processes: Processes | None) -> float | None:
@@ -70,13 +83,17 @@ P95 = Metric("p95", "p95", "", "duration", _quantile(0.95))
 P99 = Metric("p99", "p99", "", "duration", _quantile(0.99))
 TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
 THROUGHPUT = Metric("throughput", "Throughput", "items/s of call time", "rate", _items, "down")
+ENGINE_THROUGHPUT = replace(THROUGHPUT, unit="items/s of wall time, per engine")
+"""An engine that is read from outside makes many items at a time: the sum of its requests' times says nothing of its speed."""
 EAGER = Metric("eager", "Eager share", "% of calls", "share", _eager)
 RECOMPILES = Metric("recompiles", "Recompiles", "per hour and instance", "count", _recompiles)
 ERRORS = Metric("errors", "Errors", "% of calls", "share", _errors)
+STALLED = Metric("stalled", "Stalled calls", "% of calls, waiting for a compilation", "share", _stalled)
+STALLED_TIME = Metric("stalled_time", "Stalled time", "% of call time", "share", _stalled_time)
 COMPILE = Metric("compile", "Compile time", "s per instance", "count", _compile_seconds)
 CACHE = Metric("cache", "Cache hit", "% of compile seconds", "share", _cache_hit, "down")
 COLD_START = Metric("cold_start", "Cold start", "s to first steady call", "count", lambda *_: None)
 GPU_MEMORY = Metric("gpu_memory", "Peak GPU memory", "highest instance", "size", lambda _, p: p.gpu_peak if p else None)
 HOST_MEMORY = Metric("host_memory", "Host memory", "highest instance", "size", lambda _, p: p.host_rss if p else None)
 
-TRENDS = (P50, P95, P99, THROUGHPUT, EAGER, RECOMPILES, ERRORS, COMPILE, COLD_START, CACHE, GPU_MEMORY, HOST_MEMORY)
+TRENDS = (P50, P95, P99, THROUGHPUT, EAGER, STALLED, STALLED_TIME, RECOMPILES, ERRORS, COMPILE, COLD_START, CACHE, GPU_MEMORY, HOST_MEMORY)

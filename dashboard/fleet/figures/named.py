@@ -13,6 +13,8 @@ NAMED: dict[str, tuple[Metric, str]] = {
     "throughput_items_per_second": (metrics.THROUGHPUT, "items per second of call time"),
     "calls_per_second_per_instance": (metrics.TRAFFIC, "calls per second and instance"),
     "eager_share": (metrics.EAGER, "share of the calls that were looked at, 1 is all"),
+    "stalled_share": (metrics.STALLED, "share of calls that waited for a compilation after warm-up, 1 is all"),
+    "stalled_time_share": (metrics.STALLED_TIME, "share of call time that such calls took, 1 is all"),
     "recompiles_per_hour_per_instance": (metrics.RECOMPILES, "recompiles per hour and instance"),
     "error_share": (metrics.ERRORS, "share of calls, 1 is all"),
     "compile_seconds_per_instance": (metrics.COMPILE, "seconds per instance"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Literal
 
 from dashboard.fleet.figures.rows import CallRow, ProcessRow
 from dashboard.fleet.figures.window import Window
 from dashboard.fleet.fold.asked import NOTHING, Row, asked_each, asked_merged
+from dashboard.fleet.fold.sketches import Sketches
 
 Clock = Literal["gpu", "wall"]
 ENOUGH_GPU_SAMPLES = 20
@@ -30,7 +31,23 @@ class Calls:
     items: float | None = None
     latency_count: int = 0
     latency_sum: float = 0.0
+    wall: float = 0.0
+    """Seconds in which engines that are read from outside made their items; 0 where no call is of such an engine."""
+    stalled: int = 0
+    stalled_seconds: float = 0.0
+    reporting: int = 0
+    """Calls of which agents report whether they stalled."""
     sketch: Row = NOTHING
+    warmup: int = 0
+    """Calls that compiled or waited for a compilation before warm-up ended: in no quantile."""
+    callers: bool = False
+    """Whether stalled calls are in the sketch."""
+
+    @property
+    def seconds(self) -> float:
+        """How long all calls took: steady ones are timed in part, stalled ones all."""
+        steady = self.latency_sum / self.latency_count * (self.calls - self.stalled) if self.latency_count else 0.0
+        return steady + self.stalled_seconds
 
     def merge(self, other: Calls) -> None:
         """Adds the counts of another tally."""
@@ -43,6 +60,12 @@ class Calls:
             self.items = (self.items or 0.0) + other.items
         self.latency_count += other.latency_count
         self.latency_sum += other.latency_sum
+        self.wall += other.wall
+        self.stalled += other.stalled
+        self.stalled_seconds += other.stalled_seconds
+        self.reporting += other.reporting
+        self.warmup += other.warmup
+        self.callers = other.callers
 
 
 @dataclass(slots=True)
@@ -91,7 +114,7 @@ class Processes:
             self.per_minute[minute] = self.per_minute.get(minute, 0) + instances
 
 
-_COLUMNS = attrgetter("calls", "errors", "eager", "known", "items", "latency_count", "latency_sum")
+_COLUMNS = attrgetter("calls", "errors", "eager", "known", "items", "latency_count", "latency_sum", "stalled_count", "stalled_sum", "wall")
 CallGrid = dict[int, dict[int, Calls]]
 ProcessGrid = dict[int, dict[int, Processes]]
 
@@ -108,7 +131,12 @@ def clock_shared(rows: Iterable[CallRow]) -> Clock:
     return "gpu" if enough and all(enough) else "wall"
 
 
-def calls_binned(rows: Iterable[CallRow], window: Window, clock: Clock) -> CallGrid:
+def callers_shared(rows: Iterable[CallRow]) -> bool:
+    """Whether every row reports stalled calls: quantiles are then of what callers waited, elsewhere of steady calls on all sides."""
+    return all(row.stalled_count is not None for row in rows if row.calls)
+
+
+def calls_binned(rows: Iterable[CallRow], window: Window, clock: Clock, callers: bool = False) -> CallGrid:
     """version -> bin -> calls; a bin without a row is not there. Sketches are of the clock that the charts show."""
     inside: dict[tuple[int, int], list[CallRow]] = defaultdict(list)
     for row in rows:
@@ -116,27 +144,40 @@ def calls_binned(rows: Iterable[CallRow], window: Window, clock: Clock) -> CallG
         if place is not None and row.calls:
             inside[row.version_id, place].append(row)
     grid: CallGrid = defaultdict(dict)
-    for ((version, place), mine), sketch in zip(inside.items(), _sketches(inside.values(), clock), strict=True):
-        grid[version][place] = _counted(mine, sketch)
+    groups = list(inside.values())
+    found = zip(inside.items(), _sketches(groups, clock, callers), _warmups(groups), strict=True)
+    for ((version, place), mine), sketch, warmup in found:
+        grid[version][place] = _counted(mine, sketch, warmup, callers and clock == "wall")
     return dict(grid)
 
 
-def calls_summed(rows: Sequence[CallRow], clock: Clock) -> Calls:
+def calls_summed(rows: Sequence[CallRow], clock: Clock, callers: bool = False) -> Calls:
     """All rows as one."""
-    return _counted(rows, _sketches([rows], clock)[0])
+    return _counted(rows, _sketches([rows], clock, callers)[0], _warmups([rows])[0], callers and clock == "wall")
 
 
-def _sketches(groups: Iterable[Sequence[CallRow]], clock: Clock) -> list[Row]:
+def _sketches(groups: Iterable[Sequence[CallRow]], clock: Clock, callers: bool) -> list[Row]:
     """What the rows of each group say of how long calls took, on the clock that is shown."""
     packed = attrgetter("gpu" if clock == "gpu" else "latency")
-    return asked_each(map(packed, rows) for rows in groups)
+    if clock == "gpu" or not callers:
+        return asked_each(map(packed, rows) for rows in groups)
+    return asked_each(chain(map(packed, rows), map(attrgetter("stalled"), rows)) for rows in groups)
 
 
-def _counted(rows: Sequence[CallRow], sketch: Row) -> Calls:
+def _warmups(groups: Iterable[Sequence[CallRow]]) -> list[int]:
+    """How many warm-up calls the rows of each group have."""
+    return [row.answer(_counts) for row in asked_each(map(attrgetter("warmup"), rows) for rows in groups)]
+
+
+def _counts(sketches: Sketches) -> list[int]:
+    return [int(count) for count in sketches.count]
+
+
+def _counted(rows: Sequence[CallRow], sketch: Row, warmup: int, callers: bool) -> Calls:
     """The sums of some rows, column by column: one by one they take twice as long, and a day has thousands."""
     if not rows:
-        return Calls(sketch=sketch)
-    calls, errors, eager, known, items, count, seconds = zip(*map(_COLUMNS, rows), strict=True)
+        return Calls(sketch=sketch, callers=callers)
+    calls, errors, eager, known, items, count, seconds, stalled, stalled_sum, wall = zip(*map(_COLUMNS, rows), strict=True)
     told = [some is not None for some in errors]
     some_items = [some for some in items if some is not None]
     return Calls(
@@ -148,7 +189,13 @@ def _counted(rows: Sequence[CallRow], sketch: Row) -> Calls:
         items=sum(some_items) if some_items else None,
         latency_count=sum(count),
         latency_sum=sum(seconds),
+        wall=sum(wall),
+        stalled=sum(filter(None, stalled)),
+        stalled_seconds=sum(filter(None, stalled_sum)),
+        reporting=sum(compress(calls, [some is not None for some in stalled])),
         sketch=sketch,
+        warmup=warmup,
+        callers=callers,
     )
 
 

@@ -46,6 +46,15 @@ class Row:
         """What `Sketch.quantile` says."""
         return self.answer(_quantile(q))
 
+    def upper_bound(self, q: float) -> float | None:
+        """What `Sketch.upper_bound` says."""
+        return self.answer(_upper_bound(q))
+
+    @property
+    def mean(self) -> float | None:
+        """Seconds of a value on average."""
+        return self.answer(Sketches.means)
+
 
 def asked_each(groups: Iterable[Iterable[bytes | memoryview[int] | None]]) -> list[Row]:
     """One sketch per group, of its packed ones; where nothing is packed it knows no value."""
@@ -72,6 +81,11 @@ def asked_merged(rows: Sequence[Row], groups: Sequence[int], size: int) -> list[
 @cache
 def _quantile(q: float) -> Question[float | None]:
     return lambda columns: columns.quantile(q)
+
+
+@cache
+def _upper_bound(q: float) -> Question[float | None]:
+    return lambda columns: columns.upper_bounds(q)
 
 
 NOTHING = asked_each([()])[0]

@@ -10,25 +10,33 @@ import numpy as np
 
 from dashboard.fleet.fold.counts import EAGER, Calls
 from dashboard.fleet.fold.sketches import Sketches, joined, sketches_of, sketches_unpacked, summed
-from dashboard.fleet.fold.varints import Floats, Ints
+from dashboard.fleet.fold.varints import Bools, Floats, Ints
 
 COUNTS = ("calls", "errors", "compiled", "partial", *(f"eager_{cause}" for cause in EAGER), "unknown", "sampled")
-SKETCHES = ("latency", "gpu", "warmup")
-STORED = (*COUNTS, "items", "covered", *SKETCHES)
+SKETCHES = ("latency", "gpu", "warmup", "stalled")
+STORED = (*COUNTS, "items", "covered", *SKETCHES, "stalled_count")
 """What a row has to be read with, so that more can be added to it."""
 
-COLUMNS = (*STORED, "latency_count", "latency_sum", "p50", "p95", "p99", "gpu_count", "gpu_p50", "gpu_p95", "gpu_p99")
+COLUMNS = (
+    *STORED,
+    "stalled_sum",
+    *("caller_p50", "caller_p95", "caller_p99"),
+    *("latency_count", "latency_sum", "p50", "p95", "p99"),
+    *("gpu_count", "gpu_p50", "gpu_p95", "gpu_p99"),
+)
 QUANTILES = (0.5, 0.95, 0.99)
 _CLOCKS = len(SKETCHES)
 
 
 @dataclass(frozen=True, slots=True)
 class CallColumns:
-    """One row a series and time. Absent items are NaN; the sketches of row `n` are rows 3n to 3n + 2 of `sketches`."""
+    """One row a series and time. Absent items are NaN; the sketches of row `n` are rows 4n to 4n + 3 of `sketches`; `tells` says whether
+    its agents tell stalled calls apart."""
 
     counts: Ints
     items: Floats
     covered: Floats
+    tells: Bools
     sketches: Sketches
 
     def __len__(self) -> int:
@@ -40,6 +48,7 @@ class CallColumns:
             self.counts[start:end],
             self.items[start:end],
             self.covered[start:end],
+            self.tells[start:end],
             self.sketches.part(_CLOCKS * start, _CLOCKS * end),
         )
 
@@ -51,34 +60,44 @@ class CallColumns:
         known = ~np.isnan(self.items)
         items = np.bincount(group[known], weights=self.items[known], minlength=size).astype(np.float64)
         items[np.bincount(group[known], minlength=size) == 0] = np.nan
+        tells = np.bincount(group[self.tells], minlength=size) > 0
         owners = (group[:, None] * _CLOCKS + np.arange(_CLOCKS)).ravel()
-        return CallColumns(counts, items, summed(group, self.covered, size), self.sketches.merged(owners, size * _CLOCKS))
+        return CallColumns(counts, items, summed(group, self.covered, size), tells, self.sketches.merged(owners, size * _CLOCKS))
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The values of COLUMNS for each row."""
         sketches = self.sketches
         filled = (sketches.count > 0).tolist()
         packed = [data if some else None for data, some in zip(sketches.packed(), filled, strict=True)]
-        latency, gpu = (_clock(sketches, number) for number in (0, 1))
+        latency, gpu, stalled = (_clock(sketches, number) for number in (0, 1, 3))
+        tells = self.tells.tolist()
         columns: list[Sequence[Any]] = [
             *self.counts.T.tolist(),
             [None if value != value else value for value in self.items.tolist()],
             self.covered.tolist(),
             *(packed[number::_CLOCKS] for number in range(_CLOCKS)),
+            *(_where(tells, values) for values in (stalled[0], stalled[1], *self._callers())),
             *latency,
             gpu[0],
             *gpu[2:],
         ]
         return list(zip(*columns, strict=True))
 
+    def _callers(self) -> list[list[float | None]]:
+        """Quantiles of what callers waited after warm-up: steady and stalled calls together."""
+        size = len(self)
+        both = joined(self.sketches.every(0, _CLOCKS), self.sketches.every(3, _CLOCKS)).merged([*range(size), *range(size)], size)
+        return [both.quantile(q) for q in QUANTILES]
+
 
 def calls_columns(calls: Sequence[Calls]) -> CallColumns:
     """What reports say, as columns."""
-    found = [sketch for each in calls for sketch in (each.latency, each.gpu, each.warmup)]
+    found = [sketch for each in calls for sketch in (each.latency, each.gpu, each.warmup, each.stalled)]
     places = [place for place, sketch in enumerate(found) if sketch is not None]
     sketches = sketches_of([sketch for sketch in found if sketch is not None])
     counts = [(c.calls, c.errors, c.compiled, c.partial, *c.eager, c.unknown, c.sampled) for c in calls]
-    return _columns(counts, [c.items for c in calls], [c.covered for c in calls], sketches.merged(places, len(found)))
+    tells = [c.stalled is not None for c in calls]
+    return _columns(counts, [c.items for c in calls], [c.covered for c in calls], tells, sketches.merged(places, len(found)))
 
 
 def rows_columns(rows: Sequence[Sequence[Any]]) -> CallColumns:
@@ -88,7 +107,9 @@ def rows_columns(rows: Sequence[Sequence[Any]]) -> CallColumns:
     places = [place for place, data in enumerate(found) if data is not None]
     sketches = sketches_unpacked([data for data in found if data is not None])
     counts = [row[:width] for row in rows]
-    return _columns(counts, [row[width] for row in rows], [row[width + 1] for row in rows], sketches.merged(places, len(found)))
+    tells = [row[width + 2 + _CLOCKS] is not None for row in rows]
+    merged = sketches.merged(places, len(found))
+    return _columns(counts, [row[width] for row in rows], [row[width + 1] for row in rows], tells, merged)
 
 
 def columns_joined(*parts: CallColumns) -> CallColumns:
@@ -97,20 +118,29 @@ def columns_joined(*parts: CallColumns) -> CallColumns:
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.items for part in parts]),
         np.concatenate([part.covered for part in parts]),
+        np.concatenate([part.tells for part in parts]),
         joined(*(part.sketches for part in parts)),
     )
 
 
-def _columns(counts: Sequence[Sequence[int]], items: Sequence[float | None], covered: Sequence[float], sketches: Sketches) -> CallColumns:
+def _columns(
+    counts: Sequence[Sequence[int]], items: Sequence[float | None], covered: Sequence[float], tells: Sequence[bool], sketches: Sketches
+) -> CallColumns:
     return CallColumns(
         np.array(counts, np.int64).reshape(len(items), len(COUNTS)),
         np.array([np.nan if value is None else value for value in items], np.float64),
         np.array(covered, np.float64),
+        np.array(tells, np.bool_),
         sketches,
     )
 
 
 def _clock(sketches: Sketches, number: int) -> list[list[Any]]:
-    """Count, sum and quantiles of one of the three sketches of each row."""
+    """Count, sum and quantiles of one of the four sketches of each row."""
     mine = sketches.every(number, _CLOCKS)
     return [mine.count.tolist(), mine.total.tolist(), *(mine.quantile(q) for q in QUANTILES)]
+
+
+def _where(tells: Sequence[bool], values: Sequence[Any]) -> list[Any]:
+    """The values of rows whose agents tell stalled calls apart; absent is not zero."""
+    return [value if told else None for told, value in zip(tells, values, strict=True)]

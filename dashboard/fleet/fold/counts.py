@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from compilewatch.wire.sketch import Sketch
 
-N = TypeVar("N", int, float, tuple[bool, float, str])
+N = TypeVar("N", int, float, tuple[bool, float, str], tuple[float, int, str])
 
-EAGER = ("limit", "stance", "skip", "disabled", "error")
+EAGER = ("limit", "stance", "skip", "disabled", "error", "no_graph")
 
 
 @dataclass(slots=True)
@@ -29,6 +29,8 @@ class Calls:
     latency: Sketch | None = None
     gpu: Sketch | None = None
     warmup: Sketch | None = None
+    stalled: Sketch | None = None
+    """None where the agent does not tell stalled calls apart; empty where there were none."""
 
     def add(self, other: Calls) -> None:
         """Adds other calls of the same series and time; the other one stays as it is."""
@@ -46,11 +48,17 @@ class Calls:
         self.latency = merged(self.latency, other.latency)
         self.gpu = merged(self.gpu, other.gpu)
         self.warmup = merged(self.warmup, other.warmup)
+        self.stalled = merged(self.stalled, other.stalled)
 
     def copy(self) -> Calls:
         """Calls of its own with the same content."""
         return replace(
-            self, eager=list(self.eager), latency=merged(None, self.latency), gpu=merged(None, self.gpu), warmup=merged(None, self.warmup)
+            self,
+            eager=list(self.eager),
+            latency=merged(None, self.latency),
+            gpu=merged(None, self.gpu),
+            warmup=merged(None, self.warmup),
+            stalled=merged(None, self.stalled),
         )
 
 
@@ -67,6 +75,7 @@ def merged(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
 ADDED = (
     "windows", "covered", "compiles", "recompiles", "compile_failures", "request_compiles", "compile_seconds", "saved_seconds",
     "cache_hits", "cache_misses", "cache_bypasses", "hit_seconds", "miss_seconds", "graph_breaks", "fallbacks", "cudagraph_skips", "ooms",
+    "recordings", "recording_seconds",
 )  # fmt: skip
 """The fields of Process that add; the others keep the largest value."""
 
@@ -92,6 +101,8 @@ class Process:
     fallbacks: int = 0
     cudagraph_skips: int = 0
     ooms: int = 0
+    recordings: int = 0
+    recording_seconds: float = 0.0
     gpu_allocated: int | None = None
     gpu_peak: int | None = None
     gpu_reserved: int | None = None

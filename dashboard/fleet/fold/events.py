@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from compilewatch.wire.parity import parity_of
-from compilewatch.wire.report import FINDING_KINDS, MAX_COMPILES, MAX_REASON, Compile, Report
+from compilewatch.wire.report import FINDING_KINDS, MAX_COMPILES, MAX_REASON, PATTERNS, Compile, Finding, Report
 
 from dashboard.fleet.fold.decode import MAX_INT32, Sender
-from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Seen
+from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Seen, values_kept
 from dashboard.fleet.fold.fingerprint import fingerprint
 from dashboard.fleet.fold.keys import FindingKey, instance_of
-from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, compile_seconds, ooms_of, seconds_of
+from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, compile_seconds, kind_of, ooms_of, seconds_of
 from dashboard.fleet.fold.text import label
 from dashboard.fleet.fold.window import Window
 
@@ -35,7 +35,7 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
         "frame": label(compile_.frame, 512),
         "file": label(compile_.file, 512),
         "line": min(max(compile_.line, 0), MAX_INT32),
-        "kind": label(compile_.kind, 16),
+        "kind": label(kind_of(compile_), 16),
         "reason": label(compile_.reason, MAX_REASON),
         "outcome": label(compile_.outcome, 16),
         "total": total,
@@ -55,37 +55,52 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
         "mode": label(compile_.mode, 64),
         "dynamic": label(compile_.dynamic, 16),
         "fullgraph": compile_.fullgraph,
+        "entries": compile_.entries,
+        "entry_limit": compile_.limit,
     }
 
 
 def findings_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
     """Findings of the report, and those that certain facts amount to."""
     version = sender.source.version
-    for kind, text, where, seen in _findings(report, window):
+    for kind, text, where, seen, told in _findings(report, window):
         key = FindingKey(version.project, version.model, kind, fingerprint(text, where))
         seen.count = min(max(seen.count, 0), MAX_FINDING_COUNT)
-        fact = FindingFact((seen.first, text, where), {sender.source: seen})
+        fact = FindingFact((seen.first, text, where), {sender.source: seen}, *told)
         if key in facts.findings:
             facts.findings[key].add(fact)
         else:
             facts.findings[key] = fact
 
 
-def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, Seen]]:
+Told = tuple[frozenset[str], int, str]
+"""The values that a finding names, how many there are, and how they vary."""
+NOTHING: Told = (frozenset(), 0, "")
+
+
+def _told(finding: Finding) -> Told:
+    values = values_kept(label(value, 200) for value in finding.values)
+    return values, min(max(finding.distinct, 0), MAX_INT32), finding.pattern if finding.pattern in PATTERNS else ""
+
+
+def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, Seen, Told]]:
     for finding in report.findings:
         if finding.kind in FINDING_KINDS:
             seen = Seen(finding.count, window.end, window.end, seconds_of(finding.seconds))
-            yield finding.kind, label(finding.text, MAX_REASON), label(finding.where, 512), seen
+            yield finding.kind, label(finding.text, MAX_REASON), label(finding.where, 512), seen, _told(finding)
     for fact in report.facts:
         data, at = fact.data, window.moment(fact.at)
         where = f"{data['file']}:{data.get('line', '')}" if data.get("file") else ""
         if fact.kind == "latched_eager":
             frame, cause = data.get("frame", ""), data.get("cause", "")
             text = label(f"{frame} runs eager until the process restarts: {cause}", 512)
-            yield "latched_eager", text, label(where, 512), Seen(1, at, at)
+            yield "latched_eager", text, label(where, 512), Seen(1, at, at), NOTHING
+        elif fact.kind == "compiled_nothing" and not any(finding.kind == fact.kind for finding in report.findings):
+            text = label(str(data.get("text") or f"{data.get('region', '')}: compilation was requested, nothing was compiled"), MAX_REASON)
+            yield "compiled_nothing", text, label(where, 512), Seen(1, at, at), NOTHING
         elif fact.kind == "oom":
             text = label(str(data.get("text") or "out of memory"), MAX_REASON)
-            yield "oom", text, label(where, 512), Seen(ooms_of(fact), at, at)
+            yield "oom", text, label(where, 512), Seen(ooms_of(fact), at, at), NOTHING
         elif fact.kind == "parity" and (told := parity_of(data)).state == "failed" and told.kind != "finite":
             # The figures differ between instances; it is the same finding on all of them.
-            yield "parity", label(f"{told.name}: {told.why or ANOTHER}", MAX_REASON), label(where, 512), Seen(1, at, at)
+            yield "parity", label(f"{told.name}: {told.why or ANOTHER}", MAX_REASON), label(where, 512), Seen(1, at, at), NOTHING

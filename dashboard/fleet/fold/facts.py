@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+
+from compilewatch.wire.report import MAX_VALUES, pattern_rank
 
 from dashboard.fleet.fold.counts import Calls, Process, larger, smaller
 from dashboard.fleet.fold.keys import FindingKey, InstanceKey, Place, Source, VersionKey
@@ -20,6 +23,9 @@ Receipt = tuple[float, str, str, str]
 
 Told = tuple[bool, float, str]
 """A cold start as its agent tells it: whether it is told up to `ready`, its seconds, and its stages as JSON text."""
+
+Ended = tuple[float, int, str]
+"""When a process ended, its exit code, and the name of the signal that ended it; -1 and empty where that is not known."""
 
 K = TypeVar("K")
 
@@ -44,6 +50,9 @@ class InstanceFact:
     """Of the newest report that knew of any whether they ran compiled: its number, the calls, and those that ran eager."""
     late_windows: int = 0
     ready: float | None = None
+    active: int | None = None
+    """The first minute in which it called what is watched, or compiled; None: it only started so far."""
+    ended: Ended | None = None
     latched: dict[tuple[str, str], Latched] = field(default_factory=dict)
     """By frame and cause, the first time it was told."""
     receipts: set[Receipt] = field(default_factory=set)
@@ -61,6 +70,8 @@ class InstanceFact:
         self.calls = max(self.calls, other.calls)
         self.late_windows += other.late_windows
         self.ready = smaller(self.ready, other.ready)
+        self.active = smaller(self.active, other.active)
+        self.ended = larger(self.ended, other.ended)
         self.losses = tuple(map(max, self.losses, other.losses))
         for frame, latched in other.latched.items():
             self.latched[frame] = min(latched, self.latched.get(frame, latched))
@@ -123,6 +134,11 @@ class Seen:
         self.last = max(self.last, other.last)
 
 
+def values_kept(values: Iterable[str]) -> frozenset[str]:
+    """As many as the wire holds, the same in whatever order they came."""
+    return frozenset(sorted(values)[:MAX_VALUES])
+
+
 @dataclass(slots=True)
 class FindingFact:
     """A group of like events: the earliest sample, and how often it was seen by whom."""
@@ -130,10 +146,18 @@ class FindingFact:
     sample: tuple[float, str, str]
     """When, the text, and where."""
     seen: dict[Source, Seen]
+    values: frozenset[str] = frozenset()
+    """Values, classes or names that a guard met; of many the first ones by their text."""
+    distinct: int = 0
+    """How many different ones one process met at most; 0: the finding is not about values."""
+    pattern: str = ""
 
     def add(self, other: FindingFact) -> None:
         """Adds sightings of the same finding."""
         self.sample = min(self.sample, other.sample)
+        self.values = values_kept(self.values | other.values)
+        self.distinct = max(self.distinct, other.distinct)
+        self.pattern = max(self.pattern, other.pattern, key=pattern_rank)
         for source, seen in other.seen.items():
             if source in self.seen:
                 self.seen[source].add(seen)

@@ -121,8 +121,11 @@ def _instance(fact: InstanceFact, renamed: Renamed) -> InstanceFact:
         "host": OTHER,
         "job": "",
         "rank": 0,
+        "pid": None,
         "torch": "",
         "agent": "",
+        "label": "",
+        "role": "",
         "identity": {},
         "capabilities": {},
         "components": {},
@@ -139,6 +142,7 @@ def _instance(fact: InstanceFact, renamed: Renamed) -> InstanceFact:
         last_minute=fact.last_minute,
         last_seen=fact.last_seen,
         losses=tuple(0 for _ in fact.losses),
+        active=fact.active,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from compilewatch.wire.report import Compile, Fact, Gauges, Report
 
 from dashboard.fleet.fold.counts import Process
@@ -15,6 +17,7 @@ LONGEST_COMPILATION = 7 * 86400.0
 MAX_FRAMES = 10**6
 
 FAILED = ("raised", "suppressed")
+SUCCEEDED, RECORDING = "ok", "cuda_graph"
 
 
 def process_of(report: Report, window: Window) -> Process:
@@ -46,10 +49,18 @@ def ooms_of(fact: Fact) -> int:
     return min(max(count, 1), MAX_FINDING_COUNT) if isinstance(count, int) and not isinstance(count, bool) else 1
 
 
-def cache_answer(compile_: Compile) -> str:
-    """What the caches together answered: one hit serves the compilation; empty when none was asked."""
-    answers = {compile_.cache.get(name, "") for name in ("fx", "aot", "jax")}
-    return next((answer for answer in ("hit", "miss", "bypass") if answer in answers), "")
+def kind_of(compile_: Compile) -> str:
+    """Agents that know no recordings called each an autotune; its seconds say what it was."""
+    graphs, tuned = (compile_.seconds.get(phase, 0.0) for phase in ("cuda_graphs", "autotune"))
+    return RECORDING if compile_.kind == "autotune" and graphs > 0 and graphs >= tuned else compile_.kind
+
+
+def cache_answer(kind: str, outcome: str, answers: Collection[str]) -> str:
+    """What the caches of graphs together answered: one miss is enough for a miss. Empty when none was asked, and of what cannot miss: a
+    recording of CUDA graphs, and a compilation that failed, for what it did not find was never to be had."""
+    if kind == RECORDING or outcome != SUCCEEDED:
+        return ""
+    return next((answer for answer in ("miss", "hit", "bypass") if answer in answers), "")
 
 
 def seconds_of(value: float | None) -> float:
@@ -64,13 +75,18 @@ def compile_seconds(value: float | None) -> float | None:
 
 def _compile_count(process: Process, compile_: Compile) -> None:
     total = compile_seconds(compile_.seconds.get("total")) or 0.0
+    kind = kind_of(compile_)
+    if kind == RECORDING:
+        process.recordings += 1
+        process.recording_seconds += total
+        return
     process.compiles += 1
     process.recompiles += compile_.kind == "recompile"
     process.compile_failures += compile_.outcome in FAILED
     process.request_compiles += compile_.in_request
     process.compile_seconds += total
     process.saved_seconds += compile_seconds(compile_.saved) or 0.0
-    answer = cache_answer(compile_)
+    answer = cache_answer(kind, compile_.outcome, [compile_.cache.get(name, "") for name in ("fx", "aot", "jax")])
     if answer == "hit":
         process.cache_hits += 1
         process.hit_seconds += total

@@ -11,13 +11,14 @@ from compilewatch.wire.text import clip_data
 
 from dashboard.fleet.fold.cold_start import start_fold
 from dashboard.fleet.fold.counts import EAGER, Calls
-from dashboard.fleet.fold.decode import Row, Sender, report_of, sender_of
+from dashboard.fleet.fold.decode import MAX_INT32, Row, Sender, report_of, sender_of
 from dashboard.fleet.fold.events import compiles_fold, findings_fold
-from dashboard.fleet.fold.facts import Facts, InstanceFact, Latched, value_add
+from dashboard.fleet.fold.facts import Ended, Facts, InstanceFact, Latched, value_add
 from dashboard.fleet.fold.keys import Place, instance_of
 from dashboard.fleet.fold.parities import parities_of
 from dashboard.fleet.fold.process import process_of, seconds_of, windows_of
 from dashboard.fleet.fold.receipts import receipts_of
+from dashboard.fleet.fold.roles import never_counts
 from dashboard.fleet.fold.text import label, name
 from dashboard.fleet.fold.window import Window, window_of
 from dashboard.fleet.minute_ends import late
@@ -66,6 +67,9 @@ def _row_add(facts: Facts, row: Row) -> None:
     window = window_of(report, row.clock_offset)
     _calls_fold(facts, sender, report, window)
     process = process_of(report, window)
+    if never_counts(sender.columns["role"]) or (window.long and not _is_active(report)):
+        # The seconds that a version's instances cover: a long window has no minute by which a first call could be found later.
+        process.covered = 0.0
     if window.long:
         value_add(facts.process_hours, (sender.source, window.minute // 60), process)
     else:
@@ -100,6 +104,7 @@ def _calls_of(region: Region, window: Window) -> Calls:
         latency=region.latency,
         gpu=region.gpu,
         warmup=region.warmup,
+        stalled=region.stalled,
     )
 
 
@@ -112,6 +117,8 @@ def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window,
         identity={**sender.columns, "started": window.moment(sender.identity.started)},
         clock_offset=window.offset,
         compiling=_compiling(report.gauges),
+        active=window.first_minute if _is_active(report) and not never_counts(sender.columns["role"]) else None,
+        ended=_ended(report, window),
         first_minute=window.first_minute,
         last_minute=window.minute,
         last_seen=window.end,
@@ -134,6 +141,23 @@ def _instance_fold(facts: Facts, sender: Sender, report: Report, window: Window,
     facts.note_seen(source.version, window.start, window.end)
     if sender.identity.simulated:
         facts.simulated.add(source.version)
+
+
+def _is_active(report: Report) -> bool:
+    """Whether the process called what is watched, or compiled: before that it only starts, or helps."""
+    return bool(report.compiles) or any(region.calls for region in report.regions)
+
+
+def _ended(report: Report, window: Window) -> Ended | None:
+    """How the process ended, as its last report says, and the end of that report's window: what reports later did not end."""
+    found = None
+    for fact in report.facts:
+        if fact.kind == "ended":
+            code, signal = fact.data.get("code"), fact.data.get("signal")
+            known = code if isinstance(code, int) and not isinstance(code, bool) and abs(code) <= MAX_INT32 else -1
+            told = window.end, known, label(signal, 16) if isinstance(signal, str) else ""
+            found = told if found is None else max(found, told)
+    return found
 
 
 def _calls_known(report: Report) -> tuple[int, int, int]:

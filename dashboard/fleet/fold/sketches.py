@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from compilewatch.wire.packing import HEAD
-from compilewatch.wire.sketch import BINS_PER_OCTAVE, SCALE, Sketch
+from compilewatch.wire.sketch import BINS_PER_OCTAVE, SCALE, Sketch, lower_bound
 
 from dashboard.fleet.fold.varints import Floats, Ints, numbers_read, numbers_write
 
@@ -108,7 +108,7 @@ class Sketches:
         )
 
     def quantile(self, q: float | Floats) -> list[float | None]:
-        """What `Sketch.quantile` says of each row; all are asked for one share, or each for its own."""
+        """What `Sketch.quantile` says of each row, None in an open bin too; all are asked for one share, or each for its own."""
         if not len(self):
             return []
         rank = q * self.count
@@ -125,7 +125,22 @@ class Sketches:
         found = np.ldexp(np.power(2.0, exponent - whole), whole.astype(np.int64))
         value[mine] = np.minimum(np.maximum(found, self.low[mine]), self.high[mine])
         value[(self.zero > 0) & (rank <= self.zero)] = self.low[(self.zero > 0) & (rank <= self.zero)]
-        return [each if counted else None for each, counted in zip(value.tolist(), (self.count > 0).tolist(), strict=True)]
+        known = (self.count > 0) & ~((self.zero == 0) & (self.low <= 0) & (self.ends > self.starts) & (reached <= self.starts))
+        return [each if counted else None for each, counted in zip(value.tolist(), known.tolist(), strict=True)]
+
+    def upper_bounds(self, q: float) -> list[float | None]:
+        """What `Sketch.upper_bound` says of each row."""
+        opened = (self.count > self.zero) & (self.zero == 0) & (self.low <= 0)
+        found: list[float | None] = [None] * len(self)
+        for row in np.flatnonzero(opened).tolist():
+            first = int(self.starts[row])
+            if q * self.count[row] <= self.filled[first]:
+                found[row] = min(lower_bound(int(self.bin[first]) + 1), float(self.high[row]))
+        return found
+
+    def means(self) -> list[float | None]:
+        """Seconds of a value on average; None where there is none."""
+        return [total / count if count else None for total, count in zip(self.total.tolist(), self.count.tolist(), strict=True)]
 
     def packed(self) -> list[bytes]:
         """What `Sketch.pack` writes of each row."""

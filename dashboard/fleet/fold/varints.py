@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 def numbers_read(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]:

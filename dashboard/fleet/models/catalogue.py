@@ -15,6 +15,7 @@ class WatchedModel(models.Model):
     last_seen_at = models.DateTimeField()
     simulated = models.BooleanField(default=False, help_text="Its reports come from the simulator; every page says so.")
     cold_start_budget = models.FloatField(null=True, help_text="Seconds.")
+    stalled_budget = models.FloatField(null=True, help_text="The share of calls that may wait for a compilation after warm-up.")
     served_budget = models.FloatField(null=True, help_text="The share of calls, of those looked at, that has to be served compiled.")
     lives_revision = models.BigIntegerField(
         db_default=0, help_text="The sum of its versions' revisions that the lives of its findings were read off at."
@@ -79,6 +80,7 @@ class Deployment(models.Model):
 class InstanceState(models.TextChoices):
     """How an instance is, as its reports tell."""
 
+    STARTING = "starting", "starting"
     WARMING = "warming", "warming"
     HEALTHY = "healthy", "healthy"
     DEGRADED = "degraded", "degraded"
@@ -87,6 +89,7 @@ class InstanceState(models.TextChoices):
     HUNG = "hung", "hung"
     SILENT = "silent", "silent"
     BLIND = "blind", "blind"
+    ENDED = "ended", "ended"
 
 
 class Instance(models.Model):
@@ -102,9 +105,12 @@ class Instance(models.Model):
     job = models.CharField(max_length=200, default="")
     rank = models.IntegerField(default=0)
     world_size = models.IntegerField(default=1)
+    pid = models.IntegerField(null=True, help_text="Its process id on its host; NULL: not known.")
     gpu = models.CharField(max_length=100, default="")
     torch = models.CharField(max_length=64, default="")
     agent = models.CharField(max_length=64, default="")
+    label = models.CharField(max_length=128, default="", db_default="", help_text="What its operator calls it.")
+    role = models.CharField(max_length=16, default="", db_default="", help_text="A role of the wire; empty: a worker.")
     simulated = models.BooleanField(default=False)
     identity = models.JSONField(default=dict, help_text="The whole identity as it was last sent.")
     identity_digest = models.CharField(
@@ -115,6 +121,16 @@ class Instance(models.Model):
     components = models.JSONField(default=dict, help_text="A hash or version per part of the compile configuration.")
     started_at = models.DateTimeField(help_text="Process start, by the agent's clock.")
     first_minute = models.BigIntegerField(help_text="The first minute with data.")
+    # While one release follows another, the earlier one still writes instances, and does not know this column.
+    active_minute = models.BigIntegerField(
+        null=True,
+        default=None,
+        db_default=0,
+        help_text="The first minute with calls or compilations; NULL: it only starts; 0: from its first minute on.",
+    )
+    ended_at = models.DateTimeField(null=True, help_text="The end of the window whose report says that it ends.")
+    exit_code = models.IntegerField(null=True, help_text="NULL: not known.")
+    exit_signal = models.CharField(max_length=16, default="", db_default="")
     last_minute = models.BigIntegerField(help_text="The newest minute with data.")
     live_minute = models.BigIntegerField(
         db_default=0, help_text="The newest of its minutes and the one it became known in, by which live instances are counted."

@@ -44,6 +44,8 @@ class CompileEvent(models.Model):
     mode = models.CharField(max_length=64, default="", db_default="")
     dynamic = models.CharField(max_length=16, default="", db_default="", help_text="automatic, yes, no, or empty: not known.")
     fullgraph = models.BooleanField(null=True)
+    entries = models.IntegerField(null=True, help_text="Cache entries that its code object held afterwards.")
+    entry_limit = models.IntegerField(null=True, help_text="How many it may hold; NULL: nothing limits it, or that is not known.")
 
     class Meta:
         db_table = "compile_event"
@@ -83,6 +85,9 @@ class Finding(models.Model):
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     count = models.BigIntegerField(default=0)
+    values = models.JSONField(default=list, db_default=models.Value([], models.JSONField()), help_text="Values that a guard met.")
+    distinct = models.IntegerField(default=0, db_default=0, help_text="How many one process met at most; 0: it is not about values.")
+    pattern = models.CharField(max_length=24, default="", db_default="", help_text="How they vary, a pattern of the wire.")
     made_day = models.IntegerField(db_default=0, help_text="Days since 1970: when it became known.")
 
     class Meta:

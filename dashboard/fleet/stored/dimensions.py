@@ -26,6 +26,10 @@ class Ids:
     instances: dict[InstanceKey, int] = field(default_factory=dict)
     new_instances: set[int] = field(default_factory=set)
     """Those that this fold made: nothing else is known of them yet."""
+    active: dict[InstanceKey, int | None] = field(default_factory=dict)
+    """From which minute on each counts; None: it only starts, or only helps."""
+    woken: dict[InstanceKey, tuple[int, int | None]] = field(default_factory=dict)
+    """Those of which this fold knows an earlier such minute than the one that was known, which stands second."""
 
 
 def ids_of(facts: Facts) -> Ids:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from dashboard.fleet.fold.facts import Facts, FindingFact, Seen
+from compilewatch.wire.report import pattern_rank
+
+from dashboard.fleet.fold.facts import Facts, FindingFact, Seen, values_kept
 from dashboard.fleet.fold.keys import FindingKey, Source, instance_of
 from dashboard.fleet.models import Finding, FindingInstance, FindingVersion
 from dashboard.fleet.stored.bulk import Table, rows_upsert
@@ -18,6 +20,11 @@ _VERSION, _INSTANCE = ("finding_id", "version_id", "environment"), ("finding_id"
 VERSIONS = Table(FindingVersion, _VERSION, (*_VERSION, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
 INSTANCES = Table(FindingInstance, _INSTANCE, (*_INSTANCE, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
 
+
+UPDATED = (
+    *("first_version", "last_version", "first_seen_at", "last_seen_at"),
+    *("count", "text", "where", "values", "distinct", "pattern"),
+)
 
 _Sighting = tuple[datetime, str, int]
 """When, by which version, and its id; the name settles what happened at the same moment, whoever is folded first."""
@@ -32,6 +39,7 @@ class _Range:
     last: _Sighting
     text: str
     where: str
+    fact: FindingFact
 
 
 def findings_store(facts: Facts, ids: Ids, *, today: int) -> None:
@@ -43,7 +51,7 @@ def findings_store(facts: Facts, ids: Ids, *, today: int) -> None:
     rows = Finding.objects.select_for_update(of=("self",)).select_related("first_version", "last_version")
     for finding in rows.filter(id__in=ranges).order_by("id"):
         _update(finding, ranges[finding.id])
-        finding.save(update_fields=["first_version", "last_version", "first_seen_at", "last_seen_at", "count", "text", "where"])
+        finding.save(update_fields=UPDATED)
     _sightings_store(facts, known, VERSIONS, lambda source: (ids.versions[source.version], source.environment))
     _sightings_store(facts, known, INSTANCES, lambda source: (ids.instances[instance_of(source)],))
 
@@ -88,12 +96,15 @@ def _range(fact: FindingFact, ids: Ids) -> _Range:
     first = min((moment(seen.first), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
     last = max((moment(seen.last), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
     _, text, where = fact.sample
-    return _Range(sum(seen.count for seen in fact.seen.values()), first, last, text, where)
+    return _Range(sum(seen.count for seen in fact.seen.values()), first, last, text, where, fact)
 
 
 def _update(finding: Finding, seen: _Range) -> None:
     """Adds what was seen; the text is that of the first sighting, so that it is the same in whatever order reports arrive."""
     finding.count += seen.count
+    finding.values = sorted(values_kept(seen.fact.values.union(finding.values)))
+    finding.distinct = max(finding.distinct, seen.fact.distinct)
+    finding.pattern = max(finding.pattern, seen.fact.pattern, key=pattern_rank)
     at = finding.first_seen_at
     if (seen.first[0], seen.text, seen.where) < (at, finding.text, finding.where):
         finding.text, finding.where = seen.text, seen.where

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
+from dashboard.fleet.fold.counts import smaller
 from dashboard.fleet.fold.facts import Facts, InstanceFact
 from dashboard.fleet.fold.keys import InstanceKey
 from dashboard.fleet.models import CommandReceipt, Instance
@@ -15,6 +16,7 @@ from dashboard.fleet.stored.dimensions import Ids, moment
 
 LOSSES = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
 COMPILING = ("compiling_for", "compiling_frame", "compiling_usual")
+ENDED = ("ended_at", "exit_code", "exit_signal")
 CALLS = ("calls_seq", "known_calls", "eager_calls")
 MOVING = Table(
     Instance,
@@ -25,6 +27,8 @@ MOVING = Table(
         "clock_offset",
         *COMPILING,
         "first_minute",
+        "active_minute",
+        *ENDED,
         "last_minute",
         "live_minute",
         "last_seen_at",
@@ -39,8 +43,8 @@ MOVING = Table(
 
 KEY = ("project_id", "instance_id")
 IDENTITY = (
-    "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "gpu", "torch", "agent", "simulated",
-    "identity", "capabilities", "components", "started_at", "identity_digest",
+    "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "pid", "gpu", "torch", "agent", "label", "role",
+    "simulated", "identity", "capabilities", "components", "started_at", "identity_digest",
 )  # fmt: skip
 NEW = Table(Instance, KEY, (*KEY, *IDENTITY, *MOVING.columns[1:]))
 KNOWN = Table(Instance, KEY, (*KEY, "identity_digest", *MOVING.columns))
@@ -56,12 +60,14 @@ def instances_store(facts: Facts, ids: Ids, *, now_minute: int) -> None:
         for id, project, instance in made:
             ids.instances[InstanceKey(project, instance)] = id
             ids.new_instances.add(id)
+            ids.active[InstanceKey(project, instance)] = facts.instances[InstanceKey(project, instance)].active
     # A new row holds all that was said; what another folder made meanwhile is read, and added to.
     known |= _read([key for key in fresh if key not in ids.instances])
     moved, changed = [], []
     for key, row in known.items():
         fact = facts.instances[key]
         ids.instances[key] = row["id"]
+        _activity_note(ids, key, fact.active, row["active_minute"])
         if fact.seq > row["last_seq"] and fact.digest != row["identity_digest"]:
             changed.append((row["id"], *_identity(fact, ids)))
         if (updated := _moved(row, fact)) != _moving(row):
@@ -69,6 +75,13 @@ def instances_store(facts: Facts, ids: Ids, *, now_minute: int) -> None:
     rows_update(CHANGED, changed)
     rows_update(MOVING, moved)
     _receipts_store(facts, ids)
+
+
+def _activity_note(ids: Ids, key: InstanceKey, said: int | None, known: int | None) -> None:
+    """Notes from which minute on the instance counts, and whether that is earlier than was known before."""
+    ids.active[key] = smaller(said, known)
+    if said is not None and (known is None or said < known):
+        ids.woken[key] = (said, known)
 
 
 def _receipts_store(facts: Facts, ids: Ids) -> None:
@@ -86,6 +99,9 @@ def _receipts_store(facts: Facts, ids: Ids) -> None:
 def _read(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, Any]]:
     """The instances that have a row."""
     rows = [dict(zip(KNOWN.columns, row, strict=True)) for row in rows_read(KNOWN, keys, constants=1)]
+    for row in rows:
+        if row["active_minute"] == 0:
+            row["active_minute"] = row["first_minute"]
     return {InstanceKey(row["project_id"], row["instance_id"]): row for row in rows}
 
 
@@ -98,6 +114,8 @@ def _new(key: InstanceKey, fact: InstanceFact, ids: Ids, now_minute: int) -> Row
         fact.clock_offset,
         *fact.compiling,
         fact.first_minute,
+        fact.active,
+        *_ended(fact),
         fact.last_minute,
         max(now_minute, fact.last_minute),
         moment(fact.last_seen),
@@ -136,6 +154,8 @@ def _moved(row: dict[str, Any], fact: InstanceFact) -> Row:
         fact.clock_offset if newer else row["clock_offset"],
         *(fact.compiling if newer else (row[name] for name in COMPILING)),
         min(fact.first_minute, row["first_minute"]),
+        smaller(fact.active, row["active_minute"]),
+        *(_ended(fact) if fact.ended is not None and _later(fact.ended[0], row["ended_at"]) else (row[name] for name in ENDED)),
         max(fact.last_minute, row["last_minute"]),
         max(fact.last_minute, row["live_minute"]),
         max(moment(fact.last_seen), row["last_seen_at"]),
@@ -145,6 +165,18 @@ def _moved(row: dict[str, Any], fact: InstanceFact) -> Row:
         row["late_windows"] + fact.late_windows,
         *(max(value, row[name]) for name, value in zip(LOSSES, fact.losses, strict=True)),
     )
+
+
+def _ended(fact: InstanceFact) -> Row:
+    """The values of ENDED."""
+    if fact.ended is None:
+        return None, None, ""
+    at, code, signal = fact.ended
+    return moment(at), None if code < 0 else code, signal
+
+
+def _later(at: float, known: datetime | None) -> bool:
+    return known is None or moment(at) > known
 
 
 def _date(seconds: float | None) -> datetime | None:

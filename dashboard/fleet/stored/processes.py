@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -28,35 +30,60 @@ Group = tuple[GroupKey, int]
 
 
 def processes_store(facts: Facts, ids: Ids) -> None:
-    """Adds the facts' process minutes to what is stored, for instances and for versions."""
-    new = _instances_store(facts, ids)
+    """Adds the facts' process minutes to what is stored, for instances and for versions.
+
+    An instance and the seconds that it covers count from its first call or compilation on. A report that comes late may move that minute
+    back: what was stored after it and did not count is counted then, so that the order of reports makes no difference."""
     minutes: dict[Group, Process] = {}
     instances: dict[Group, int] = {}
+    for group, covered in _woken(facts, ids):
+        _add(minutes, group, Process(covered=covered))
+        instances[group] = instances.get(group, 0) + 1
+    new = _instances_store(facts, ids)
     for (source, minute), process in facts.process_minutes.items():
-        group = (group_of(source), minute)
-        _add(minutes, group, process)
-        instances[group] = instances.get(group, 0) + ((source, minute) in new)
+        group, since = (group_of(source), minute), ids.active[instance_of(source)]
+        counts = since is not None and minute >= since
+        _add(minutes, group, process if counts else replace(process, covered=0.0))
+        instances[group] = instances.get(group, 0) + (counts and (source, minute) in new)
     hours: dict[Group, Process] = {}
     for (key, minute), process in minutes.items():
         _add(hours, (key, minute // 60), process)
     most = _version_minutes_store(ids, minutes, instances)
     for (source, hour), process in facts.process_hours.items():
         _add(hours, (group_of(source), hour), process)
-    rows = [(*_key(ids, key, hour // 24), hour, *_columns_of(process), most.get((key, hour), 1)) for (key, hour), process in hours.items()]
+    rows = [
+        (*_key(ids, key, hour // 24), hour, *_columns_of(process), most.get((key, hour), int(process.covered > 0)))
+        for (key, hour), process in hours.items()
+    ]
     rows_upsert(VERSION_HOURS, rows)
 
 
+def _woken(facts: Facts, ids: Ids) -> Iterator[tuple[Group, float]]:
+    """Stored minutes of instances that did not count when they were stored and do now, with the seconds that they cover."""
+    woken = {ids.instances[key]: (group_of(facts.instances[key].source), *span) for key, span in ids.woken.items()}
+    if not woken:
+        return
+    first = min(since for _, since, _ in woken.values())
+    rows = ProcessMinute.objects.filter(
+        project_id__in={key.project for key in ids.woken}, day__gte=first // 1440, instance_id__in=woken, minute__gte=first, covered__gt=0
+    )
+    for instance, minute, covered in rows.values_list("instance_id", "minute", "covered"):
+        group, since, until = woken[instance]
+        if since <= minute and (until is None or minute < until):
+            yield (group, minute), covered
+
+
 def _instances_store(facts: Facts, ids: Ids) -> set[tuple[Source, int]]:
-    """Writes the minutes of instances; returns those that had no row before, by which instances are counted."""
+    """Writes the minutes of instances; returns those of which nothing was covered before, by which instances are counted."""
     rows: dict[Row, Process] = {}
     owner: dict[Row, tuple[Source, int]] = {}
     for (source, minute), process in facts.process_minutes.items():
         key = (source.version.project, minute // 1440, ids.instances[instance_of(source)], minute)
         _add(rows, key, process)
         owner[key] = (source, minute)
-    written = rows_upsert(PROCESS_MINUTES, [(*key, *_columns_of(p)) for key, p in rows.items()], returning=(*_INSTANCE, "windows"))
-    # A window adds at least one, so a row that holds no more than what was just added is a new one.
-    return {owner[tuple(key)] for *key, windows in written if windows == rows[tuple(key)].windows}
+    written = rows_upsert(PROCESS_MINUTES, [(*key, *_columns_of(p)) for key, p in rows.items()], returning=(*_INSTANCE, "covered"))
+    # A row that covers no more than what was just added covered nothing before.
+    return {owner[tuple(key)] for *key, covered in written if covered == rows[tuple(key)].covered > 0}
 
 
 def _version_minutes_store(ids: Ids, minutes: dict[Group, Process], instances: dict[Group, int]) -> dict[Group, int]:

@@ -8,30 +8,30 @@ from itertools import pairwise
 
 from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch, index_of, lower_bound
 
-LOWEST = 4.0
-"""The first bucket begins at zero: its values are spread over the two octaves below its bound."""
-
 
 def sketch_of(bounds: Sequence[float], counts: Sequence[int], total: float) -> Sketch:
     """Spreads each bucket's values evenly over its bins on the log scale, so that a quantile lies in the bucket where the true one lies.
 
-    `bounds` are upper ones in order, the last may be infinite: what lies there is told as the bound before it, a lower limit."""
+    The first bucket begins at zero: its values become an open bin, of which only the upper bound is known. `bounds` are upper ones in
+    order, the last may be infinite: what lies there is told as the bound before it, a lower limit."""
     filled: dict[int, int] = {}
     for place, count in enumerate(counts):
         if count <= 0:
             continue
         upper = bounds[place]
-        lower = bounds[place - 1] if place else upper / LOWEST
-        if math.isinf(upper):
-            upper = lower = bounds[place - 1] if place else 1.0
-        last = min(MAX_INDEX, index_of(upper))
-        _spread(filled, max(MIN_INDEX, min(index_of(lower) + 1, last)), last, count)
+        if math.isinf(upper):  # the next bin, for in that of the bound lies what is below it
+            last = first = min(MAX_INDEX, index_of(bounds[place - 1] if place else 1.0) + 1)
+        else:
+            last = min(MAX_INDEX, index_of(upper))
+            first = index_of(bounds[place - 1]) + 1 if place else last
+        _spread(filled, max(MIN_INDEX, min(first, last)), last, count)
     if not filled:
         return Sketch()
     first, last = min(filled), max(filled)
     bins = [filled.get(index, 0) for index in range(first, last + 1)]
     summed = total if math.isfinite(total) and total >= 0 else 0.0
-    return Sketch(count=sum(bins), sum=summed, min=lower_bound(first), max=lower_bound(last + 1), offset=first, bins=bins)
+    low = 0.0 if counts[0] > 0 else lower_bound(first)
+    return Sketch(count=sum(bins), sum=summed, min=low, max=lower_bound(last + 1), offset=first, bins=bins)
 
 
 def widest(bounds: Sequence[float]) -> float | None:
