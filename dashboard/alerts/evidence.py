@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
+from dashboard.fleet.figures.eager import causes_stored, causes_words
 from dashboard.regressions.judge.facts import fact_words
 
 SPACE = "\u00a0"
@@ -18,6 +19,8 @@ NAMES = {
     "gpu_p99": "p99, GPU time",
     "eager": "Eager calls",
     "errors": "Errors",
+    "stalled": "Stalled calls",
+    "stalled_time": "Stalled time",
     "throughput": "Throughput",
     "memory": "Peak GPU memory",
     "gpu_memory": "Peak GPU memory",
@@ -31,10 +34,18 @@ NAMES = {
     "shadow_parity": "Wrong result",
     "non_finite": "NaN or infinite",
     "latched_eager": "Runs eager",
+    "compiled_nothing": "Compiled nothing",
     "stuck_compiling": "Stuck",
     "budget_burning": "Budget",
+    "stalled_calls": "Stalled calls",
     "ranks_diverged": "Ranks",
 }
+OF = {
+    "cache": "compile seconds",
+    "stalled": "calls waited for a compilation after warm-up",
+    "stalled_time": "the time of calls, waiting for compilations",
+}
+"""What a share is of."""
 RANKS = "ranks_diverged"
 """Told before changes: under an alert of something else this is what is new."""
 
@@ -55,6 +66,7 @@ class EvidenceLine(TypedDict):
     instances_candidate: int | None
     affected_instances: int | None
     drives: bool
+    causes: dict[str, int]
     text: str
 
 
@@ -138,9 +150,10 @@ def _line(row: dict[str, Any]) -> EvidenceLine:
         instances_candidate=_count(row, "instances_candidate", "candidate_instances"),
         affected_instances=_count(row, "affected_instances"),
         drives=row.get("drives") is True,
+        causes=causes_stored(row.get("causes")),
         text="",
     )
-    line["text"] = "; ".join(part for part in (_change(line), _instances(line)) if part)
+    line["text"] = "; ".join(part for part in (_change(line), causes_words(line["causes"]), _instances(line)) if part)
     return line
 
 
@@ -151,7 +164,7 @@ def _change(line: EvidenceLine) -> str:
         return change_words(change) + interval
     if line["unit"] == "share" and line["candidate"] is not None:
         before = f" (before: {share_words(line['baseline'])})" if line["baseline"] is not None else ""
-        of = "compile seconds" if line["metric"] == "cache" else "calls"
+        of = OF.get(line["metric"], "calls")
         return f"{share_words(line['candidate'])} of {of}{before}"
     if line["unit"] == "per hour" and line["candidate"] is not None:
         before = f" (before: {line['baseline']:.3g})" if line["baseline"] is not None else ""

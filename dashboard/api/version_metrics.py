@@ -25,8 +25,9 @@ WHICH = ["project", "model", "version"]
 
 _FIGURES = {
     "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, all environments together.",
-    "latency_seconds": f"Wall time of its calls in the last {RECENT_MINUTES} minutes, by quantile.",
+    "latency_seconds": f"Wall time of its calls in {RECENT_MINUTES} minutes, by quantile; with stalled calls where agents report them.",
     "compiled_share": "Share of the calls that were looked at which ran compiled, last hour.",
+    "stalled_share": "Share of calls that waited for a compilation after warm-up, last hour.",
     "cache_hit_share": "Share of compile seconds that a cache served, last hour.",
     "cold_start_seconds": "Median start of the instances that report.",
     "memory_peak_bytes": "Highest GPU memory of an instance, last hour; without a GPU its host memory.",
@@ -48,7 +49,9 @@ class Versions:
         )  # fmt: skip
         self._live = GaugeMetricFamily("compilewatch_version_live_seconds", "How long a deployment has been live.", labels=place)
         self._instances = GaugeMetricFamily(
-            "compilewatch_instances", "Instances that reported in the last half hour, by state.", labels=["project", "model", "state"]
+            "compilewatch_instances",
+            "Processes that reported in the last half hour, by state; starting and ended ones are no instances now.",
+            labels=["project", "model", "state"],
         )
         self._alerts = GaugeMetricFamily(
             "compilewatch_alerts_unresolved", "Alerts that are not resolved.", labels=["project", "model", "severity"]
@@ -97,6 +100,7 @@ class Versions:
         self._figures["calls"].add_metric(which, version.recent_calls)
         read = {
             "compiled_share": version.compiled_share,
+            "stalled_share": version.stalled_share,
             "cache_hit_share": version.cache_hit,
             "cold_start_seconds": version.cold_start,
             "memory_peak_bytes": version.peak,

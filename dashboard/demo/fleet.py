@@ -15,11 +15,14 @@ from compilewatch.wire.sketch import Sketch
 GIB = 1 << 30
 HISTORY_MINUTES = 24 * 60
 RANKS_PER_HOST = 2
+MOST_STALLS = 4
+"""Compilations in a report: what a real agent sends is cut as well."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """How a version is worse: calls take `slower` times as long, and `eager` of them run eager because `frame` latched."""
+    """How a version is worse: calls take `slower` times as long, `eager` of them run eager because `frame` latched, and `stalled` of them
+    wait for a compilation of `frame`, which takes `stall_seconds` and ends as `outcome`."""
 
     slower: float = 1.0
     eager: float = 0.0
@@ -27,6 +30,14 @@ class Fault:
     file: str = ""
     line: int = 0
     guard: str = ""
+    stalled: float = 0.0
+    stall_seconds: float = 0.6
+    outcome: str = "ok"
+
+    @property
+    def latches(self) -> bool:
+        """Whether `frame` runs eager until the process restarts, once it has been compiled too often."""
+        return bool(self.frame) and not self.stalled
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,8 @@ class SimulatedInstance:
     def __init__(self, model: SimulatedModel, rollout: Rollout, number: int, start_minute: int) -> None:
         self.model, self.rollout, self.number = model, rollout, number
         self.first_minute = start_minute - rollout.since
+        self.tells = True
+        """Whether its agent reports stalled calls; an older one counts them as warm-up."""
         self.last_minute = start_minute - rollout.until if rollout.until is not None else None
         name = f"{model.name}/{rollout.version}/{number}"
         # Whatever the time of the start, the hosts differ alike: the story that is promised must not hang on luck.
@@ -158,7 +171,7 @@ class SimulatedInstance:
             seq=(seq, seq),
             window=(start, end),
             regions=regions,
-            compiles=self._compiles(rng, start) if starting and not self.rollout.eager else [],
+            compiles=self._compiles(rng, start) if starting and not self.rollout.eager else self._stalls(regions, start, end),
             findings=self._findings() if starting and not self.rollout.eager else [],
             gauges=self._gauges(rng, age),
             facts=self._facts(start) if starting and not self.rollout.eager else [],
@@ -171,14 +184,18 @@ class SimulatedInstance:
     def _region(self, rng: random.Random, bucket: str, factor: float, level: float, share: float, age: float) -> Region:
         calls = max(1, round(self.model.calls_per_minute * share / len(self.model.buckets) * rng.uniform(0.9, 1.1)))
         fault = self.rollout.fault if age >= 1.0 else Fault()
-        eager = round(calls * fault.eager * rng.uniform(0.9, 1.1))
+        stalls = round(calls * fault.stalled)
+        steady = calls - stalls
+        eager = round(steady * fault.eager * rng.uniform(0.9, 1.1))
         median = level * factor * fault.slower
-        looked = 0 if self.rollout.eager else calls
-        latency = Sketch.of(median * math.exp(rng.gauss(0.0, 0.12) + (rng.random() < 0.02) * rng.expovariate(4.0)) for _ in range(calls))
+        looked = 0 if self.rollout.eager else steady
+        latency = Sketch.of(median * math.exp(rng.gauss(0.0, 0.12) + (rng.random() < 0.02) * rng.expovariate(4.0)) for _ in range(steady))
+        stalled = Sketch.of(median + fault.stall_seconds * rng.uniform(0.9, 1.1) for _ in range(stalls)) if self.tells else None
         return Region(
             name=self.model.region, bucket=bucket, mode="eager" if self.rollout.eager else "reduce-overhead", calls=calls,
             runtime="eager" if self.rollout.eager else "torch.compile", items=float(calls * 16), latency=latency,
             compiled=looked - eager, eager_by={"limit": eager} if eager else {}, sampled=looked,
+            stalled=stalled,
         )  # fmt: skip
 
     def _compiles(self, rng: random.Random, start: float) -> list[Compile]:
@@ -223,7 +240,7 @@ class SimulatedInstance:
                     cache={"fx": "miss", "aot": "miss"}, miss=OTHER_INPUTS,
                 )
             ]  # fmt: skip
-        if not fault.frame:
+        if not fault.latches:
             return []
         return [
             Compile(
@@ -234,18 +251,32 @@ class SimulatedInstance:
             for k in range(1, 8)
         ]  # fmt: skip
 
+    def _stalls(self, regions: list[Region], start: float, end: float) -> list[Compile]:
+        """The compilations that stalled calls of the window waited for; a report has room for some of them."""
+        fault = self.rollout.fault
+        stalled = min(sum(region.stalled.count for region in regions if region.stalled is not None), MOST_STALLS)
+        return [
+            Compile(
+                at=start + (end - start) * (k + 1) / (stalled + 1), id=f"0/{k}", frame=fault.frame, file=fault.file, line=fault.line,
+                kind="recompile", outcome=fault.outcome, reason=fault.guard, reason_kind="guard", seconds={"total": fault.stall_seconds},
+                cache={"fx": "miss", "aot": "miss"} if fault.outcome == "ok" else {}, in_request=True, miss=OTHER_INPUTS,
+            )
+            for k in range(stalled)
+        ]  # fmt: skip
+
     def _findings(self) -> list[Finding]:
         place = f"{self.model.name}/features.py:61"
         found = [Finding("graph_break", "Tensor.item() called in a compiled region", place, 1)]
         fault = self.rollout.fault
         if fault.frame:
-            found.append(Finding("guard", fault.guard, f"{fault.file}:{fault.line}", 7))
+            kind = "guard" if fault.outcome == "ok" else "compile_error"
+            found.append(Finding(kind, fault.guard, f"{fault.file}:{fault.line}", 7))
         return found
 
     def _facts(self, start: float) -> list[Fact]:
         facts = [Fact("ready", start, {"seconds": start - self.identity.started}), self._cold_start(start)]
         fault = self.rollout.fault
-        if fault.frame:
+        if fault.latches:
             data = {"frame": fault.frame, "file": fault.file, "line": fault.line, "cause": "limit", "limit": 8, "reason": fault.guard}
             facts.append(Fact("latched_eager", start + 20.0, data))
         return facts
@@ -280,7 +311,7 @@ class SimulatedInstance:
         peak = int(self.model.memory * GIB * (1 + 0.004 * math.tanh(age / 60)))
         allocated = int(peak * rng.uniform(0.9, 0.95))
         device = Device(0, allocated, peak, int(peak * 1.06), rng.uniform(0.6, 0.8))
-        eager = 1 if self.rollout.fault.frame else 0
+        eager = 1 if self.rollout.fault.latches else 0
         return Gauges([device], int(rng.uniform(11.2, 11.5) * GIB), int(0.4 * GIB), eager, 0.0)
 
 

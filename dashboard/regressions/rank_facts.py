@@ -10,6 +10,7 @@ from threading import Lock
 from compilewatch.wire.report import STAGE
 
 from dashboard.common import clock
+from dashboard.fleet.fold.roles import never_counts
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instance_states import ENOUGH_CALLS
 from dashboard.fleet.selectors.jobs import CompiledRow, LiveRank, R, compiled_mark, compiled_rows, newest_ranks
@@ -32,7 +33,7 @@ def rank_facts(*, instances: Iterable[R], arm: Arm) -> list[Fact]:
     """One fact for each rank that is apart from the others of its job for certain; two queries a job, one where nothing was compiled."""
     jobs: dict[str, list[R]] = {}
     for one in instances:
-        if one.job and one.world_size > 1:
+        if one.job and one.world_size > 1 and not never_counts(one.role):
             jobs.setdefault(one.job, []).append(one)
     return [fact for job in sorted(jobs) for fact in _of_job(newest_ranks(jobs[job]), arm)]
 

@@ -6,15 +6,16 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import NamedTuple, cast
 
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.judging import instance_minutes
+from dashboard.fleet.selectors.judging import JudgedMinute, instance_minutes
 from dashboard.fleet.selectors.judging_states import JudgedState, Starts, instance_states
 from dashboard.fleet.selectors.switched import switched_minutes
 from dashboard.fleet.selectors.ways import Changed, changed_ways
+from dashboard.regressions.judge.alike import Telling, made_alike, older
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.minutes import InstanceMinute
 from dashboard.regressions.judge.sequential import DAY
@@ -43,6 +44,7 @@ class Running:
     """What is known of how instances started; read once each."""
     gpus: dict[str, str] = field(default_factory=dict)
     """The GPU type of an instance when it last called: a row of its process knows the newest one alone."""
+    telling: Telling = field(default_factory=Telling)
     late_from: int | None = None
     """The minute from which late data is looked at again, once a comparison was built anew for it."""
 
@@ -94,7 +96,7 @@ def minutes_replayed(
     while running.next_minute < until:
         end = min(running.next_minute + PART, until)
         for minute, found in _by_minute(running, deployment, baseline, end):
-            _take(running.comparison, minute, found)
+            _take(running, minute, found)
             yield running.comparison, found.rows
         running.next_minute = end
 
@@ -119,21 +121,32 @@ def _begun(deployment: Deployment, baseline: Deployment | None, settings: Settin
 
 
 def _brought(running: Running, deployment: Deployment, baseline: Deployment | None, now_minute: int) -> Running:
-    _continue(running, deployment, baseline, now_minute)
+    running = _continued(running, deployment, baseline, now_minute)
     if baseline is None or not running.comparison.wants_past:
         return running
     # The baseline has ended somewhere: what it did on the same hosts a day before is read once, from the start.
     start = deployment.started_minute
     comparison = Comparison(start, running.comparison.settings, with_past=True)
-    with_past = Running(comparison, start - DAY, running.late_folds, running.changed, running.starts, late_from=running.late_from)
-    _continue(with_past, deployment, baseline, now_minute)
-    return with_past
+    with_past = Running(
+        comparison, start - DAY, running.late_folds, running.changed, running.starts, telling=running.telling, late_from=running.late_from
+    )
+    return _continued(with_past, deployment, baseline, now_minute)
 
 
-def _continue(running: Running, deployment: Deployment, baseline: Deployment | None, now_minute: int) -> None:
-    for minute, found in _by_minute(running, deployment, baseline, now_minute):
-        _take(running.comparison, minute, found)
+def _continued(running: Running, deployment: Deployment, baseline: Deployment | None, now_minute: int) -> Running:
+    """With every minute before `now_minute`; one that compared what a new row's agent does not report begins again without it."""
+    before = running.telling.silent
+    minutes = _by_minute(running, deployment, baseline, now_minute)
+    if (running.telling.silent - before) & running.comparison.regions.keys():
+        known = running.comparison
+        start = known.deployed_minute - (DAY if known.with_past else 0)
+        comparison = Comparison(known.deployed_minute, known.settings, with_past=known.with_past)
+        running = replace(running, comparison=comparison, next_minute=start, gpus={})
+        minutes = _by_minute(running, deployment, baseline, now_minute)
+    for minute, found in minutes:
+        _take(running, minute, found)
     running.next_minute = now_minute
+    return running
 
 
 class Minute(NamedTuple):
@@ -144,9 +157,15 @@ class Minute(NamedTuple):
     switched: list[InstanceMinute]
 
 
-def _take(comparison: Comparison, minute: int, found: Minute) -> None:
-    if found.rows or found.states:
-        comparison.add_minute(minute, found.rows, found.states)
+def _take(running: Running, minute: int, found: Minute) -> None:
+    comparison, telling = running.comparison, running.telling
+    comparison.agents_differ, comparison.differ_on_graphs = telling.differ, telling.differ_on_graphs
+    rows, states = made_alike(found.rows, telling.silent, _as_older), found.states
+    if telling.differ:
+        states = [cast(InstanceState, cast(JudgedState, state)._replace(recompiles=None)) for state in states]
+    if rows or states:
+        comparison.add_minute(minute, rows, states)
+        comparison.stalls.add(minute, found.rows)
     if found.switched and minute >= comparison.deployed_minute:
         comparison.adoption.add(minute, found.switched)
 
@@ -165,8 +184,13 @@ def _by_minute(running: Running, deployment: Deployment, baseline: Deployment | 
             minutes.setdefault(state.minute, Minute([], [], [])).states.append(cast(InstanceState, state))
     ordered = sorted(minutes.items(), key=lambda item: item[0])
     for _, found in ordered:
+        running.telling.see(found.rows)
         _place(running.gpus, found.rows, found.states)
     return ordered
+
+
+def _as_older(row: InstanceMinute) -> InstanceMinute:
+    return cast(InstanceMinute, cast(JudgedMinute, row)._replace(**older(row)))
 
 
 def _place(gpus: dict[str, str], rows: list[InstanceMinute], states: list[InstanceState]) -> None:

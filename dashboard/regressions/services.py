@@ -15,6 +15,7 @@ from django.db.models import F, Q
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.common.totals import timed
+from dashboard.fleet.figures.eager import cause_sentence
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.retention import instance_minutes_kept_from
@@ -22,17 +23,19 @@ from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.comparison import Comparison as Running
-from dashboard.regressions.judge.facts import NO_BASELINE, certain_facts, told_at_once
+from dashboard.regressions.judge.facts import NO_BASELINE, certain_facts, fact_words, told_at_once
 from dashboard.regressions.judge.figures import capitalised
-from dashboard.regressions.judge.judge import outcome_of
+from dashboard.regressions.judge.judge import facts_muted, outcome_of
 from dashboard.regressions.judge.outcome import Outcome
 from dashboard.regressions.judge.sequential import DAY
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.wording import drift_phrase, first_version_sentence, verdict_sentence
-from dashboard.regressions.known import facts_of, known_of
+from dashboard.regressions.known import facts_of, known_of, stalled_budget_of
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
+from dashboard.regressions.recompile_cause import recompiles_explained
 from dashboard.regressions.running import comparison_at
 from dashboard.regressions.settings_book import SettingsBook
+from dashboard.regressions.stalled_cause import STALLED, stalled_cause, stalls
 
 logger = logging.getLogger(__name__)
 
@@ -159,9 +162,14 @@ def latched_cause(*, deployment: Deployment, baseline: Deployment) -> str:
     if not new:
         return ""
     first = new[0]
-    why = "reached its recompile limit" if first.get("cause", "limit") == "limit" else f"runs eager ({first['cause']})"
+    named, cause = f"`{first['frame']}`", str(first.get("cause") or "limit")
     guard = str(first.get("reason") or "")
-    return f"`{first['frame']}` {why}" + (f" (guard: {guard[:120]})" if guard else "")
+    return (cause_sentence(cause, named) or f"{named} runs eager ({cause})") + (f" (guard: {guard[:120]})" if guard else "")
+
+
+def nothing_cause(outcome: Outcome) -> str:
+    """That compilation was requested for a region and nothing was compiled; empty if that is not new in this version."""
+    return next((fact_words(fact) for fact in outcome.facts if fact.kind == "compiled_nothing" and fact.severity != "known"), "")
 
 
 def way_cause(outcome: Outcome) -> str:
@@ -189,7 +197,12 @@ def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deplo
     known = known_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
     outcome = outcome_of(comparison, now_minute=now_minute, known=known)
     eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
-    cause = way_cause(outcome) or (latched_cause(deployment=deployment, baseline=baseline) if eager else "")
+    stalled = stalls(outcome.facts) or any(row.metric in STALLED and row.label == "REGRESSED" for row in outcome.evidence)
+    outcome, again = recompiles_explained(outcome, deployment=deployment, now_minute=now_minute)
+    nothing = nothing_cause(outcome)
+    latched = latched_cause(deployment=deployment, baseline=baseline) if eager else ""
+    waited = stalled_cause(deployment=deployment, now_minute=now_minute) if stalled else ""
+    cause = waited or way_cause(outcome) or latched or again
     sentence = verdict_sentence(
         outcome,
         candidate=deployment.version.name,
@@ -198,25 +211,31 @@ def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deplo
         cause=cause or None,
     )
     evidence = json.loads(json.dumps(outcome.as_dict()))
-    return Judgement(outcome.verdict, sentence, cause, evidence, _since(outcome))
+    return Judgement(outcome.verdict, sentence, nothing or cause, evidence, _since(outcome))
 
 
 def _alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judgement:
     """A first version has nothing to be compared with but itself, and some facts need nothing."""
     facts = facts_of(deployment=deployment, arm="candidate", now_minute=now_minute)
-    found = certain_facts((fact for fact in facts if fact.kind in NO_BASELINE), now_minute=now_minute)
-    drift = comparison_at(deployment=deployment, baseline=None, now_minute=now_minute, settings=settings).drifted()
-    stored = {"facts": [asdict(fact) for fact in found], "drift": [asdict(one) for one in drift]}
+    comparison = comparison_at(deployment=deployment, baseline=None, now_minute=now_minute, settings=settings)
+    facts += comparison.stalls.facts(stalled_budget_of(deployment))
+    shown = certain_facts((fact for fact in facts if fact.kind in NO_BASELINE), now_minute=now_minute)
+    muted = facts_muted(settings)
+    found = tuple(fact for fact in shown if fact.kind not in muted)
+    cause = stalled_cause(deployment=deployment, now_minute=now_minute) if stalls(found[:1]) else ""
+    drift = comparison.drifted()
+    stored = {"facts": [asdict(fact) for fact in shown], "drift": [asdict(one) for one in drift]}
     evidence = {"reason": "first_version", "evidence": [], **json.loads(json.dumps(stored))}
     name, say_minute = deployment.version.name, minute_sayer(deployment, now_minute=now_minute)
     if found:
-        sentence = first_version_sentence(found[0], candidate=name, say_minute=say_minute)
+        sentence = first_version_sentence(found[0], candidate=name, say_minute=say_minute, cause=cause)
     elif drift:
         sentence = f"{capitalised(drift_phrase(drift, name, say_minute))}."
     else:
         sentence = f"{name} is the first version seen here: there is nothing to compare it with yet."
         return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute)
-    return Judgement(VerdictKind.WATCH, sentence, "", evidence, min([fact.since for fact in found] + [one.since for one in drift]))
+    kind = VerdictKind.ROLL_BACK if any(fact.severity == "roll_back" for fact in found) else VerdictKind.WATCH
+    return Judgement(kind, sentence, cause, evidence, min([fact.since for fact in found] + [one.since for one in drift]))
 
 
 def _since(outcome: Outcome) -> int | None:

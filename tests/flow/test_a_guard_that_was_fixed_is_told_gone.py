@@ -80,7 +80,7 @@ def test_what_the_finding_suggests_is_what_makes_it_go(stack: Stack) -> None:
     way = told["way_out"]
     assert (way["varies"]["what"], way["varies"]["source"], way["varies"]["dim"]) == ("size", "x", 0)
     assert [(one["label"], one["count"]) for one in way["values"]["buckets"]] == [(str(size), 1) for size in SIZES[1:9]]
-    assert (way["headroom"]["used"], way["headroom"]["limit"]) == (8, 8)
+    assert way["headroom"]["entries"] == {"count": 8, "limit": 8}
     assert told["without"] == [] and "No version has been deployed since" in page
     codes = {one["title"]: one["code"] for one in way["ways"]}
     name, _, value = codes["Name the source"].partition("=")

@@ -11,6 +11,7 @@ from compilewatch.wire.command import cohort
 from dashboard.alerts.switches.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance
+from dashboard.fleet.selectors.counted import ended, helping
 
 LIVE = timedelta(minutes=3)
 """An instance that has not reported for longer is not waited for."""
@@ -44,8 +45,9 @@ def verbs_allowed(instance: Instance) -> list[str]:
 
 
 def units_live(*, version_id: int, environment: str) -> list[Unit]:
-    """What reports now, by name."""
+    """What reports now and has not ended, by name; what only helps a job is not waited for."""
     rows = Instance.objects.filter(version_id=version_id, environment=environment, last_seen_at__gte=clock.now() - LIVE)
+    rows = rows.exclude(helping()).exclude(ended())
     found: dict[str, list[Instance]] = {}
     for row in rows.order_by("rank", "instance_id"):
         found.setdefault(row.job or row.instance_id, []).append(row)

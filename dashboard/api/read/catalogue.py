@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404
 from ninja import Query, Router, Schema
 from pydantic import Field
@@ -11,8 +13,10 @@ from dashboard.api.read.paging import Paging, rows_paged
 from dashboard.api.read.shapes import Figures, Id, Models, ModelShape, OneModel, Projects, ProjectShape, Slug, Versions, VersionShape
 from dashboard.api.read.shaping import deployment_shape, span_shape, verdict_shape
 from dashboard.common import clock
+from dashboard.common.plain_rows import rows_together
+from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.figures.named import figures_named
-from dashboard.fleet.figures.tally import Calls, Clock, Processes, calls_summed, clock_shared
+from dashboard.fleet.figures.tally import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.pairs import spans_hourly
@@ -20,13 +24,15 @@ from dashboard.fleet.selectors.trends import (
     CallPoint,
     ProcessPoint,
     Span,
-    call_points,
+    call_points_of,
+    call_rows,
     process_points,
     region_calls,
     series_outermost,
     versions_outside,
 )
 from dashboard.fleet.selectors.versions import model_deployments, model_find
+from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.selectors import verdicts_current
@@ -118,20 +124,32 @@ def deployments_by_version(model: WatchedModel, environment: str, most: int) -> 
 class Rows:
     """Rows of some versions in one region, each over its own span."""
 
-    def __init__(self, region: str, regions: dict[str, int], calls: list[CallPoint], processes: list[ProcessPoint], clock: str) -> None:
-        self.region, self.regions, self.calls, self.processes = region, regions, calls, processes
+    def __init__(
+        self,
+        region: str,
+        regions: dict[str, int],
+        calls: list[CallPoint],
+        processes: list[ProcessPoint],
+        clock: str,
+        why_eager: dict[int, WhyEager],
+    ) -> None:
+        self.region, self.regions, self.calls, self.processes, self.why_eager = region, regions, calls, processes, why_eager
         self.clock: Clock = "wall" if clock == "wall" else "gpu" if clock == "gpu" else clock_shared(calls)
+        self.callers = callers_shared(calls)
 
     def figures(self, version_id: int) -> Figures:
         """Everything as one sum."""
         mine = [row for row in self.calls if row.version_id == version_id]
-        calls: Calls | None = calls_summed(mine, self.clock) if mine else None
+        calls: Calls | None = calls_summed(mine, self.clock, self.callers) if mine else None
         processes: Processes | None = None
         for row in self.processes:
             if row.version_id == version_id and row.instances:
                 processes = processes or Processes()
                 processes.add(row)
-        counted = {"calls": calls.calls if calls else None, "instances": processes.instances if processes else None}
+        why = self.why_eager.get(version_id)
+        counted: dict[str, Any] = {"calls": calls.calls if calls else None, "instances": processes.instances if processes else None}
+        counted |= {"warm_up_calls": calls.warmup, "with_stalled_calls": calls.callers} if calls else {}
+        counted["why_eager"] = why.as_dict() if why else None
         return Figures.model_validate(counted | figures_named(calls, processes))
 
 
@@ -140,7 +158,7 @@ def rows_read(
 ) -> Rows:
     """Reads them in four queries; the busiest region where none is named."""
     if not spans:
-        return Rows("", {}, [], [], clock_asked)
+        return Rows("", {}, [], [], clock_asked, {})
     if hourly is None:
         hourly = spans_hourly(spans.values(), kept_from=minutes_kept_from(project=project, now=clock.unix()))
     series = series_outermost(project_id=project.pk, version_ids=list(spans), environment=environment)
@@ -149,9 +167,11 @@ def rows_read(
     regions = region_calls(project_id=project.pk, series=series, span=whole, hourly=hourly)
     chosen = region if region in regions else "" if region else max(regions, key=lambda name: (regions[name], name), default="")
     series = {id: facts for id, facts in series.items() if facts.region == chosen}
-    calls = call_points(project_id=project.pk, series=series, spans=spans, hourly=hourly)
+    within: dict[str, Any] = {"project_id": project.pk, "series": series, "spans": spans, "hourly": hourly}
+    called, eager = rows_together(call_rows(**within), eager_rows(**within))
+    calls = call_points_of(called, series, hourly=hourly)
     processes = process_points(project_id=project.pk, environment=environment, spans=spans, hourly=hourly, outside=outside)
-    return Rows(chosen or region, regions, calls, processes, clock_asked)
+    return Rows(chosen or region, regions, calls, processes, clock_asked, versions_eager(eager, series))
 
 
 def _last(deployment: Deployment, minutes: int) -> Span:

@@ -72,7 +72,7 @@ def series_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[
     rows = rows_read(
         owner, asked.environment, asked.region, dict.fromkeys(versions, span), hourly=window.step % 60 == 0, clock_asked=asked.clock
     )
-    calls, processes = calls_binned(rows.calls, window, rows.clock), processes_binned(rows.processes, window)
+    calls, processes = calls_binned(rows.calls, window, rows.clock, rows.callers), processes_binned(rows.processes, window)
     found = []
     for name in dict.fromkeys(asked.metric):
         metric, unit = NAMED[name]

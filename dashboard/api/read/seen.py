@@ -14,9 +14,11 @@ from dashboard.api.read.paging import Paging, rows_paged
 from dashboard.api.read.shapes import LARGEST, Findings, FindingShape, Id, Instances, InstanceShape, SeenShape, Slug
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.models import Finding, FindingVersion, Instance
+from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instance_states import blind_to, eager_share, instance_state
+from dashboard.fleet.selectors.instance_states import blind_to, eager_share, has_ended, instance_state
 from dashboard.projects.selectors import for_project
 
 router = Router(tags=["Findings and instances"])
@@ -74,6 +76,9 @@ def _finding(facts: FindingFacts) -> FindingShape:
         certain=facts.certain,
         first_version=life.first_version if life else None,
         last_version=life.last_version if life else None,
+        values=facts.values,
+        distinct=facts.distinct,
+        pattern=facts.pattern,
         versions=[
             SeenShape(
                 version_id=id,
@@ -90,6 +95,7 @@ def _finding(facts: FindingFacts) -> FindingShape:
 
 _SAME = (
     *("instance_id", "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "gpu", "torch", "agent"),
+    *("label", "role", "pid"),
     *("started_at", "ready_at", "last_seen_at", "simulated"),
     *("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows"),
 )
@@ -100,7 +106,12 @@ def _instance(row: Instance, now: datetime) -> InstanceShape:
     read = {
         "id": row.pk,
         "version": row.version.name,
+        "name": process_name(row),
         "state": instance_state(row, now).value,
+        "counted": is_counted(row),
+        "ended_at": row.ended_at if has_ended(row) else None,
+        "exit_code": row.exit_code if has_ended(row) else None,
+        "exit_signal": row.exit_signal if has_ended(row) else "",
         "blind_to": blind_to(row),
         "capabilities": row.capabilities if isinstance(row.capabilities, dict) else {},
         "cold_start_seconds": start.total if start else None,

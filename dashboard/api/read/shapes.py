@@ -51,6 +51,15 @@ class Models(Page):
     items: list[ModelShape]
 
 
+class WhyEagerShape(Schema):
+    """How calls ran. Only compiled, partial and eager calls were looked at."""
+
+    compiled: int
+    partial: int = Field(description="A part of the call ran eager.")
+    unknown: int = Field(description="No agent looked at them; they are in no share.")
+    eager_by: dict[str, int] = Field(description="Eager calls by cause: limit, stance, skip, disabled, error, no_graph.")
+
+
 class Figures(Schema):
     """Sums over the span that stands beside them. Null: not reported, which is not zero."""
 
@@ -59,9 +68,19 @@ class Figures(Schema):
     p50_seconds: float | None = None
     p95_seconds: float | None = None
     p99_seconds: float | None = None
-    throughput_items_per_second: float | None = Field(None, description="Of call time, where the job says how many items a call has.")
+    throughput_items_per_second: float | None = Field(
+        None, description="Of call time, where the job says how many items a call has; of an engine without an agent, of wall time."
+    )
     calls_per_second_per_instance: float | None = None
     eager_share: float | None = Field(None, description="Of the calls that were looked at; 1 is all.")
+    stalled_share: float | None = Field(None, description="Calls that waited for a compilation after warm-up, of all calls; 1 is all.")
+    stalled_time_share: float | None = Field(None, description="The time of such calls, of the time of all calls; 1 is all.")
+    warm_up_calls: int | None = Field(None, description="Calls before warm-up ended: in no quantile.")
+    with_stalled_calls: bool | None = Field(
+        None,
+        description="Whether p50, p95 and p99 contain stalled calls; false for GPU time and where an agent does not report them.",
+    )
+    why_eager: WhyEagerShape | None = None
     recompiles_per_hour_per_instance: float | None = None
     error_share: float | None = Field(None, description="Of all calls; 1 is all.")
     compile_seconds_per_instance: float | None = None
@@ -110,6 +129,7 @@ class EvidenceShape(Schema):
     instances_candidate: int | None
     affected_instances: int | None
     drives: bool = Field(description="Whether the verdict rests on it.")
+    causes: dict[str, int] = Field({}, description="Of eager calls: how many by cause.")
     text: str
 
 
@@ -208,6 +228,9 @@ class FindingShape(Schema):
     certain: bool = Field(description="A fact that needs no statistics.")
     first_version: str | None
     last_version: str | None
+    values: list[str] = Field([], description="Of a guard: values, classes or names that it met, eight at most.")
+    distinct: int = Field(0, description="How many different ones one process met at most; 0: the finding is not about values.")
+    pattern: str = Field("", description="one value, alternates, distinct values, grows by one, or empty: not known.")
     versions: list[SeenShape]
 
 
@@ -224,14 +247,24 @@ class InstanceShape(Schema):
     version: str
     environment: str
     kind: str
+    label: str = Field(description="What its operator calls it; empty where it has no label.")
+    name: str = Field(description="How the pages call it: its label, else host, rank and process id, with a role other than worker.")
+    role: str = Field(description="worker, parent, data worker, engine or auxiliary; empty: not reported, and taken for a worker.")
     host: str
+    pid: int | None
     job: str
     rank: int
     world_size: int
     gpu: str
     torch: str
     agent: str
-    state: str = Field(description="warming, healthy, degraded, eager, compiling, hung, silent or blind, as of now.")
+    state: str = Field(description="starting, warming, healthy, degraded, eager, compiling, hung, silent, blind or ended, as of now.")
+    counted: bool = Field(
+        description="Whether it counts as an instance: from its first call or compilation on; a parent or data worker never."
+    )
+    ended_at: datetime | None = Field(description="When its last report said that it ends; null where it reported later.")
+    exit_code: int | None = Field(description="Null where it has not ended, or the code is not known.")
+    exit_signal: str = Field(description="The signal that ended it, such as SIGTERM; empty: none.")
     blind_to: list[str] = Field(description="Essential facts that it cannot report.")
     capabilities: dict[str, Any] = Field(description="What it can tell: yes, partly or no, with a reason.")
     started_at: datetime

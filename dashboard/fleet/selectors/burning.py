@@ -10,8 +10,9 @@ from dashboard.fleet.budgets import budgets_in
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
 from dashboard.fleet.selectors.certain import CertainRow
+from dashboard.fleet.selectors.counted import counted as counted_rows
+from dashboard.fleet.selectors.looked import looked_at
 from dashboard.fleet.selectors.served import EAGER_RUNTIME
-from dashboard.fleet.selectors.trends import EAGER_COLUMNS
 
 BURNING_MINUTES = 30
 WARM_UP = 5
@@ -30,19 +31,20 @@ def burning_rows(*, deployment: Deployment, now_minute: int) -> list[CertainRow]
         return []
     first = now_minute - BURNING_MINUTES
     here = {"version_id": deployment.version_id, "environment": deployment.environment}
-    ran = Instance.objects.filter(**here, last_minute__gte=first, first_minute__lte=first - WARM_UP)
+    ran = Instance.objects.filter(counted_rows(), **here, last_minute__gte=first)
+    ran = ran.filter(active_minute__lte=first - WARM_UP, first_minute__lte=first - WARM_UP)
     names = dict(ran.exclude(instance_id__startswith=OTHER_INSTANCE).values_list("pk", "instance_id"))
     series = Series.objects.filter(**here, outermost=True, last_minute__gte=first).exclude(stratum__runtime=EAGER_RUNTIME)
     rows = RegionMinute.objects.filter(
         project_id=deployment.project_id, day__lte=now_minute // 1440, series_id__in=series.values("pk"), minute__lt=now_minute
     ).order_by()
-    known = sum((F(name) for name in ("partial", *EAGER_COLUMNS)), F("compiled"))
+    known = looked_at()
     late = rows.filter(day__gte=first // 1440, minute__gte=first)
     counted = late.values("instance_id").annotate(looked=Sum(known), served=Sum("compiled"))
     found = {
         pk: served / looked
         for pk, looked, served in counted.values_list("instance_id", "looked", "served")
-        if pk in names and looked and burns(looked, served, budget)
+        if pk in names and looked and burns(round(looked), served, budget)
     }
     if not found:
         return []

@@ -11,6 +11,7 @@ from django.db.models import Count, Max, QuerySet, Sum
 
 from dashboard.common.plain_rows import rows_together
 from dashboard.fleet.models import CompileEvent
+from dashboard.fleet.selectors.cache_answers import ASKED
 from dashboard.fleet.selectors.compile_events import compile_events_within
 
 CACHES = ("fx", "aot", "autotune", "bundle", "mega")
@@ -63,14 +64,14 @@ def caches_read(
 
 
 def _answered(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
-    of = compile_events_within(**within).values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
+    of = compile_events_within(**within).filter(ASKED).values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
     counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total"), spared=Sum("saved")).order_by()
     return counted
 
 
 def unexplained_misses(within: Mapping[str, Any]) -> list[Unexplained]:
     """The instances whose agents could not compare; the newest first."""
-    rows = compile_events_within(**within).filter(miss=NO_EARLIER_RUN).values("version_id", "instance_id")
+    rows = compile_events_within(**within).filter(ASKED, miss=NO_EARLIER_RUN).values("version_id", "instance_id")
     found = rows.annotate(n=Count("number"), seconds=Sum("total"), newest=Max("at")).order_by("-newest", "instance_id")
     return [Unexplained(row["version_id"], row["instance_id"], row["n"], row["seconds"] or 0.0) for row in found[:MOST_UNEXPLAINED]]
 
@@ -78,7 +79,7 @@ def unexplained_misses(within: Mapping[str, Any]) -> list[Unexplained]:
 def _missed(project_id: int, started: Collection[int], since: datetime | None) -> QuerySet[Any, Any] | None:
     if not started or since is None:
         return None
-    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=started)
+    rows = CompileEvent.objects.filter(ASKED, project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=started)
     of = rows.exclude(miss="").values_list("instance_id", "miss")
     counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total")).order_by()
     return counted

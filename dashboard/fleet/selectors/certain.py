@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q
 
 from dashboard.common import clock
+from dashboard.fleet.figures.eager import cause_sentence
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.selectors.instance_states import UNUSUAL_AFTER, hung_after
@@ -52,7 +53,7 @@ def _latched(row: Instance, item: Mapping[str, Any]) -> CertainRow:
     at = item.get("at")
     since = clock.minute_of(at) if isinstance(at, int | float) and not isinstance(at, bool) else row.first_minute
     cause = str(item.get("cause") or "limit")
-    why = "it reached its recompile limit" if cause == "limit" else cause.replace("_", " ")
+    why = cause_sentence(cause, "it") or cause.replace("_", " ")
     guard = str(item.get("reason") or "")[:VALUE_SHOWN]
     why += f" (guard: {guard})" if guard else ""
     return CertainRow("latched_eager", row.instance_id, since, str(item.get("frame") or ""), why)

@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 from django.db.models import QuerySet
 
 from dashboard.fleet.models import CompileEvent
+from dashboard.fleet.selectors.cache_answers import COMPILATION
 
 
 def compile_events_within(
     *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int
 ) -> QuerySet[CompileEvent]:
-    """The compilations of versions in an environment within minutes since 1970, the last excluded."""
+    """The compilations of versions in an environment within minutes since 1970, the last excluded; recordings of CUDA graphs are none."""
     since, until = (datetime.fromtimestamp(minute * 60, UTC) for minute in (first, last))
     return CompileEvent.objects.filter(
+        COMPILATION,
         project_id=project_id,
         day__gte=first // 1440,
         day__lte=last // 1440,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Sum
 
-from dashboard.fleet.models import CompileEvent
+from dashboard.common.plain_rows import rows_together
+from dashboard.fleet.models import CompileEvent, VersionProcessHour
+from dashboard.fleet.selectors.cache_answers import ASKED, COMPILATION, HIT, MISS
 
 MOST_EVENTS = 3000
 _COLUMNS = (
@@ -25,6 +27,8 @@ _COLUMNS = (
     "reason",
     "reason_kind",
     "miss",
+    "entries",
+    "entry_limit",
 )
 
 
@@ -44,6 +48,10 @@ class Compiled(NamedTuple):
     reason: str
     reason_kind: str
     miss: str
+    entries: int | None
+    """Cache entries that its code object held afterwards; None: not reported."""
+    entry_limit: int | None
+    """How many it may hold; None where nothing limits them, or that is not known."""
 
     @property
     def seconds(self) -> float:
@@ -64,27 +72,41 @@ class Answers(NamedTuple):
     missed_seconds: float
 
 
-def version_compilations(*, project_id: int, version_id: int, environment: str, since: datetime) -> tuple[list[Compiled], bool]:
-    """The newest of them, oldest first, and whether there were more; one query."""
-    rows = CompileEvent.objects.filter(
-        project_id=project_id, day__gte=int(since.timestamp() // 86400), version_id=version_id, environment=environment, at__gte=since
-    )
-    newest = list(rows.order_by("-at", "-seq", "-number").values_list(*_COLUMNS)[: MOST_EVENTS + 1])
-    return [Compiled(*row) for row in reversed(newest[:MOST_EVENTS])], len(newest) > MOST_EVENTS
+class Recordings(NamedTuple):
+    """How many CUDA graphs were recorded, and how long that took: no compilations."""
+
+    graphs: int
+    seconds: float
+
+
+NO_RECORDINGS = Recordings(0, 0.0)
+
+
+def version_compilations(*, project_id: int, version_id: int, environment: str, since: datetime) -> tuple[list[Compiled], bool, Recordings]:
+    """The newest of them, oldest first, whether there were more, and what was recorded meanwhile; one query."""
+    day = int(since.timestamp() // 86400)
+    of: dict[str, Any] = {"project_id": project_id, "version_id": version_id, "environment": environment, "day__gte": day}
+    rows = CompileEvent.objects.filter(COMPILATION, at__gte=since, **of).order_by("-at", "-seq", "-number")
+    hours = VersionProcessHour.objects.filter(hour__gte=int(since.timestamp() // 3600), recordings__gt=0, **of)
+    recorded = hours.values_list("version_id").annotate(n=Sum("recordings"), seconds=Sum("recording_seconds")).order_by()
+    found, sums = rows_together(rows.values_list(*_COLUMNS, "seq", "number")[: MOST_EVENTS + 1], recorded)
+    newest = sorted(found, key=lambda row: (row[1], row[-2], row[-1]))[-MOST_EVENTS:]
+    recordings = Recordings(*sums[0][1:]) if sums else NO_RECORDINGS
+    return [Compiled(*row[:-2]) for row in newest], len(found) > MOST_EVENTS, recordings
 
 
 def processes_answers(*, project_id: int, instance_ids: Collection[int], since: datetime) -> list[Answers]:
     """By process, key and cause; one query. `since` is before all of their starts."""
     if not instance_ids:
         return []
-    hit, miss = Q(cache_fx="hit") | Q(cache_aot="hit"), Q(cache_fx="miss")
-    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=list(instance_ids))
+    day = int(since.timestamp() // 86400)
+    rows = CompileEvent.objects.filter(ASKED, project_id=project_id, day__gte=day, instance_id__in=list(instance_ids))
     counted = rows.values("instance_id", "cache_key", "miss").annotate(
         n=Count("number"),
-        hits=Count("number", filter=hit & ~miss),
-        misses=Count("number", filter=miss),
+        hits=Count("number", filter=HIT),
+        misses=Count("number", filter=MISS),
         seconds=Sum("total"),
-        missed_seconds=Sum("total", filter=miss),
+        missed_seconds=Sum("total", filter=MISS),
     )
     columns = ("instance_id", "cache_key", "miss", "n", "hits", "misses", "seconds", "missed_seconds")
     rows_found = counted.order_by("instance_id", "cache_key", "miss").values_list(*columns)

@@ -11,6 +11,7 @@ from django.db.models import Count, F, Q
 
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Deployment, Finding, FindingInstance, FindingLife, FindingVersion
+from dashboard.fleet.names import NAME_COLUMNS, process_name
 
 MOST_INSTANCES, MOST_COMPILATIONS = 100, 5000
 COMPILATIONS_KEPT = timedelta(days=35)
@@ -36,8 +37,11 @@ class InstanceSeen:
     """How often one process showed it."""
 
     instance_id: str
+    label: str
     host: str
     rank: int
+    pid: int | None
+    role: str
     gpu: str
     version_id: int
     version: str
@@ -49,7 +53,7 @@ class InstanceSeen:
     @property
     def name(self) -> str:
         """How people call it."""
-        return f"{self.host} / {self.rank}" if self.host else self.instance_id
+        return process_name(self)
 
 
 class CompiledThere(NamedTuple):
@@ -64,6 +68,9 @@ class CompiledThere(NamedTuple):
     reason: str
     outcome: str
     at: datetime
+    reason_kind: str
+    entries: int | None
+    limit: int | None
 
 
 class Ran(NamedTuple):
@@ -127,7 +134,7 @@ def _versions(finding: Finding) -> list[VersionSeen]:
 
 def _instances(finding: Finding) -> list[InstanceSeen]:
     rows = FindingInstance.objects.filter(finding=finding).order_by("-last_seen_at", "-pk")
-    of_instance = ("instance_id", "host", "rank", "gpu", "version_id", "version__name", "environment")
+    of_instance = (*NAME_COLUMNS, "gpu", "version_id", "version__name", "environment")
     columns = (*(f"instance__{name}" for name in of_instance), "count", "first_seen_at", "last_seen_at")
     return [InstanceSeen(*row) for row in rows.values_list(*columns)[:MOST_INSTANCES]]
 
@@ -145,8 +152,11 @@ def _compiled(finding: Finding) -> list[CompiledThere]:
         file=place[0],
         line=place[1],
     )
-    columns = ("version_id", "environment", "instance_id", "compile_id", "frame", "kind", "reason", "outcome", "at")
-    return [CompiledThere(*row) for row in rows.order_by("-at", "seq", "number").values_list(*columns)[:MOST_COMPILATIONS]]
+    columns = (
+        *("version_id", "environment", "instance_id", "compile_id", "frame", "kind", "reason", "outcome", "at"),
+        *("reason_kind", "entries", "entry_limit"),
+    )
+    return [CompiledThere(*row) for row in rows.order_by("-at", "-seq", "-number").values_list(*columns)[:MOST_COMPILATIONS]]
 
 
 def _ran(finding: Finding) -> list[Ran]:

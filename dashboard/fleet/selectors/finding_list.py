@@ -57,6 +57,9 @@ class Listed:
     times: int
     instances: int
     lives: list[Life] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
+    distinct: int = 0
+    pattern: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,9 @@ def _rows(matching: QuerySet[Finding], wanted: Wanted, first: int, most: int) ->
             times=row.times,
             instances=row.on_instances,
             lives=lives.get(row.pk, []),
+            values=row.values,
+            distinct=row.distinct,
+            pattern=row.pattern,
         )
         for row in found
     ]

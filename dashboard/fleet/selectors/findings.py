@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
@@ -11,7 +11,7 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from dashboard.fleet.models import Finding, FindingInstance, FindingLife, FindingVersion
 
 MOST = 400
-CERTAIN = ("latched_eager", "oom", "parity", "compile_error")
+CERTAIN = ("latched_eager", "oom", "parity", "compile_error", "compiled_nothing")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,9 @@ class FindingFacts:
     versions: dict[int, Seen]
     life: LifeFacts | None = None
     """None until the job that reads lives has come by."""
+    values: list[str] = field(default_factory=list)
+    distinct: int = 0
+    pattern: str = ""
 
     @property
     def certain(self) -> bool:
@@ -81,7 +84,18 @@ def version_findings(
         versions[row.version_id] = Seen(row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds)
     lives = _lives(found, environment) if with_lives else {}
     return [
-        FindingFacts(finding.pk, finding.kind, finding.text, finding.where, finding.first_version_id, versions, lives.get(finding.pk))
+        FindingFacts(
+            id=finding.pk,
+            kind=finding.kind,
+            text=finding.text,
+            where=finding.where,
+            first_version_id=finding.first_version_id,
+            versions=versions,
+            life=lives.get(finding.pk),
+            values=finding.values,
+            distinct=finding.distinct,
+            pattern=finding.pattern,
+        )
         for finding, versions in found.values()
     ]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, Sum
-from django.db.models.functions import Cast, NullIf
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast, Coalesce, NullIf, Round
 
 from dashboard.common.plain_rows import rows_plain, rows_together
 from dashboard.fleet.fold.asked import NOTHING, Row, asked_each
@@ -23,11 +24,11 @@ from dashboard.fleet.models import (
     WatchedModel,
 )
 from dashboard.fleet.selectors.fleet_deployments import models_deployed
+from dashboard.fleet.selectors.looked import looked_at
 from dashboard.fleet.selectors.seen import Seen, instances_seen
 from dashboard.projects.models import Project
 
 RECENT_MINUTES = 15
-_EAGER = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,11 @@ class VersionFacts:
     calls: int = 0
     recent_calls: int = 0
     compiled: int = 0
-    eager: int = 0
-    partial: int = 0
+    looked: int = 0
+    """Calls that were looked at, and calls that stalled."""
+    stalled: int = 0
+    reporting: int = 0
+    """Calls of which agents report whether they stalled."""
     points: dict[int, Point] = field(default_factory=dict)
     recent: Row = NOTHING
     hit_seconds: float = 0.0
@@ -84,9 +88,13 @@ class VersionFacts:
 
     @property
     def compiled_share(self) -> float | None:
-        """Compiled calls among those whose kind is known."""
-        known = self.compiled + self.partial + self.eager
-        return self.compiled / known if known else None
+        """Compiled calls among those whose kind is known; a stalled call is not served compiled, it waited."""
+        return self.compiled / self.looked if self.looked else None
+
+    @property
+    def stalled_share(self) -> float | None:
+        """Calls that waited for a compilation after warm-up."""
+        return self.stalled / self.reporting if self.reporting else None
 
     @property
     def cache_hit(self) -> float | None:
@@ -130,8 +138,9 @@ def fleet_facts(*, project: Project, window: Window, environment: str = "") -> F
         _recent(series, project.pk, window.end),
         _processes(project.pk, window, environment),
     )
-    regions = _add_calls(versions, calls)
-    _add_recent(versions, recent, regions)
+    of_model = {one.version_id: one.model_id for one in deployed}
+    regions = _add_calls(versions, calls, of_model)
+    _add_recent(versions, recent, regions, of_model)
     _add_processes(versions, processes)
     instances = instances_seen(project_id=project.pk, environment=environment)
     for instance in instances:
@@ -144,7 +153,7 @@ def version_points(*, project_id: int, version_ids: Iterable[int], environment: 
     """The bins of some versions, for a chart of their own; one query."""
     versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
     series = _of_series(project_id, window, environment) | {"series__version_id__in": list(version_ids)}
-    _add_calls(versions, rows_plain(_call_bins(series, project_id, window)))
+    _add_calls(versions, rows_plain(_call_bins(series, project_id, window)), {})
     return versions
 
 
@@ -174,23 +183,30 @@ class CallBin(NamedTuple):
     calls: int
     seconds: float | None
     compiled: int
-    partial: int
-    eager: int
+    looked: int
+    stalled: int
+    reporting: int
     weight: int | None
     p50: float | None
     p99: float | None
+    caller_weight: int | None
+    caller_p50: float | None
+    caller_p99: float | None
 
 
-def _add_calls(versions: dict[int, VersionFacts], found: Iterable[tuple[Any, ...]]) -> dict[int, str]:
-    """Adds the bins of each version's busiest region; returns that region by version."""
+def _add_calls(versions: dict[int, VersionFacts], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]) -> dict[int, str]:
+    """Adds the bins of each version's busiest region; returns that region by version. Of the versions of a model (`models`, by version)
+    that are shown together all quantiles are of what callers waited, where every bin reports it, else all of steady calls."""
     rows = [CallBin._make(row) for row in found]
     busy: dict[tuple[int, str], float] = defaultdict(float)
     for row in rows:
         busy[row.version_id, row.region] += row.seconds or 0.0
     top = {version: region for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1]))}
-    for row in rows:
-        if top[row.version_id] == row.region:
-            _add_bin(versions[row.version_id], row)
+    shown = [row for row in rows if top[row.version_id] == row.region]
+    of = dict.fromkeys(top, 0) | dict(models)
+    silent = {of[row.version_id] for row in shown if row.reporting < row.calls}
+    for row in shown:
+        _add_bin(versions[row.version_id], row, of[row.version_id] not in silent)
     return top
 
 
@@ -209,30 +225,39 @@ def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> Query
             # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
             seconds=Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()),
             n_compiled=_whole(Sum("compiled")),
-            n_partial=_whole(Sum("partial")),
-            n_eager=_whole(Sum(sum((F(column) for column in _EAGER[1:]), F(_EAGER[0])))),
+            n_looked=_whole(Round(Sum(looked_at()))),
+            n_stalled=_whole(Coalesce(Sum("stalled_count"), 0)),
+            n_reporting=_whole(Coalesce(Sum("calls", filter=Q(stalled_count__isnull=False)), 0)),
             weight=_whole(Sum("calls", filter=Q(p50__isnull=False))),
             p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
             p99_weighted=Sum(F("p99") * F("calls"), output_field=FloatField()),
+            caller_weight=_whole(Sum("calls", filter=Q(caller_p50__isnull=False))),
+            caller_p50_weighted=Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
+            caller_p99_weighted=Sum(F("caller_p99") * F("calls"), output_field=FloatField()),
         )
     )
-    columns = ("version", "region", "slot", "n", "seconds", "n_compiled", "n_partial", "n_eager", "weight", "p50_weighted", "p99_weighted")
+    columns = (
+        *("version", "region", "slot", "n", "seconds", "n_compiled", "n_looked", "n_stalled", "n_reporting"),
+        *("weight", "p50_weighted", "p99_weighted", "caller_weight", "caller_p50_weighted", "caller_p99_weighted"),
+    )
     bins: QuerySet[Any, Any] = rows.values_list(*columns)
     return bins
 
 
-def _whole(total: Sum) -> Cast:
+def _whole(total: Combinable) -> Cast:
     """PostgreSQL gives a sum of large whole numbers as a decimal one."""
     return Cast(total, BigIntegerField())
 
 
-def _add_bin(facts: VersionFacts, row: CallBin) -> None:
+def _add_bin(facts: VersionFacts, row: CallBin, callers: bool) -> None:
     facts.calls += row.calls
     facts.compiled += row.compiled
-    facts.partial += row.partial
-    facts.eager += row.eager
-    if row.weight:
-        facts.points.setdefault(row.slot, Point()).add(row.calls, row.weight, row.p50 or 0.0, row.p99 or 0.0)
+    facts.looked += row.looked
+    facts.stalled += row.stalled
+    facts.reporting += row.reporting
+    weight, p50, p99 = (row.caller_weight, row.caller_p50, row.caller_p99) if callers else (row.weight, row.p50, row.p99)
+    if weight:
+        facts.points.setdefault(row.slot, Point()).add(row.calls, weight, p50 or 0.0, p99 or 0.0)
 
 
 def _recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
@@ -247,15 +272,18 @@ def _recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, 
         minute__lte=end,
         **series,
     )
-    return rows.values_list("series__version_id", "series__region", "calls", "latency")
+    return rows.values_list("series__version_id", "series__region", "calls", "latency", "stalled_count", "stalled")
 
 
-def _add_recent(versions: dict[int, VersionFacts], rows: Iterable[tuple[Any, ...]], regions: dict[int, str]) -> None:
+def _add_recent(
+    versions: dict[int, VersionFacts], rows: Iterable[tuple[Any, ...]], regions: dict[int, str], models: Mapping[int, int]
+) -> None:
     packed: dict[int, list[bytes | None]] = defaultdict(list)
-    for version, region, calls, sketch in rows:
-        if regions.get(version) == region:
-            versions[version].recent_calls += calls
-            packed[version].append(sketch)
+    shown = [row for row in rows if regions.get(row[0]) == row[1]]
+    silent = {models.get(version) for version, _, calls, _, stalled_count, _ in shown if calls and stalled_count is None}
+    for version, _, calls, sketch, _, stalled in shown:
+        versions[version].recent_calls += calls
+        packed[version] += [sketch] if models.get(version) in silent else [sketch, stalled]
     for version, merged in zip(packed, asked_each(packed.values()), strict=True):
         versions[version].recent = merged
 

@@ -11,8 +11,11 @@ from typing import Any
 from django.db.models import F, FloatField, Q, Sum
 
 from dashboard.common import clock
+from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute
-from dashboard.fleet.selectors.trends import EAGER_COLUMNS, SeriesFacts, Span, series_outermost, spans_days
+from dashboard.fleet.selectors.cache_answers import COMPILATION
+from dashboard.fleet.selectors.trends import SeriesFacts, Span, series_outermost, spans_days
+from dashboard.fleet.selectors.why_eager import SUMS, why_of
 
 MINUTES = 60
 EVENTS, FINDINGS, HISTORY = 40, 60, 2000
@@ -26,6 +29,7 @@ class Numbers:
     p50: float | None
     p99: float | None
     eager: float | None
+    why: WhyEager
 
 
 @dataclass(frozen=True)
@@ -81,18 +85,23 @@ def _numbers(project_id: int, series: Mapping[int, SeriesFacts], span: Span) -> 
         "timed": Sum("calls", filter=Q(p50__isnull=False)),
         "level": Sum(F("p50") * F("calls"), output_field=FloatField()),
         "tail": Sum(F("p99") * F("calls"), output_field=FloatField()),
-        **{f"n_{name}": Sum(name) for name in (*EAGER_COLUMNS, "compiled", "partial")},
+        "caller_timed": Sum("calls", filter=Q(caller_p50__isnull=False)),
+        "caller_level": Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
+        "caller_tail": Sum(F("caller_p99") * F("calls"), output_field=FloatField()),
+        "silent": Sum("calls", filter=Q(stalled_count__isnull=True)),
+        **SUMS,
     }
-    return {
-        (row["instance_id"], row["series_id"]): _of(row) for row in rows.values("instance_id", "series_id").annotate(**summed).order_by()
-    }
+    found = list(rows.values("instance_id", "series_id").annotate(**summed).order_by())
+    # What callers waited is shown where every instance reports it, else how long steady calls took on all of them.
+    of = "" if any(row["silent"] for row in found) else "caller_"
+    return {(row["instance_id"], row["series_id"]): _of(row, of) for row in found}
 
 
-def _of(row: Mapping[str, Any]) -> Numbers:
-    eager = sum(row[f"n_{name}"] for name in EAGER_COLUMNS)
-    known = eager + row["n_compiled"] + row["n_partial"]
-    level, tail = (row[name] / row["timed"] if row["timed"] and row[name] is not None else None for name in ("level", "tail"))
-    return Numbers(row["n"], level, tail, eager / known if known else None)
+def _of(row: Mapping[str, Any], of: str) -> Numbers:
+    why = why_of([row[name] for name in SUMS])
+    timed = row[f"{of}timed"]
+    level, tail = (row[of + name] / timed if timed and row[of + name] is not None else None for name in ("level", "tail"))
+    return Numbers(row["n"], level, tail, why.share, why)
 
 
 def _beside(facts: SeriesFacts, series: int, instance: int, found: Mapping[tuple[int, int], Numbers]) -> RegionBeside:
@@ -115,7 +124,7 @@ def _beside(facts: SeriesFacts, series: int, instance: int, found: Mapping[tuple
 def instance_events(instance: Instance) -> list[CompileEvent]:
     """Its newest compilations."""
     since = int(instance.started_at.timestamp() // 86400) - 1
-    rows = CompileEvent.objects.filter(project_id=instance.project_id, instance_id=instance.pk, day__gte=since)
+    rows = CompileEvent.objects.filter(COMPILATION, project_id=instance.project_id, instance_id=instance.pk, day__gte=since)
     return list(rows.order_by("-at", "-seq", "-number")[:EVENTS])
 
 
@@ -131,6 +140,7 @@ def frame_history(instance: Instance) -> FrameHistory | None:
     if not instance.compiling_frame:
         return None
     rows = CompileEvent.objects.filter(
+        COMPILATION,
         project_id=instance.project_id,
         day__gte=int((clock.now() - timedelta(days=35)).timestamp() // 86400),
         version_id__in=instance.model.versions.values("pk"),

@@ -94,24 +94,28 @@ def _add_calls(levels: Levels, project_id: int, instance_ids: Collection[int], s
         "n": Sum("calls"),
         "timed": Sum("calls", filter=Q(p50__isnull=False)),
         "level": Sum(F("p50") * F("calls"), output_field=FloatField()),
+        "caller_timed": Sum("calls", filter=Q(caller_p50__isnull=False)),
+        "caller_level": Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
+        "silent": Sum("calls", filter=Q(stalled_count__isnull=True)),
     }
     whole = VersionMinute.objects.filter(_within(slots), project_id=project_id, series_id__in=list(series)).values("series_id", slot=slot)
-    usual = {
-        (row["series_id"], row["slot"]): row["level"] / row["timed"]
-        for row in whole.annotate(**weighted).order_by()
-        if row["timed"] and row["level"]
-    }
+    found = list(whole.annotate(**weighted).order_by())
+    usual = {(row["series_id"], row["slot"]): row for row in found}
     eager = {f"n_{name}": Sum(name) for name in (*EAGER_COLUMNS, "compiled", "partial")}
     rows = RegionMinute.objects.filter(_within(slots), project_id=project_id, instance_id__in=instance_ids, series_id__in=list(series))
-    for row in rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by():
+    own = list(rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by())
+    # What callers waited is compared where every instance reports it, else how long steady calls took.
+    of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
+    for row in own:
         cell = levels.cell(row["instance_id"], row["slot"])
         ran_eager = sum(row[f"n_{name}"] for name in EAGER_COLUMNS)
         cell.calls += row["n"]
         cell.eager += ran_eager
         cell.known += ran_eager + row["n_compiled"] + row["n_partial"]
         reference = usual.get((row["series_id"], row["slot"]))
-        if reference and row["timed"]:
-            cell.add_ratio(row["level"] / reference, row["timed"])
+        if reference and reference[f"{of}timed"] and reference[f"{of}level"] and row[f"{of}timed"]:
+            usual_level = reference[f"{of}level"] / reference[f"{of}timed"]
+            cell.add_ratio(row[f"{of}level"] / usual_level, row[f"{of}timed"])
 
 
 def _within(slots: Slots) -> Q:

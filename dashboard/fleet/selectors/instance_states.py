@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from dashboard.fleet.fold.roles import helps
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.selectors.seen import Seen
 
@@ -26,9 +27,13 @@ SEVERITY = [
     InstanceState.DEGRADED,
     InstanceState.COMPILING,
     InstanceState.WARMING,
+    InstanceState.STARTING,
     InstanceState.BLIND,
     InstanceState.HEALTHY,
+    InstanceState.ENDED,
 ]
+ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
+"""Signals by which processes are asked to end; any other one kills."""
 
 
 class Rule(NamedTuple):
@@ -67,12 +72,44 @@ def tells(capabilities: Mapping[str, object], name: str) -> bool:
     return _answer(capabilities.get(name)) != "no"
 
 
+def has_ended(instance: Instance | Seen) -> bool:
+    """Whether its last report says that it ends, and no report came from it later."""
+    return instance.ended_at is not None and instance.ended_at >= instance.last_seen_at
+
+
+def ended_badly(instance: Instance | Seen) -> bool:
+    """Whether it ended with an error, or by a signal that kills."""
+    if not has_ended(instance):
+        return False
+    return instance.exit_signal not in ORDERLY if instance.exit_signal else bool(instance.exit_code)
+
+
+def ending_said(instance: Instance | Seen) -> str:
+    """How it ended, in words that contain the state."""
+    if instance.exit_signal:
+        return f"ended by {instance.exit_signal}" if instance.exit_signal in ORDERLY else f"ended, killed by {instance.exit_signal}"
+    if instance.exit_code is None:
+        return "ended"
+    return f"ended with an error, exit code {instance.exit_code}" if instance.exit_code else "ended, exit code 0"
+
+
+def _starting(instance: Instance | Seen, _: datetime) -> bool:
+    return instance.active_minute is None and not helps(instance) and not instance.compiling_for
+
+
 def _warming(instance: Instance | Seen, now: datetime) -> bool:
+    if helps(instance):
+        return False
     return instance.ready_at is None and (now - instance.started_at).total_seconds() < WARMING_FOR
 
 
 RULES = (
-    Rule(InstanceState.SILENT, lambda one, now: (now - one.last_seen_at).total_seconds() > SILENT_AFTER, "no report for 3 min"),
+    Rule(InstanceState.ENDED, lambda one, _: has_ended(one), "its last report says that it ends, with its exit code or signal"),
+    Rule(
+        InstanceState.SILENT,
+        lambda one, now: (now - one.last_seen_at).total_seconds() > SILENT_AFTER,
+        "no report for 3 min and no end reported: what became of it is unknown",
+    ),
     Rule(
         InstanceState.HUNG,
         lambda one, _: one.compiling_for > hung_after(one),
@@ -84,9 +121,10 @@ RULES = (
         lambda one, _: bool(one.latched_eager) or eager_share(one) > SOME,
         "a frame runs eager until the process restarts, or over 2 % of its calls ran eager",
     ),
+    Rule(InstanceState.STARTING, _starting, "reports, and has neither called nor compiled anything yet: it is not counted as an instance"),
     Rule(InstanceState.WARMING, _warming, "started less than 15 min ago and not ready yet"),
     Rule(InstanceState.COMPILING, lambda one, _: one.compiling_for > 0, "compiles now"),
-    Rule(InstanceState.BLIND, lambda one, _: bool(blind_to(one)), "its agent cannot tell what is compiled"),
+    Rule(InstanceState.BLIND, lambda one, _: bool(blind_to(one)) and not helps(one), "its agent cannot tell what is compiled"),
     Rule(InstanceState.HEALTHY, lambda one, now: True, "none of the above"),
 )
 

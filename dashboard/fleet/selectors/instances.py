@@ -11,6 +11,8 @@ from django.db.models import OuterRef, Subquery
 
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import ColdStart, Instance
+from dashboard.fleet.names import process_name
+from dashboard.fleet.selectors.counted import counted
 from dashboard.ingest.models import Sender
 
 LATEST = 400
@@ -37,6 +39,7 @@ class InstanceFacts:
 
     id: int
     instance_id: str
+    name: str
     version_id: int
     host: str
     gpu: str
@@ -47,15 +50,10 @@ class InstanceFacts:
     latched_eager: list[dict[str, Any]]
     start: StartFacts | None = None
 
-    @property
-    def name(self) -> str:
-        """How people call it."""
-        return f"{self.host} / {self.rank}" if self.host else self.instance_id
-
 
 def version_instances(*, project_id: int, version_ids: Collection[int], environment: str) -> list[InstanceFacts]:
-    """The instances of some versions seen last, with their cold start."""
-    rows = Instance.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment)
+    """The instances of some versions seen last that count, with their cold start."""
+    rows = Instance.objects.filter(counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
     rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE)
     wanted = rows.select_related("cold_start").defer("identity", "capabilities", "components").order_by("-last_minute", "pk")
     return [_facts(row) for row in wanted[:LATEST]]
@@ -70,7 +68,7 @@ class Reporting:
 
 
 def instances_reporting(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Reporting]:
-    """Instances of a model that reported since then, the newest first."""
+    """Processes of a model that reported since then, the newest first: instances, those that start, and those that only help."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
     mine = Sender.objects.filter(project_id=project_id, instance_id=OuterRef("instance_id"))
     found = (
@@ -86,8 +84,8 @@ def instances_reporting(*, project_id: int, model_id: int, environment: str, sin
 def instances_configured(
     *, project_id: int, version_ids: Collection[int], environment: str
 ) -> tuple[list[InstanceFacts], list[Configuration]]:
-    """The instances of some versions seen last, and how each is configured; one query for both."""
-    rows = Instance.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment)
+    """The instances of some versions seen last that count, and how each is configured; one query for both."""
+    rows = Instance.objects.filter(counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
     found = list(rows.select_related("cold_start").defer("capabilities").order_by("-last_minute", "pk")[:LATEST])
     named = [_facts(row) for row in found if not row.instance_id.startswith(OTHER_INSTANCE)]
     return named, [(row.version_id, row.identity, row.components) for row in found]
@@ -99,6 +97,7 @@ def _facts(row: Instance) -> InstanceFacts:
     return InstanceFacts(
         row.pk,
         row.instance_id,
+        process_name(row),
         row.version_id,
         row.host,
         row.gpu,

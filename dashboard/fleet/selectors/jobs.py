@@ -10,7 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import Count, Max, QuerySet
 
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.process import cache_answer
 from dashboard.fleet.models import CompileEvent, Instance
+from dashboard.fleet.selectors.cache_answers import COMPILATION
+from dashboard.fleet.selectors.counted import counted, helping
 
 MOST_JOBS, MOST_RANKS, MOST_EVENTS = 60, 1024, 20_000
 
@@ -45,6 +48,7 @@ class LiveRank(NamedTuple):
     eager_calls: int
     latched_eager: Any
     components: Any
+    role: str
 
 
 R = TypeVar("R", Instance, LiveRank)
@@ -53,7 +57,7 @@ R = TypeVar("R", Instance, LiveRank)
 def jobs_of(*, project_id: int, model_id: int, environment: str) -> list[Job]:
     """The jobs of several ranks, those that reported last first; one query."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, world_size__gt=1)
-    rows = rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = rows.exclude(helping()).exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE)
     told = rows.values("job").annotate(
         version=Max("version__name"), ranks=Count("rank", distinct=True), size=Max("world_size"), newest=Max("last_seen_at")
     )
@@ -65,7 +69,7 @@ def jobs_of(*, project_id: int, model_id: int, environment: str) -> list[Job]:
 def job_ranks(*, project_id: int, model_id: int, environment: str, job: str) -> list[Instance]:
     """The newest process of every rank, in order of rank; one query."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, job=job, world_size__gt=1)
-    return newest_ranks(rows.exclude(instance_id__startswith=OTHER_INSTANCE).select_related("version"))
+    return newest_ranks(rows.exclude(helping()).exclude(instance_id__startswith=OTHER_INSTANCE).select_related("version"))
 
 
 def newest_ranks(instances: Iterable[R]) -> list[R]:
@@ -77,10 +81,10 @@ def newest_ranks(instances: Iterable[R]) -> list[R]:
 
 
 def ranks_live(*, since_minute: int) -> list[LiveRank]:
-    """Processes of jobs of several ranks that reported since then, of every project; one query.
+    """Processes of jobs of several ranks that count and reported since then, of every project; one query.
 
     Every few seconds it reads all of them, so it makes no models: with thousands of ranks those took half of its time."""
-    rows = Instance.objects.filter(world_size__gt=1, live_minute__gte=since_minute, last_minute__gte=since_minute)
+    rows = Instance.objects.filter(counted(), world_size__gt=1, live_minute__gte=since_minute, last_minute__gte=since_minute)
     rows = rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE)
     return [LiveRank(*row) for row in rows.values_list(*LiveRank._fields)]
 
@@ -120,11 +124,11 @@ def compiled_rows(*, project_id: int, instances: Collection[R]) -> list[Compiled
     """What these processes compiled, the newest first; one query."""
     rows = _events(project_id, instances).order_by("-at", "-seq", "-number")
     values = rows.values_list("instance_id", "at", "frame", "file", "line", "kind", "outcome", "cache_key", "cache_fx", "cache_aot")
-    return [CompiledRow(*row[:8], row[8] or row[9]) for row in values[:MOST_EVENTS]]
+    return [CompiledRow(*row[:8], cache_answer(row[5], row[6], row[8:])) for row in values[:MOST_EVENTS]]
 
 
 def _events(project_id: int, instances: Collection[R]) -> QuerySet[CompileEvent]:
     since = min(one.started_at for one in instances)
     return CompileEvent.objects.filter(
-        project_id=project_id, day__gte=int(since.timestamp() // 86400) - 1, instance_id__in=[one.pk for one in instances]
+        COMPILATION, project_id=project_id, day__gte=int(since.timestamp() // 86400) - 1, instance_id__in=[one.pk for one in instances]
     )

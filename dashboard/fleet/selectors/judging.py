@@ -21,7 +21,8 @@ Arm = Literal["baseline", "candidate"]
 
 _COLUMNS = (
     "instance_id", "series_id", "minute", "calls", "errors", "items", "compiled", "partial", "unknown",
-    "p50", "p99", "gpu_p50", "gpu_p99", "gpu_count", "latency_sum", *(f"eager_{cause}" for cause in EAGER),
+    "p50", "p99", "gpu_p50", "gpu_p99", "gpu_count", "latency_sum",
+    "latency_count", "stalled_count", "stalled_sum", "caller_p50", "caller_p99", "covered", *(f"eager_{cause}" for cause in EAGER),
 )  # fmt: skip
 
 
@@ -54,7 +55,14 @@ class JudgedMinute(NamedTuple):
     unknown: int
     items: float | None
     latency_sum: float
+    """Seconds by which items are divided: of its timed calls, or of wall time where an engine is read from outside."""
     host: str
+    stalled: int | None
+    stalled_sum: float | None
+    call_seconds: float | None
+    """Steady and stalled calls together, untimed ones included; None where stalled ones are not told apart."""
+    caller_p50: float | None
+    caller_p99: float | None
 
 
 class _Where(NamedTuple):
@@ -111,6 +119,12 @@ def _arm_minutes(series: Mapping[int, _Where], side: Deployment, start: int, end
         gpu_p99,
         gpu_count,
         total,
+        timed,
+        stalled,
+        stalled_sum,
+        caller_p50,
+        caller_p99,
+        covered,
         *eager,
     ) in values:
         process = who[instance]
@@ -119,8 +133,17 @@ def _arm_minutes(series: Mapping[int, _Where], side: Deployment, start: int, end
         yield JudgedMinute(
             process.instance, process.unit, arm, stratum, region, bucket, minute, process.first_minute,
             calls, 0 if mode in untold else errors, compiled, partial, sum(eager), by,
-            p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, total, process.host,
+            p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, covered if mode in OUTSIDE else total, process.host,
+            stalled, stalled_sum, _call_seconds(calls, total, timed, stalled, stalled_sum), caller_p50, caller_p99,
         )  # fmt: skip
+
+
+def _call_seconds(calls: int, steady_sum: float, timed: int, stalled: int | None, stalled_sum: float | None) -> float | None:
+    """How long all calls took: of very short ones an agent times a part, which stands for the rest."""
+    if stalled is None:
+        return None
+    steady = steady_sum / timed * max(calls - stalled, timed) if timed else 0.0
+    return steady + (stalled_sum or 0.0)
 
 
 def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where]:

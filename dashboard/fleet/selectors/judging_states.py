@@ -8,6 +8,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from dashboard.fleet.models import ColdStart, CompileEvent, Deployment, ProcessMinute
+from dashboard.fleet.selectors.cache_answers import COMPILATION
 from dashboard.fleet.selectors.judging import Arm
 from dashboard.fleet.selectors.units import Process, processes_of
 from dashboard.projects.selectors import for_project
@@ -45,7 +46,8 @@ class JudgedState(NamedTuple):
     first_minute: int
     gpu_peak: int | None
     host_rss: int | None
-    recompiles: int
+    recompiles: int | None
+    """None where the versions of the agents count them in different ways."""
     ooms: int
     start: JudgedStart | None
     life: str | None
@@ -88,6 +90,8 @@ def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts
     starts.update(instance_starts(project_id=side.project_id, first=unread))
     for id, minute, gpu_peak, gpu_allocated, host_rss, recompiles, ooms in values:
         process = processes[id]
+        if minute < process.first_minute:
+            continue
         known = starts.get(id) if minute - process.first_minute >= START_MINUTES else None
         yield JudgedState(
             process.instance, process.unit, arm, _machine(process), minute, process.first_minute,
@@ -120,7 +124,7 @@ def instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, J
         return {}
     days = Q(day__gte=min(first.values()) // 1440, day__lte=(max(first.values()) + START_MINUTES) // 1440)
     compiled: dict[int, list[float]] = {}
-    events = for_project(CompileEvent, project_id).filter(days, instance_id__in=list(first)).exclude(kind="recompile")
+    events = for_project(CompileEvent, project_id).filter(days, COMPILATION, instance_id__in=list(first)).exclude(kind="recompile")
     for id, at, total in events.exclude(total=None).values_list("instance_id", "at", "total"):
         if total and at.timestamp() < (first[id] + START_MINUTES) * 60:
             compiled.setdefault(id, []).append(total)

@@ -24,6 +24,8 @@ from compilewatch.wire.causes import (
 from django.db.models import Count, Q
 
 from dashboard.fleet.models import CompileEvent, Instance
+from dashboard.fleet.names import NAME_COLUMNS, Named, process_name
+from dashboard.fleet.selectors.cache_answers import ASKED, HIT, MISS
 
 CANDIDATES = 300
 LACKING = defaultdict(lambda: LACKING_FOLDER, {READ_ONLY: UNWRITABLE_FOLDER, WRITTEN: EMPTY_FOLDER})
@@ -104,10 +106,11 @@ def _without_folder(components: Mapping[str, str]) -> dict[str, str]:
 def _processes(project_id: int, model_id: int, instance_ids: Collection[int]) -> dict[int, Process]:
     """These instances, and the newest others of the model."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id)
-    columns = ("id", "host", "rank", "instance_id", "gpu", "started_at")
+    columns = ("id", "gpu", "started_at", *NAME_COLUMNS)
     newest = list(rows.order_by("-started_at", "-id").values_list(*columns)[:CANDIDATES])
     asked = list(rows.filter(id__in=instance_ids).values_list(*columns))
-    return {id: Process(id, f"{host} / {rank}" if host else name, gpu, rank, at) for id, host, rank, name, gpu, at in newest + asked}
+    named = [(id, gpu, at, Named._make(who)) for id, gpu, at, *who in newest + asked]
+    return {id: Process(id, process_name(who), gpu, who.rank, at) for id, gpu, at, who in named}
 
 
 def _events(project_id: int, known: Mapping[int, Process], ids: Collection[int]) -> Q:
@@ -118,9 +121,8 @@ def _events(project_id: int, known: Mapping[int, Process], ids: Collection[int])
 def _answers_add(project_id: int, known: dict[int, Process]) -> None:
     if not known:
         return
-    hit, miss = Q(cache_fx="hit") | Q(cache_aot="hit"), Q(cache_fx="miss")
     rows = CompileEvent.objects.filter(_events(project_id, known, known)).values("instance_id")
-    for row in rows.annotate(hits=Count("number", filter=hit & ~miss), misses=Count("number", filter=miss)).order_by():
+    for row in rows.annotate(hits=Count("number", filter=HIT), misses=Count("number", filter=MISS)).order_by():
         known[row["instance_id"]].hits, known[row["instance_id"]].misses = row["hits"], row["misses"]
 
 
@@ -129,6 +131,6 @@ def _details_add(project_id: int, known: dict[int, Process], ids: Collection[int
         return
     for id, components in Instance.objects.filter(id__in=ids).values_list("id", "components"):
         known[id].components = {str(name): str(value) for name, value in components.items()}
-    rows = CompileEvent.objects.filter(_events(project_id, known, ids)).exclude(cache_key="")
+    rows = CompileEvent.objects.filter(_events(project_id, known, ids), ASKED).exclude(cache_key="")
     for id, key in rows.values_list("instance_id", "cache_key").distinct().order_by():
         known[id].keys.add(key)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Sum
 
 from dashboard.fleet.models import CompileEvent, Instance
+from dashboard.fleet.selectors.cache_answers import ASKED
 from dashboard.fleet.selectors.starts import gpus_held
 
 DAYS = 7
@@ -29,7 +30,8 @@ class MissCost:
 def miss_costs(*, project_id: int, now: datetime) -> list[MissCost]:
     """Of the last days, the most costly first; two queries."""
     since = now - timedelta(days=DAYS)
-    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=int(since.timestamp() // 86400), at__gte=since).exclude(miss="")
+    day = int(since.timestamp() // 86400)
+    rows = CompileEvent.objects.filter(ASKED, project_id=project_id, day__gte=day, at__gte=since).exclude(miss="")
     lost = rows.values("miss", "instance_id").annotate(n=Count("number"), seconds=Sum("total")).order_by("-seconds", "miss", "instance_id")
     found = list(lost.values_list("miss", "instance_id", "n", "seconds")[:MOST])
     columns = ("pk", "gpu", "world_size", "identity", "model__name")

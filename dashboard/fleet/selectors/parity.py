@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from compilewatch.wire.parity import Parity, parity_of
 
 from dashboard.fleet.models import Deployment, ParityResult
+from dashboard.fleet.names import NAME_COLUMNS, Named, process_name
 
 MOST = 2000
 
@@ -39,7 +40,7 @@ def version_parities(*, project_id: int, environment: str, version_ids: Collecti
 
 
 class Shown(NamedTuple):
-    """The same for the judge; `place` is host and rank, and the instance's own name where there is no host."""
+    """The same for the judge; `place` is the name of the instance."""
 
     instance: str
     place: str
@@ -55,12 +56,9 @@ def deployment_parities(*, deployment: Deployment, live_from: int | None) -> lis
     )
     if live_from is not None:
         rows = rows.filter(instance__last_minute__gte=live_from)
-    read = rows.order_by("-at", "-pk").values_list(
-        "instance__instance_id", "instance__host", "instance__rank", "at", "failed_at", "told", "name"
-    )
+    read = rows.order_by("-at", "-pk").values_list("at", "failed_at", "told", "name", *(f"instance__{column}" for column in NAME_COLUMNS))
     return [
-        Shown(instance, f"{host} / {rank}" if host else instance, at, failed_at, stored(told, name))
-        for instance, host, rank, at, failed_at, told, name in read[:MOST]
+        Shown(who[0], process_name(Named._make(who)), at, failed_at, stored(told, name)) for at, failed_at, told, name, *who in read[:MOST]
     ]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import BigIntegerField, F, QuerySet, Sum
+from django.db.models.functions import Cast, Round
 
 from dashboard.fleet.models import Series, VersionHour
-from dashboard.fleet.selectors.trends import EAGER_COLUMNS
+from dashboard.fleet.selectors.looked import looked_at
 
 OF_SERIES = ("stratum__gpu", "stratum__world_size", "region", "bucket")
 
@@ -56,11 +57,11 @@ def project_days(*, project_id: int, environment: str, first_day: int, last_day:
 
 
 def _summed(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any, ...]]:
-    known = sum((F(name) for name in EAGER_COLUMNS), F("compiled") + F("partial"))
+    known = looked_at()
     summed = hours.values_list("series_id", "day").annotate(
         all_calls=Sum("calls"),
         all_compiled=Sum("compiled"),
-        all_known=Sum(known),
+        all_known=Cast(Round(Sum(known)), BigIntegerField()),
         timed=Sum("latency_count"),
         p50s=Sum(F("p50") * F("latency_count")),
         p99s=Sum(F("p99") * F("latency_count")),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
-from django.db.models import TextField
+from django.db.models import Count, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from dashboard.common import clock
 from dashboard.common.plain_rows import rows_plain
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Instance
+from dashboard.fleet.selectors.counted import ended, helping
 
 GONE_AFTER = 30 * 60
 
@@ -25,7 +27,16 @@ class Seen(NamedTuple):
     model_id: int
     version_id: int
     environment: str
+    instance_id: str
+    label: str
     host: str
+    rank: int
+    pid: int | None
+    role: str
+    active_minute: int | None
+    ended_at: datetime | None
+    exit_code: int | None
+    exit_signal: str
     torch: str
     started_at: datetime
     last_seen_at: datetime
@@ -44,9 +55,8 @@ _PLAIN = [name for name in Seen._fields if name not in ("cold_start", "capabilit
 
 
 def instances_seen(*, project_id: int, environment: str = "") -> list[Seen]:
-    """Those of a project, or of one environment of it, that reported within the last half hour."""
-    since = clock.now() - timedelta(seconds=GONE_AFTER)
-    rows = Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)
+    """Those of a project, or of one environment of it, that reported within the last half hour; what only helps a job is none."""
+    rows = _lately(project_id).exclude(helping())
     if environment:
         rows = rows.filter(environment=environment)
     # As texts: of the many only a few differ, and each of those is taken apart once.
@@ -54,3 +64,14 @@ def instances_seen(*, project_id: int, environment: str = "") -> list[Seen]:
     read = cache(json.loads)
     columns = rows_plain(said.values_list(*_PLAIN, "cold_start__total", "can", "latched"))
     return [Seen._make((*row, read(can), read(latched))) for *row, can, latched in columns]
+
+
+def helpers_seen(*, project_id: int) -> Counter[str]:
+    """How many processes that only help a job reported within the last half hour, by role; one query."""
+    rows = _lately(project_id).filter(helping()).exclude(ended()).order_by()
+    return Counter(dict(rows.values("role").annotate(n=Count("pk")).values_list("role", "n")))
+
+
+def _lately(project_id: int) -> QuerySet[Instance]:
+    since = clock.now() - timedelta(seconds=GONE_AFTER)
+    return Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from dashboard.fleet.models import Series, VersionHour, VersionMinute
-from dashboard.fleet.selectors.trends import EAGER_COLUMNS
+from dashboard.fleet.selectors.looked import looked_at
 
 EAGER_RUNTIME = "eager"
 NOW_MINUTES, RECENT_MINUTES = 15, 60
@@ -15,8 +15,8 @@ NOW_MINUTES, RECENT_MINUTES = 15, 60
 
 
 class SeriesCalls(NamedTuple):
-    """Callers' calls of one series. `known` are those that somebody looked at; `latency_sum` is seconds of the timed ones, `gpu_sum` of
-    those that were timed on the GPU, each minute's at its median."""
+    """Callers' calls of one series. `known` are those that somebody looked at, and calls that stalled; `latency_sum` is seconds of the
+    timed ones, `gpu_sum` of those that were timed on the GPU, each minute's at its median."""
 
     version_id: int
     version: str
@@ -58,7 +58,7 @@ def model_served(*, project_id: int, model_id: int, version_id: int, environment
     # What a job measures of eager runs itself is no traffic, and counts as made by another region.
     callers = Q(outermost=True) | Q(stratum__runtime=EAGER_RUNTIME)
     rows = Series.objects.filter(wanted, callers, project_id=project_id, version__model_id=model_id)
-    known = sum((F(name) for name in ("partial", *EAGER_COLUMNS)), F("compiled"))
+    known = looked_at()
     names: dict[str, Any] = {
         "calls": F("calls"),
         "compiled": F("compiled"),
@@ -85,7 +85,13 @@ def model_served(*, project_id: int, model_id: int, version_id: int, environment
         "all_gpu_count",
     )
     found = rows.annotate(**sums).order_by("pk").values_list(*columns, "recent_calls", "recent_compiled", "recent_known")
-    return [SeriesCalls(*row[:10], *(value or 0 for value in row[10:])) for row in found]
+    return [_calls_of(row) for row in found]
+
+
+def _calls_of(row: tuple[Any, ...]) -> SeriesCalls:
+    calls = SeriesCalls(*row[:10], *(value or 0 for value in row[10:]))
+    # A part of the stalled calls stands beside calls that were looked at: no whole number.
+    return calls._replace(known=round(calls.known), recent_known=round(calls.recent_known))
 
 
 def _rows(table: type[VersionHour] | type[VersionMinute], slot: str, project_id: int, first: int, last: int) -> QuerySet[Any]:

@@ -11,6 +11,9 @@ from django.db.models import Case, IntegerField, Q, Value, When
 
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Instance
+from dashboard.fleet.names import process_name
+from dashboard.fleet.selectors.counted import counted
+from dashboard.fleet.selectors.instance_states import has_ended
 from dashboard.fleet.selectors.instances import StartFacts, start_facts
 
 MOST, MOST_OTHERS = 400, 120
@@ -31,6 +34,7 @@ class Started:
     gpus: int
     started_at: datetime
     last_minute: int
+    ended: bool
     start: StartFacts | None
     components: dict[str, str] = field(default_factory=dict)
     capabilities: dict[str, Any] = field(default_factory=dict)
@@ -38,9 +42,10 @@ class Started:
 
 
 def processes_started(*, project_id: int, model_id: int, environment: str, version_ids: Collection[int]) -> list[Started]:
-    """The processes of these versions in an environment, and the newest others of the model in any, newest first; one query."""
+    """The processes of these versions in an environment that count as instances, and the newest others of the model in any, newest
+    first; one query."""
     wanted = Q(version_id__in=version_ids, environment=environment)
-    rows = Instance.objects.filter(project_id=project_id, model_id=model_id).exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = Instance.objects.filter(counted(), project_id=project_id, model_id=model_id).exclude(instance_id__startswith=OTHER_INSTANCE)
     rows = rows.annotate(apart=Case(When(wanted, then=Value(0)), default=Value(1), output_field=IntegerField()))
     read = rows.select_related("cold_start", "version").order_by("apart", "-started_at", "-pk")
     found = list(read[:MOST])
@@ -61,7 +66,7 @@ def _started(row: Instance) -> Started:
     latched = row.latched_eager if isinstance(row.latched_eager, list) else []
     return Started(
         id=row.pk,
-        name=f"{row.host} / {row.rank}" if row.host else row.instance_id,
+        name=process_name(row),
         host=row.host,
         version_id=row.version_id,
         version=row.version.name,
@@ -71,6 +76,7 @@ def _started(row: Instance) -> Started:
         gpus=gpus_held(row.gpu, row.world_size, row.identity),
         started_at=row.started_at,
         last_minute=row.last_minute,
+        ended=has_ended(row),
         start=start_facts(start) if start else None,
         components={str(name): str(value) for name, value in row.components.items()} if isinstance(row.components, dict) else {},
         capabilities=row.capabilities if isinstance(row.capabilities, dict) else {},

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from compilewatch.wire.report import KERNEL
-from django.db.models import BigIntegerField, Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import BigIntegerField, Count, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Cast
 
 from dashboard.common import clock
 from dashboard.common.plain_rows import Rows, rows_together
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute, Series
+from dashboard.fleet.selectors.cache_answers import HIT, MISS
 from dashboard.fleet.selectors.trends import Span, spans_days
 
 MOST = 400
@@ -69,8 +70,7 @@ def _kernels_drop(found: dict[int, Traits]) -> None:
 def _answered(project_id: int, ids: list[int], since: datetime) -> QuerySet[Any, Any]:
     since = max(since, clock.now() - timedelta(days=35))
     rows = CompileEvent.objects.filter(project_id=project_id, day__gte=_day(since), instance_id__in=ids).values("instance_id")
-    hit, miss = Q(cache_fx="hit") | Q(cache_aot="hit"), Q(cache_fx="miss") | Q(cache_aot="miss")
-    counted = rows.annotate(hits=Count("number", filter=hit), misses=Count("number", filter=miss)).order_by()
+    counted = rows.annotate(hits=Count("number", filter=HIT), misses=Count("number", filter=MISS)).order_by()
     answered: QuerySet[Any, Any] = counted.values_list("instance_id", "hits", "misses")
     return answered
 

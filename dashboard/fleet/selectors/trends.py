@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 from django.db.models import F, Q, QuerySet, Sum
 
 from dashboard.common.plain_rows import rows_plain
+from dashboard.fleet.fold.counts import EAGER
 from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.ingest.engines.report import MODE as UNTOLD
 from dashboard.ingest.engines.report import MODES as OUTSIDE
 
-EAGER_COLUMNS = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_error")
+EAGER_COLUMNS = tuple(f"eager_{cause}" for cause in EAGER)
+
+STALLED = ("stalled_count", "stalled_sum", "stalled", "warmup")
 
 
 class Span(NamedTuple):
@@ -38,7 +41,8 @@ class SeriesFacts:
 
 
 class CallPoint(NamedTuple):
-    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first. `errors` is None where nobody could tell."""
+    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first. `errors` is None where nobody could tell,
+    `stalled_count` where agents do not report it."""
 
     version_id: int
     stratum_id: int
@@ -54,6 +58,12 @@ class CallPoint(NamedTuple):
     gpu_count: int
     latency: bytes | None
     gpu: bytes | None
+    stalled_count: int | None = None
+    stalled_sum: float | None = None
+    stalled: bytes | None = None
+    warmup: bytes | None = None
+    wall: float = 0.0
+    """Seconds in which an engine made its items, of a series that is read from outside; such an engine makes many at a time."""
 
 
 class ProcessPoint(NamedTuple):
@@ -78,6 +88,8 @@ class InstancePoint(NamedTuple):
     series_id: int
     latency: bytes | memoryview[int] | None
     gpu: bytes | memoryview[int] | None
+    stalled_count: int | None = None
+    stalled: bytes | memoryview[int] | None = None
 
 
 def series_outermost(*, project_id: int, version_ids: Collection[int], environment: str) -> dict[int, SeriesFacts]:
@@ -120,29 +132,51 @@ def region_calls(*, project_id: int, series: Mapping[int, SeriesFacts], span: Sp
     return regions
 
 
-def call_points(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> list[CallPoint]:
-    """One query for all versions, each over its own span."""
-    rows = call_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
-    return call_points_of(rows_plain(rows), series, hourly=hourly) if rows is not None else []
-
-
 def call_rows(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
     """What `call_points_of` reads; None where nothing is asked for."""
-    wanted = spans_grouped({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
-    if not wanted:
+    found = summed_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
+    if found is None:
         return None
     eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
-    rows = _calls(project_id, wanted, hourly).annotate(eager=eager, known=F("compiled") + F("partial") + eager)
-    columns = ("calls", "errors", "items", "eager", "known", "latency_count", "latency_sum", "gpu_count", "latency", "gpu")
+    rows: QuerySet[Any, Any] = found.annotate(eager=eager, known=F("compiled") + F("partial") + eager)
+    columns = (
+        "calls",
+        "errors",
+        "items",
+        "eager",
+        "known",
+        "latency_count",
+        "latency_sum",
+        "gpu_count",
+        "latency",
+        "gpu",
+        *STALLED,
+        "covered",
+    )
     return rows.values_list("series_id", "hour" if hourly else "minute", *columns)
+
+
+def summed_rows(
+    *, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool
+) -> QuerySet[Any, Any] | None:
+    """The rows of some series, each over the span of its version; None where nothing is asked for."""
+    wanted = spans_grouped({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
+    found: QuerySet[Any, Any] | None = _calls(project_id, wanted, hourly) if wanted else None
+    return found
 
 
 def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesFacts], *, hourly: bool) -> list[CallPoint]:
     """Rows with what their series stand for."""
     own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
     untold = {id for id, facts in series.items() if facts.untold}
+    outside = {id for id, facts in series.items() if facts.outside}
     step = 60 if hourly else 1
-    return [CallPoint._make(own[row[0]] + (row[1] * step, row[2], None if row[0] in untold else row[3]) + row[4:]) for row in rows]
+    return [
+        CallPoint._make(
+            own[id] + (slot * step, calls, None if id in untold else errors) + tuple(rest) + (covered if id in outside else 0.0,)
+        )
+        for id, slot, calls, errors, *rest, covered in rows
+    ]
 
 
 def process_points(
@@ -179,7 +213,10 @@ def _from_outside(point: ProcessPoint) -> ProcessPoint:
 def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
     """Latency per instance; only minutes know instances, so the span should be short."""
     rows = RegionMinute.objects.filter(spans_days([span]), project_id=project_id, series_id__in=series, **spans_slots(span, hourly=False))
-    return [InstancePoint(*row) for row in rows.values_list("instance_id", "series_id", "latency", "gpu").iterator(chunk_size=2000)]
+    return [
+        InstancePoint(*row)
+        for row in rows.values_list("instance_id", "series_id", "latency", "gpu", "stalled_count", "stalled").iterator(chunk_size=2000)
+    ]
 
 
 def _calls(project_id: int, wanted: Mapping[Span, list[int]], hourly: bool) -> QuerySet[VersionHour] | QuerySet[VersionMinute]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from django.db.models.functions import Greatest
+
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Deployment, Instance
+from dashboard.fleet.selectors.counted import counted
 
-_COLUMNS = ("id", "instance_id", "job", "world_size", "first_minute", "last_minute", "host", "gpu")
+_COLUMNS = ("id", "instance_id", "job", "world_size", "since", "last_minute", "host", "gpu")
 
 
 class Process(NamedTuple):
@@ -26,11 +29,13 @@ class Process(NamedTuple):
 def processes_of(side: Deployment) -> dict[int, Process]:
     """The processes of a version in its environment by Instance.id; what stands for many of them is none.
 
+    A process is one from its first call or compilation on: `first_minute` is that minute, and one that only starts or helps is none.
     Ranks move in lockstep: a job is one unit, on the first of its hosts by name. A process that starts where another of
     the version ended takes its unit over: restarts on one host are not so many independent instances, for the host stays.
     """
-    rows = Instance.objects.filter(version_id=side.version_id, environment=side.environment)
-    values = rows.exclude(instance_id__startswith=OTHER_INSTANCE).order_by("first_minute", "instance_id").values_list(*_COLUMNS)
+    rows = Instance.objects.filter(counted(), version_id=side.version_id, environment=side.environment)
+    rows = rows.annotate(since=Greatest("active_minute", "first_minute"))
+    values = rows.exclude(instance_id__startswith=OTHER_INSTANCE).order_by("since", "instance_id").values_list(*_COLUMNS)
     alone = {id: Process(name, name, host, gpu, size, first, last) for id, name, job, size, first, last, host, gpu in values}
     jobs: dict[str, list[int]] = {}
     for id, _, job, size, *_ in values:

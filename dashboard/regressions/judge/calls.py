@@ -33,9 +33,14 @@ def tail(middle: float | None, slowest: float | None, calls: int) -> float | Non
         return math.inf
 
 
+def wall_middle(row: InstanceMinute) -> float | None:
+    """p50 of what callers waited; of steady calls where stalled ones are not told apart, or not by both versions."""
+    return row.p50 if row.caller_p50 is None else row.caller_p50
+
+
 def wall_tail(row: InstanceMinute) -> float | None:
-    """p99 of the calls' wall time."""
-    return tail(row.p50, row.p99, row.calls)
+    """p99 of the same."""
+    return tail(wall_middle(row), row.p99 if row.caller_p99 is None else row.caller_p99, row.calls)
 
 
 def wall_tail_calls(row: InstanceMinute) -> int:
@@ -55,12 +60,35 @@ def gpu_tail_calls(row: InstanceMinute) -> int:
 
 def items_per_second(row: InstanceMinute) -> float | None:
     """Items over the time that the calls took; calls per minute would be traffic."""
-    return row.items / row.latency_sum if row.items is not None and row.latency_sum > 0.0 else None
+    if row.items is None or row.latency_sum <= 0.0:
+        return None
+    # One compilation takes as long as thousands of calls; the time of stalled calls is a metric of its own.
+    return row.items * (1.0 - (row.stalled or 0) / row.calls) / row.latency_sum
 
 
 def known_calls(row: InstanceMinute) -> int:
     """Calls of which it is known whether they ran compiled."""
     return row.compiled + row.partial + row.eager
+
+
+def stalled(row: InstanceMinute) -> int:
+    """Calls that waited for a compilation after warm-up."""
+    return row.stalled or 0
+
+
+def told_calls(row: InstanceMinute) -> int:
+    """Calls of which it is known whether they stalled."""
+    return 0 if row.stalled is None else row.calls
+
+
+def stalled_time(row: InstanceMinute) -> int:
+    """Milliseconds of stalled calls."""
+    return round(1e3 * (row.stalled_sum or 0.0))
+
+
+def told_time(row: InstanceMinute) -> int:
+    """Milliseconds of steady and stalled calls."""
+    return round(1e3 * (row.call_seconds or 0.0))
 
 
 def no_causes(row: InstanceMinute) -> dict[str, int]:

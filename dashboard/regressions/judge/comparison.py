@@ -12,6 +12,7 @@ from .policy import Judged, Policy
 from .process import Process
 from .region import Calls, Region
 from .settings import PRODUCTION, Settings
+from .stalls import Stalls
 from .states import InstanceState
 
 
@@ -104,6 +105,11 @@ class Comparison:
         self.adoption = Adoption()
         self.turns = Turns()
         self.with_past = with_past
+        self.stalls = Stalls(settings.warm_up_minutes)
+        self.agents_differ: frozenset[str] = frozenset()
+        """Regions of which the agents of some instances report stalled calls and others do not: they are compared without."""
+        self.differ_on_graphs: frozenset[str] = frozenset()
+        """Those of them with calls that met code without a graph, which count as compiled ones then."""
 
     def add_minute(self, minute: int, rows: Iterable[InstanceMinute], states: Iterable[InstanceState] = ()) -> None:
         """Takes all rows of one closed minute, in any order: calls by region, and the states of processes."""

@@ -9,7 +9,16 @@ from typing import Literal
 from .minutes import Arm
 
 FactKind = Literal[
-    "latched_eager", "stuck_compiling", "out_of_memory", "budget_burning", "parity", "shadow_parity", "non_finite", "ranks_diverged"
+    "latched_eager",
+    "stuck_compiling",
+    "out_of_memory",
+    "budget_burning",
+    "stalled_calls",
+    "parity",
+    "shadow_parity",
+    "non_finite",
+    "ranks_diverged",
+    "compiled_nothing",
 ]
 Severity = Literal["roll_back", "watch", "known"]
 Key = tuple[FactKind, str]
@@ -18,8 +27,13 @@ SEVERITIES: tuple[Severity, ...] = ("roll_back", "watch", "known")
 
 NO_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
 """What keeps a version from making calls, or is known before the first, and so is said of one that makes none."""
-NO_BASELINE: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity", "shadow_parity", "out_of_memory")
+NO_BASELINE: tuple[FactKind, ...] = (
+    *("stuck_compiling", "ranks_diverged", "parity", "shadow_parity"),
+    *("out_of_memory", "stalled_calls", "compiled_nothing"),
+)
 """What needs nothing to be compared with: a process is held against itself, or ranks against each other."""
+ROLLED_BACK: tuple[FactKind, ...] = ("parity", "compiled_nothing")
+"""What asks for ROLL BACK where the baseline was seen to do it right."""
 PLACES_NAMED = 3
 FRESH_MINUTES = 60
 """A fact that is over counts for so long after it was last seen."""
@@ -30,7 +44,7 @@ class Fact:
     """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for instance.
 
     `until` is when it was last seen, None while it lasts; `why` is the agent's own text. `passed` is the opposite of a fact: a
-    golden batch that came out as it should."""
+    golden batch that came out as it should, or a region that was served compiled."""
 
     kind: FactKind
     arm: Arm
@@ -43,12 +57,16 @@ class Fact:
     place: str = ""
     """How people call the instance; empty where it does not matter."""
     passed: bool = False
+    grave: bool = False
+    """So far beyond its budget that it asks for ROLL BACK."""
+    baseline_silent: bool = False
+    """The agents of the baseline do not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certain:
-    """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more, but for a
-    wrong result where the baseline's is right."""
+    """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more, but for
+    the kinds in ROLLED_BACK where the baseline did it right, and for calls that stall far beyond their budget."""
 
     kind: FactKind
     severity: Severity
@@ -62,6 +80,7 @@ class Certain:
     passed: int = 0
     """Further instances of the candidate where the same golden batch came out as it should."""
     passed_on_baseline: int = 0
+    baseline_silent: bool = False
 
 
 def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, ...]:
@@ -89,7 +108,7 @@ def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, .
 def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_on_baseline: int) -> Certain:
     return Certain(
         kind=key[0],
-        severity="known" if on_baseline else "roll_back" if passed_on_baseline and key[0] == "parity" else "watch",
+        severity=_severity(key, group, on_baseline, passed_on_baseline),
         about=key[1],
         why=max(fact.why for fact in group),
         since=min(fact.since for fact in group),
@@ -99,12 +118,21 @@ def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_
         places=tuple(sorted({fact.place for fact in group if fact.place}))[:PLACES_NAMED],
         passed=passed,
         passed_on_baseline=passed_on_baseline,
+        baseline_silent=any(fact.baseline_silent for fact in group),
     )
+
+
+def _severity(key: Key, group: list[Fact], on_baseline: int, passed_on_baseline: int) -> Severity:
+    if key[0] == "stalled_calls":
+        # A budget counts as well where the baseline is beyond it too, but then the version is no regression.
+        return "roll_back" if any(fact.grave and not fact.baseline_silent for fact in group) and not on_baseline else "watch"
+    return "known" if on_baseline else "roll_back" if passed_on_baseline and key[0] in ROLLED_BACK else "watch"
 
 
 def wrong_results(evidence: object) -> frozenset[str]:
     """What a stored verdict says comes out wrong where it was right before: nothing that a person said of slower calls is said of it."""
-    return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in _stored(evidence) if fact.get("severity") == "roll_back")
+    wrong = (fact for fact in _stored(evidence) if fact.get("severity") == "roll_back" and fact.get("kind") != "stalled_calls")
+    return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in wrong)
 
 
 def ranks_apart(evidence: object) -> bool:
@@ -129,10 +157,14 @@ def fact_words(fact: Mapping[str, object] | Certain) -> str:
     named = f"`{about}`" if about else "a frame"
     if kind == "latched_eager":
         return f"{named} runs eager until its process restarts" + (f": {why}" if why else "")
+    if kind == "compiled_nothing":
+        return f"{named} compiled nothing" + (f": {why}" if why else "")
     if kind == "stuck_compiling":
         return f"{named} is stuck in its compilation" + (f": {why}" if why else "")
     if kind == "budget_burning":
         return "the budget for calls that run compiled is burning" + (f": {why}" if why else "")
+    if kind == "stalled_calls":
+        return "calls wait for a compilation beyond their budget" + (f": {why}" if why else "")
     if kind == "parity":
         return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
     if kind == "shadow_parity":

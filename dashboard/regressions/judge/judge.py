@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from .alike import Telling, made_alike, older
 from .comparison import Comparison
 from .evidence import drawn, evidence_rows
-from .facts import NO_CALLS, Certain, Fact, certain_facts
+from .facts import NO_CALLS, Certain, Fact, FactKind, certain_facts
 from .minutes import InstanceMinute
-from .missing import judged_levels, layouts_of, mix_shift, next_step, not_compared, reason_for
+from .missing import agents_differ, judged_levels, layouts_of, mix_shift, next_step, not_compared, reason_for
 from .outcome import NOTHING_KNOWN, Confidence, Evidence, Known, Outcome, Reason
 from .policy import Policy, Verdict
 from .process import Process
@@ -17,6 +19,12 @@ from .process_evidence import process_not_compared, process_rows
 from .sequential import DAY
 from .settings import PRODUCTION, Settings
 from .states import InstanceState
+
+MUTED_WITH: dict[str, tuple[FactKind, ...]] = {
+    "eager": ("latched_eager", "budget_burning", "compiled_nothing"),
+    "stalled": ("stalled_calls",),
+}
+"""Facts that say no more than a metric does."""
 
 
 def judge(
@@ -33,20 +41,28 @@ def judge(
     `now_minute` is the first minute that is not closed yet; rows from it on are counted and left out.
     """
     by_minute: dict[int, tuple[list[InstanceMinute], list[InstanceState]]] = {}
-    ignored = 0
-    for row in minutes:
+    ignored, telling, kept = 0, Telling(), list(minutes)
+    telling.see(row for row in kept if deployed_minute - DAY <= row.minute < now_minute)
+    for row in made_alike(kept, telling.silent, lambda row: replace(row, **older(row))):
         if row.minute >= now_minute:
             ignored += 1
         elif row.minute >= deployed_minute - DAY:
             by_minute.setdefault(row.minute, ([], []))[0].append(row)
     for state in states:
+        if telling.differ:
+            state = replace(state, recompiles=None)
         if state.minute >= now_minute:
             ignored += 1
         elif state.minute >= deployed_minute - DAY:
             by_minute.setdefault(state.minute, ([], []))[1].append(state)
     comparison = Comparison(deployed_minute, settings, with_past=True)
+    comparison.agents_differ, comparison.differ_on_graphs = telling.differ, telling.differ_on_graphs
+    raw: dict[int, list[InstanceMinute]] = {}
+    for row in kept:
+        raw.setdefault(row.minute, []).append(row)
     for minute in sorted(by_minute):
         comparison.add_minute(minute, *by_minute[minute])
+        comparison.stalls.add(minute, raw.get(minute, ()))
     return outcome_of(comparison, now_minute=now_minute, rows_ignored=ignored, known=known)
 
 
@@ -54,7 +70,8 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
     """What a running comparison says at `now_minute`, with what is known beside the minutes."""
     settings, policy = comparison.settings, comparison.policy
     reason = reason_for(comparison, now_minute)
-    facts = certain_facts((*known.facts, *out_of_memory(comparison.process)), now_minute=now_minute)
+    stalled = comparison.stalls.facts(known.stalled_budget)
+    facts = certain_facts((*known.facts, *out_of_memory(comparison.process), *stalled), now_minute=now_minute)
     transitions = (*policy.transitions, *turned(comparison, reason, facts))
     since, verdict = transitions[-1]
     (bounds, look), rows = _bounds_and_look(policy, verdict), rows_of(comparison, verdict)
@@ -78,7 +95,7 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         next_look=next_look(comparison),
         next_step=next_step(comparison, reason) if verdict in ("not_enough_data", "watch") else None,
         evidence=tuple(rows),
-        not_compared=not_compared(comparison) + process_not_compared(comparison.process),
+        not_compared=not_compared(comparison) + process_not_compared(comparison.process) + agents_differ(comparison),
         mix_shift=mix_shift(comparison),
         confidence=Confidence(settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons),
         transitions=transitions,
@@ -116,19 +133,20 @@ def turned(comparison: Comparison, reason: Reason, facts: Sequence[Certain]) -> 
     explained = any(fact.severity != "known" for fact in facts)
     if reason == "silent" and last is not None and policy.verdict in ("healthy", "watch") and not explained:
         return [(last + comparison.settings.silent_minutes, "not_enough_data")]
-    wrong = [fact.since for fact in facts if fact.severity == "roll_back"]
+    muted = facts_muted(comparison.settings)
+    wrong = [fact.since for fact in facts if fact.severity == "roll_back" and fact.kind not in muted]
     if wrong and policy.verdict != "roll_back":
         return [(max(policy.since, min(wrong)), "roll_back")]
-    # Whoever muted eager calls has heard of frames that latched, and of calls that run eager.
-    muted = (
-        {"latched_eager", "budget_burning"}
-        if any(metric.name == "eager" and metric.muted for metric in comparison.settings.metrics)
-        else set()
-    )
     news = [fact.since for fact in facts if fact.severity == "watch" and fact.kind not in muted]
     if news and policy.verdict in ("healthy", "not_enough_data"):
         return [(max(policy.since, min(news)), "watch")]
     return []
+
+
+def facts_muted(settings: Settings) -> set[FactKind]:
+    """What an operator who muted eager or stalled calls knows as well: it is shown, and decides nothing."""
+    names = {metric.name for metric in settings.metrics if metric.muted}
+    return {kind for name, kinds in MUTED_WITH.items() if name in names for kind in kinds}
 
 
 def smallest_visible(rows: list[Evidence], settings: Settings) -> float | None:

@@ -19,7 +19,7 @@ class Metric:
     unit: str
     hard: bool = True
     leads: bool = False
-    only_with: Literal["", "gpu", "items"] = ""
+    only_with: Literal["", "gpu", "items", "stalled"] = ""
     follows: tuple[str, ...] = ()
     hold_minutes: int = 10
     watch_minutes: int | None = None

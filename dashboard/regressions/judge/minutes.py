@@ -23,7 +23,10 @@ class InstanceMinute:
     compiled, partial nor eager are unknown: an agent looks at a part of the calls only, and shares are of those it
     knows. `gpu_count` is how many calls the GPU time was sampled on. `host` is where it runs (one host for all of a job
     with several ranks), empty where nobody says. `items` is what the calls worked on, where the job says so, and
-    `latency_sum` how long they took together.
+    `latency_sum` how long they took together. `stalled` calls waited for a compilation after warm-up, `stalled_sum` seconds
+    together, and are in no other number but `calls`; None where the agents do not tell. `call_seconds` is
+    how long steady and stalled calls took together, untimed ones included; `caller_p50` and `caller_p99` are of
+    steady and stalled calls together.
     """
 
     instance: str | int
@@ -49,6 +52,11 @@ class InstanceMinute:
     host: str = ""
     items: float | None = None
     latency_sum: float = 0.0
+    stalled: int | None = None
+    stalled_sum: float | None = None
+    call_seconds: float | None = None
+    caller_p50: float | None = None
+    caller_p99: float | None = None
 
 
 @dataclass(slots=True)

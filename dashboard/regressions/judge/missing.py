@@ -55,6 +55,15 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
     return tuple(sorted(found, key=lambda item: (-(item.share or 0.0), item.what)))
 
 
+def agents_differ(comparison: Comparison) -> tuple[NotCompared, ...]:
+    """What only the newer of two versions of the agent counts, or counts in another way."""
+    if not comparison.agents_differ:
+        return ()
+    stalled = [NotCompared(f"stalled calls of {name}", "agents_differ", None) for name in sorted(comparison.agents_differ)]
+    bare = [NotCompared(f"calls of {name} without a graph", "agents_differ", None) for name in sorted(comparison.differ_on_graphs)]
+    return (*stalled, *bare, NotCompared("recompiles", "agents_differ", None))
+
+
 def unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> bool:
     """Both arms called, but no bin had enough calls."""
     if not traffic.candidate or not traffic.baseline or series is None or traffic.away:

@@ -42,6 +42,7 @@ WhyNot = Literal[
     "after_the_baseline_ended",
     "no_baseline_on_host",
     "past_too_short",
+    "agents_differ",
 ]
 Rule = Literal["", "affected", "rate"]
 
@@ -183,6 +184,8 @@ class Known:
 
     facts: tuple[Fact, ...] = ()
     environment: tuple[Difference, ...] = ()
+    stalled_budget: float = 1.0
+    """The share of calls that may wait for a compilation; 1: no budget."""
 
 
 NOTHING_KNOWN = Known()

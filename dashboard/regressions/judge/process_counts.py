@@ -45,7 +45,8 @@ class StormSeries:
     def _take(self, arm: Arm, stratum: Stratum, minute: int, units: Units) -> None:
         windows = self.windows[arm].setdefault(stratum, {})
         for unit, rows in units.items():
-            events = [self.metric.events(row) for row in rows if row.age >= self.metric.from_minute]
+            counts = [self.metric.events(row) for row in rows if row.age >= self.metric.from_minute]
+            events = [count for count in counts if count is not None]
             if events:
                 # Ranks that move together recompile together: the one with most stands for the job.
                 windows.setdefault(unit, Window()).add(minute, 1, max(events))

@@ -63,7 +63,7 @@ class Storm(Metric):
     `times` and `points` an hour would matter.
     """
 
-    events: Callable[[InstanceState], int]
+    events: Callable[[InstanceState], int | None]
     threshold: float
     least: int
     times: float

@@ -15,8 +15,9 @@ BEHIND = 60.0
 """Seconds after which a rank that has not compiled what the others have is no longer behind; sooner where it went on to something else."""
 SILENT = 180.0
 """A rank that has been silent for so much longer than the others is compared no more: it would hide what they do."""
-COUNTED = ("first", "recompile")
-"""Backward passes are compiled when they are first needed, and autotuning is no compilation of a frame."""
+COUNTED = ("first", "recompile", "empty")
+"""A rank that looks at a frame alone waits alone, even where the frame has no graph. Backward passes are compiled when they are first
+needed; autotuning and recordings of CUDA graphs compile no frame."""
 EAGER, COMPILED = 0.5, 0.02
 
 

@@ -156,6 +156,13 @@ class RatioSeries:
             narrow=narrow,
         )
 
+    def lasting(self, reading: Reading) -> Reading:
+        """The same reading where most of the last half hour shows the change: one compilation moves the mean for hours."""
+        shown = sum(minutes for minutes, change in self.recent if change >= minutes * self._effect / 2)
+        if 4 * shown >= 3 * max(self._recent_minutes, self._settings.matched_minutes):
+            return reading
+        return reading._replace(regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False)
+
     @property
     def lone(self) -> bool:
         """Whether the candidate's only instance was seen too shortly to tell its version from its machine's neighbours."""

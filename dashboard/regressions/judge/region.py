@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .affected import AffectedSeries
+from .calls import wall_middle
 from .drift import Drift, Drifted
 from .minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
 from .policy import Judged, Track
@@ -40,6 +41,8 @@ class Region:
         self.gpu_sampled = 0
         self.gpu_longer = 0
         self.reports = {""}
+        self.stalls = False
+        """Whether a call stalled."""
         self.rows: dict[CellKey, CellRows] = {}
         self.hosts = Hosts(settings)
         self.away: dict[tuple[Stratum, str, Usable], int] = {}
@@ -68,18 +71,23 @@ class Region:
         else:
             cell.baseline.append(row)
             cell.traffic.baseline += row.calls
+        if row.stalled is not None:
+            self.reports.add("stalled")
+            self.stalls |= row.stalled > 0
         if row.items is not None:
             self.reports.add("items")
         if row.gpu_p50 is not None and row.gpu_count >= self._settings.gpu_samples:
             self.reports.add("gpu")
             self.gpu_sampled += 1
-            self.gpu_longer += row.p50 is None or row.gpu_p50 > row.p50
+            middle = wall_middle(row)
+            self.gpu_longer += middle is None or row.gpu_p50 > middle
 
     def remember(self, minute: int) -> None:
         """Ends a minute before the deployment: it is the past of the hosts it ran on."""
         rows = self._take(minute, with_past=True)
         for series, _ in self.entries:
-            series.remember(minute, rows)
+            if series.metric.only_with in self.reports:
+                series.remember(minute, rows)
 
     def close(self, minute: int, baseline_ago: int | None, comparisons: int, with_past: bool = False) -> bool:
         """Ends the current minute: every series takes it and is read; answers whether how long calls take was compared.
@@ -96,6 +104,8 @@ class Region:
             minutes = series.add(minute, rows)
             if minutes:
                 reading = series.read(comparisons, closely=track.driving or track.released)
+                if self.stalls and isinstance(series, RatioSeries) and series.metric.of_callers:
+                    reading = series.lasting(reading)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
                 compared |= series.metric.leads
         for drift in self.drifts:
@@ -171,6 +181,8 @@ class Region:
 
     def is_judged(self, metric: AnyMetric) -> bool:
         """Whether this metric decides: GPU time instead of wall time where calls return before the device is done; no muted one does."""
+        if metric.only_with == "stalled" and "stalled" not in self.reports:
+            return False
         return decides(metric, self._stand_ins())
 
     def _stand_ins(self) -> dict[str, str]:

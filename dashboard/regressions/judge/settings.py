@@ -32,6 +32,8 @@ class Ratio(Metric):
     day_variance: float = 0.02**2
     """How much one day differs from another for all hosts alike; it counts where a version is compared with the day before."""
     of_call_time: bool = False
+    of_callers: bool = False
+    """Stalled calls are in it, and one compilation moves a mean for hours: most of the last half hour has to show it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +67,13 @@ P50 = Ratio(
     name="p50",
     unit="s",
     leads=True,
-    follows=("eager",),
-    value=attrgetter("p50"),
+    follows=("stalled", "eager"),
+    value=calls.wall_middle,
     samples=attrgetter("calls"),
     smallest_effect=0.05,
     tolerated=0.10,
     prior_variance=((0, 0.05**2),),
+    of_callers=True,
 )
 GPU_P50 = Ratio(
     name="gpu_p50",
@@ -93,7 +96,8 @@ P99 = Ratio(
     smallest_effect=0.10,
     tolerated=0.20,
     prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
-    follows=("p50", "eager"),
+    follows=("stalled", "p50", "eager"),
+    of_callers=True,
 )
 GPU_P99 = Ratio(
     name="gpu_p99",
@@ -118,7 +122,7 @@ THROUGHPUT = Ratio(
     worse=-1,
     of_call_time=True,
     only_with="items",
-    follows=("p50", "eager"),
+    follows=("stalled", "p50", "eager"),
 )
 EAGER = Affected(
     name="eager",
@@ -146,7 +150,40 @@ ERRORS = Affected(
     watch_minutes=20,
 )
 
-METRICS: tuple[AnyMetric, ...] = (P50, GPU_P50, P99, GPU_P99, THROUGHPUT, ERRORS, EAGER)
+STALLED = Affected(
+    name="stalled",
+    unit="share",
+    events=calls.stalled,
+    calls=calls.told_calls,
+    causes=calls.no_causes,
+    threshold=0.02,
+    affected_events=5,
+    times=2.0,
+    points=0.01,
+    only_with="stalled",
+    hold_minutes=30,
+    watch_minutes=20,
+)
+# One compilation takes as long as thousands of calls: a few of them are most of the time of an instance with little traffic.
+STALLED_TIME = Affected(
+    name="stalled_time",
+    unit="share",
+    hard=False,
+    events=calls.stalled_time,
+    calls=calls.told_time,
+    causes=calls.no_causes,
+    threshold=0.05,
+    affected_events=1000,
+    least_events=1000,
+    times=2.0,
+    points=0.02,
+    only_with="stalled",
+    follows=("stalled",),
+    hold_minutes=30,
+    watch_minutes=20,
+)
+
+METRICS: tuple[AnyMetric, ...] = (P50, GPU_P50, P99, GPU_P99, THROUGHPUT, ERRORS, EAGER, STALLED, STALLED_TIME)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,8 @@ class InstanceState:
 
     `instance`, `unit`, `arm` and `first_minute` are those of its `InstanceMinute`s. The stratum knows no mode: a process
     holds regions of several. `start` is there from `START_MINUTES` on. `life` is what starts and grows once, the job or the
-    process; None where that is the unit, which outlives a restart on its host.
+    process; None where that is the unit, which outlives a restart on its host. `recompiles` is None where the versions
+    of the agents count them in different ways.
     """
 
     instance: str | int
@@ -44,7 +45,7 @@ class InstanceState:
     first_minute: int
     gpu_peak: int | None = None
     host_rss: int | None = None
-    recompiles: int = 0
+    recompiles: int | None = 0
     ooms: int = 0
     start: InstanceStart | None = None
     life: str | int | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from dashboard.fleet.figures.eager import cause_sentence
+
 from .drift import Drifted
 from .drift_words import drift_words
 from .facts import Certain, fact_words
@@ -27,18 +29,19 @@ LEVELS = {
     "compile_time": ("compile time", "longer", "shorter"),
     "cold_start": ("cold start", "longer", "shorter"),
 }
-COUNTS = {"eager": "of calls run eager", "errors": "of calls fail", "cache": "of compile seconds were not in a cache"}
+COUNTS = {
+    "eager": "of calls run eager",
+    "errors": "of calls fail",
+    "stalled": "of calls wait for a compilation",
+    "stalled_time": "of the time of calls is spent waiting for compilations",
+    "cache": "of compile seconds were not in a cache",
+}
+EXPLAINED = ("eager", "stalled")
+"""Counts of which a cause is known."""
 MOST_LEVELS = 2
 MOST_MINOR = 3
 LONG_AGO = 120
 """Minutes without a comparison after which HEALTHY says since when."""
-EAGER_CAUSES = {
-    "limit": "{region} reached its recompile limit",
-    "stance": "{region} runs under an eager stance",
-    "skip": "torch skips the frame of {region}",
-    "disabled": "compiling {region} is disabled",
-    "error": "{region} failed to compile",
-}
 WHY_SILENT: dict[str, str] = {
     "one_sided": "is not judged: one version does not report it",
     "too_few_calls": "is not judged: too few calls a minute",
@@ -50,6 +53,7 @@ WHY_NOT_COMPARED = {
     "one_sided": "the metric is not reported by both versions",
     "after_the_baseline_ended": "the baseline no longer ran",
     "no_baseline_on_host": "the baseline did not run on this host",
+    "agents_differ": "not comparable: agent versions differ",
     "past_too_short": f"the baseline ran under 3{SPACE}h on this host",
 }
 
@@ -113,16 +117,26 @@ def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
 
 def roll_back_phrase(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
     """What changed, and what is certainly wrong."""
-    wrong = next((fact for fact in outcome.facts if fact.severity == "roll_back"), None)
+    stalled = any(row.drives and row.metric == "stalled" for row in outcome.evidence)
+    certain = (fact for fact in outcome.facts if fact.severity == "roll_back")
+    wrong = next((fact for fact in certain if not (stalled and fact.kind == "stalled_calls")), None)
     said = [certain_phrase(wrong, candidate, baseline, say_minute)] if wrong else []
     if any(row.drives for row in outcome.evidence) or not wrong:
         said.insert(0, drivers_phrase(outcome, baseline, say_minute, cause))
+    elif wrong.kind == "stalled_calls" and cause:
+        said.append(cause)
     return "; ".join(said)
 
 
 def certain_phrase(fact: Certain, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
     """A certain fact with where and since when, and what the baseline shows."""
     said = f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}"
+    if fact.kind == "stalled_calls":
+        return f"{said}{stalled_beside(fact, baseline)}"
+    if fact.kind == "compiled_nothing" and not fact.on_baseline:
+        if fact.baseline_silent:
+            return f"{said}; not comparable with {baseline}: agent versions differ"
+        return f"{said}; {baseline} {'served it compiled' if fact.passed_on_baseline else 'served no call of it compiled'}"
     if fact.kind not in ("parity", "shadow_parity"):
         return f"{said}; sampled calls of {baseline} had none" if fact.kind == "non_finite" else f"{said} and none of {baseline}"
     others = f", and passed on {fact.passed} other{'s' if fact.passed > 1 else ''}" if fact.passed else ""
@@ -130,12 +144,19 @@ def certain_phrase(fact: Certain, candidate: str, baseline: str, say_minute: Cal
     return f"{said}{others}; {before}"
 
 
+def stalled_beside(fact: Certain, baseline: str) -> str:
+    """What the baseline shows of calls beyond their budget."""
+    if fact.baseline_silent:
+        return f"; not comparable with {baseline}: agent versions differ"
+    return f", and on {fact.on_baseline} of {baseline}" if fact.on_baseline else f" and none of {baseline}"
+
+
 def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
     """The levels that changed most, and the calls that explain them."""
     rows = [row for row in outcome.evidence if row.drives]
     levels = sorted((row for row in rows if not is_count(row)), key=lambda row: (not row.hard, -(row.change or 0.0)))
     levels = levels[:1] + [row for row in levels[1:MOST_LEVELS] if row.hard]
-    counts = sorted((row for row in rows if is_count(row)), key=lambda row: (not row.hard, row.metric == "eager"))
+    counts = sorted((row for row in rows if is_count(row)), key=lambda row: (not row.hard, row.metric in EXPLAINED, row.metric))
     counts = [row for row in counts if row.hard] or counts[:1]
     several = len({row.region for row in outcome.evidence if row.region}) > 1
     parts = [level_phrase(row, baseline, say_minute, several) for row in levels]
@@ -144,9 +165,9 @@ def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], 
     else:
         parts += [f"{count_phrase(row)} on {instances(row)}{since(row, say_minute)}, {against(row, baseline)}" for row in counts]
     known = cause if cause is not None else next((found for row in counts if (found := cause_of(row))), None)
-    # Eager calls stand last: what is known of a cause is about them.
-    eager = any(row.metric == "eager" for row in counts)
-    return "; ".join(parts) + (f": {known}" if known and eager else f"; {known}" if known else "")
+    # Eager and stalled calls stand last: what is known of a cause is about them.
+    explained = any(row.metric in EXPLAINED for row in counts)
+    return "; ".join(parts) + (f": {known}" if known and explained else f"; {known}" if known else "")
 
 
 def is_count(row: Evidence) -> bool:
@@ -197,10 +218,7 @@ def instances(row: Evidence) -> str:
 
 def cause_of(row: Evidence) -> str | None:
     """The most frequent cause in the agents' counts; an unknown one is not guessed."""
-    for cause in row.causes:
-        if cause in EAGER_CAUSES:
-            return EAGER_CAUSES[cause].format(region=f"`{row.region}`")
-    return None
+    return next((said for cause in row.causes if (said := cause_sentence(cause, f"`{row.region}`"))), None)
 
 
 def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
@@ -214,7 +232,8 @@ def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: 
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:
-        return f"{certain_phrase(news, candidate, baseline, say_minute)}."
+        why = f"; {cause}" if news.kind == "stalled_calls" and cause else ""
+        return f"{certain_phrase(news, candidate, baseline, say_minute)}{why}."
     if outcome.drift:
         return f"{drift_phrase(outcome.drift, candidate, say_minute)}; by itself no reason to roll back."
     share = percent(outcome.comparable_share or 0.0)
@@ -229,9 +248,10 @@ def drift_phrase(found: Sequence[Drifted], candidate: str, say_minute: Callable[
     return f"{candidate} got slower by itself: {drift_words(worst)}, since {say_minute(worst.since)}"
 
 
-def first_version_sentence(fact: Certain, *, candidate: str, say_minute: Callable[[int], str]) -> str:
+def first_version_sentence(fact: Certain, *, candidate: str, say_minute: Callable[[int], str], cause: str = "") -> str:
     """What is certain of a version that has nothing to be compared with."""
-    return capitalised(f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}.")
+    why = f"; {cause}" if cause else ""
+    return capitalised(f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}{why}.")
 
 
 def plural_instances(fact: Certain) -> str:

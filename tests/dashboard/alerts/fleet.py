@@ -72,7 +72,7 @@ class Fleet:
         now, minute = clock.now(), clock.minute_of(clock.unix())
         of = {"project": self.project, "model": self.model, "version": deployment.version, "environment": deployment.environment}
         number = Instance.objects.count()
-        moments = {"started_at": now, "last_seen_at": now, "first_minute": minute, "last_minute": minute}
+        moments = {"started_at": now, "last_seen_at": now, "first_minute": minute, "active_minute": minute, "last_minute": minute}
         return Instance.objects.create(instance_id=f"{number:026}", host=host, gpu=gpu, torch=torch, identity=identity, **moments, **of)
 
     def say(self, deployment: Deployment, kind: str, sentence: str = "", baseline: Deployment | None = None, **other: Any) -> Verdict:

@@ -25,5 +25,5 @@ NOW = datetime(2026, 11, 3, tzinfo=UTC)
     ],
 )
 def test_the_longer_it_usually_takes_the_longer_it_may_take(seconds: float, usual: float | None, state: InstanceState) -> None:
-    instance = Instance(last_seen_at=NOW, started_at=NOW, ready_at=NOW, compiling_for=seconds, compiling_usual=usual)
+    instance = Instance(active_minute=0, last_seen_at=NOW, started_at=NOW, ready_at=NOW, compiling_for=seconds, compiling_usual=usual)
     assert instance_state(instance, NOW) == state

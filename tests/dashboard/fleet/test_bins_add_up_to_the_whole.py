@@ -25,12 +25,27 @@ known = st.none() | counts
 calls = st.builds(
     CallPoint,
     versions, st.just(1), st.just(""), minutes, counts, known, st.none() | halves, counts, counts, counts, halves, counts, packed, packed,
+    known, st.none() | halves, packed, packed,
 )  # fmt: skip
 processes = st.builds(ProcessPoint, versions, minutes, counts, halves, known, st.none() | halves, halves, halves, known, known)
 
 
+def told_of_stalls(calls: Calls) -> tuple[object, ...]:
+    return calls.stalled, calls.stalled_seconds, calls.reporting, calls.warmup
+
+
 def counted(calls: Calls) -> tuple[object, ...]:
-    return calls.calls, calls.errors, calls.told, calls.eager, calls.known, calls.items, calls.latency_count, calls.latency_sum
+    return (
+        calls.calls,
+        calls.errors,
+        calls.told,
+        calls.eager,
+        calls.known,
+        calls.items,
+        calls.latency_count,
+        calls.latency_sum,
+        told_of_stalls(calls),
+    )
 
 
 @given(st.lists(calls, max_size=30))

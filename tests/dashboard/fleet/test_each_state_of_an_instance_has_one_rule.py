@@ -51,6 +51,15 @@ def compiling(seconds: float, usual: float | None = None) -> Change:
     return change
 
 
+def starting(report: Report) -> None:
+    """Neither calls nor compiles."""
+    report.regions.clear()
+
+
+def ended(report: Report) -> None:
+    report.facts.append(Fact("ended", report.window[1], {"code": 0}))
+
+
 def nothing(report: Report) -> None:
     """Leaves the report as it is."""
 
@@ -69,6 +78,12 @@ CASES: list[tuple[InstanceState, Change, dict[str, Any], float]] = [
     (InstanceState.HUNG, compiling(901.0), {}, 0),
     (InstanceState.HUNG, compiling(130.0, usual=2.0), {}, 0),
     (InstanceState.SILENT, compiling(901.0), {}, 181),
+    (InstanceState.STARTING, starting, {}, 0),
+    (InstanceState.STARTING, starting, {}, 179),
+    (InstanceState.SILENT, starting, {}, 181),
+    (InstanceState.HEALTHY, starting, {"role": "data worker"}, 0),
+    (InstanceState.ENDED, ended, {}, 0),
+    (InstanceState.ENDED, ended, {}, 9000),
     (InstanceState.BLIND, ready, {"capabilities": {"compiled_calls": ("no", "torch 2.4")}}, 0),
 ]
 
@@ -120,7 +135,7 @@ def test_the_model_page_shows_each_instance_with_its_troubles(
     fold_all()
     Sender.objects.filter(instance_id__endswith="4").update(missing=2)
     text = unescape(signed_in.get(f"/p/ranking/models/{WatchedModel.objects.get().pk}/").content.decode()).replace("\u00a0", " ")
-    rows = {host: text.split(f"<bdi>{host} / 0</bdi>")[1].split("</tr>")[0] for host in
+    rows = {host: text.split(f"<bdi>{host} / rank 0</bdi>")[1].split("</tr>")[0] for host in
             ("sound", "slow-clock", "fast-clock", "spooled", "lossy", "stuck")}  # fmt: skip
     assert "6 reported within the last 30 min: 1 hung, 5 healthy" in text
     assert "</svg>healthy</span>" in rows["sound"] and "in step" in rows["sound"] and "none" in rows["sound"] and "nothing" in rows["sound"]
@@ -128,5 +143,5 @@ def test_the_model_page_shows_each_instance_with_its_troubles(
     assert "28 windows" in rows["spooled"] or "29 windows" in rows["spooled"]
     assert "2 windows missing, 3 windows merged, 1 event without its sample" in rows["lossy"]
     assert "</svg>hung</span>" in rows["stuck"] and "score for 15 min" in rows["stuck"]
-    assert text.index("stuck / 0") < text.index("lossy / 0") < text.index("sound / 0")
+    assert text.index("stuck / rank 0") < text.index("lossy / rank 0") < text.index("sound / rank 0")
     assert all(rule.words in text for rule in RULES)

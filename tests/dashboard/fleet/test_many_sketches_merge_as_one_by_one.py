@@ -21,7 +21,15 @@ def gappy(draw: st.DrawFn) -> Sketch:
     offset = draw(st.integers(MIN_INDEX, MAX_INDEX - 40))
     zero = draw(st.sampled_from([0, 0, 3]))
     count = zero + sum(bins)
-    return Sketch(count=count, sum=1.5 * count, min=0.0 if zero else 0.25, max=4.0, zero=zero, offset=offset if bins else 0, bins=bins)
+    return Sketch(
+        count=count,
+        sum=1.5 * count,
+        min=0.0 if zero or draw(st.booleans()) else 0.25,
+        max=4.0,
+        zero=zero,
+        offset=offset if bins else 0,
+        bins=bins,
+    )
 
 
 sketches = st.lists(plain | gappy(), max_size=12)
@@ -57,6 +65,7 @@ def test_merged_by_group(found: list[Sketch], data: st.DataObject) -> None:
         for q in QUANTILES:
             for mine, theirs in zip(merged.quantile(q), (sketch.quantile(q) for sketch in expected), strict=True):
                 assert mine == theirs if theirs is None or mine is None else mine == pytest.approx(theirs, rel=1e-14), q
+            assert merged.upper_bounds(q) == [sketch.upper_bound(q) for sketch in expected], q
 
 
 @given(found=sketches, data=st.data(), chunk=st.integers(1, 5))

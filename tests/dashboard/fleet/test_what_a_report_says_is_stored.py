@@ -63,7 +63,7 @@ def compiled(at: float, seconds: float, **fields: object) -> Compile:
 
 
 def test_each_compilation_is_a_row_and_is_counted(send: Send) -> None:
-    hit = compiled(END - 30, 4.0, cache={"fx": "miss", "aot": "hit"}, saved=9.0)
+    hit = compiled(END - 30, 4.0, cache={"fx": "hit", "aot": "bypass"}, saved=9.0)
     miss = compiled(END - 20, 6.0, cache={"fx": "miss"}, in_request=True)
     failed = replace(compiled(END - 10, 1.0), kind="recompile", outcome="raised", reason="size changed")
     send(compiles=[hit, miss, failed])

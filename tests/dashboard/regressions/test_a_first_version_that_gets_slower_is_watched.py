@@ -37,7 +37,13 @@ def deployment(project: Project, time_is: Clock) -> Iterator[Deployment]:
     version = ModelVersion.objects.create(project=project, model=model, name="v1", last_minute=NOW_MINUTE - 1, revision=1, **seen)
     where = {"project": project, "model": model, "version": version, "environment": "production"}
     Instance.objects.create(
-        **where, instance_id="one", started_at=then, last_seen_at=clock.now(), first_minute=START, last_minute=NOW_MINUTE - 1
+        **where,
+        instance_id="one",
+        started_at=then,
+        last_seen_at=clock.now(),
+        first_minute=START,
+        active_minute=START,
+        last_minute=NOW_MINUTE - 1,
     )
     yield Deployment.objects.create(**where, started_minute=START, last_minute=NOW_MINUTE - 1)
     comparisons_forget()

@@ -13,6 +13,7 @@ from dashboard.demo.fleet import Fault, SimulatedInstance
 from dashboard.fleet.budgets import Budgets, budgets_set
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.burning import burning_rows, burns
+from dashboard.fleet.selectors.fleet_page import Window, fleet_facts
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.facts import Fact, certain_facts, fact_words
 from tests.dashboard.regressions.conftest import NOW_MINUTE
@@ -60,3 +61,22 @@ def test_a_baseline_that_burns_too_makes_it_no_news() -> None:
     (known,) = certain_facts([fact, replace(fact, arm="baseline", instance="b1")], now_minute=60)
     assert (news.severity, known.severity) == ("watch", "known")
     assert fact_words(news).startswith("the budget for calls that run compiled is burning: 96 %")
+
+
+@pytest.mark.django_db
+def test_a_call_that_waits_for_a_compilation_is_not_served_compiled(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], project: Project
+) -> None:
+    instance = side_by_side[-1]
+    instance.rollout = replace(instance.rollout, fault=Fault(stalled=0.25))
+    send(instance)
+    budgets_set(project=project, model=None, budgets=Budgets(served=0.995), actor_name="tests")
+    deployment = Deployment.objects.select_related("model", "project").get()
+    (row,) = burning_rows(deployment=deployment, now_minute=NOW_MINUTE)
+    assert (row.kind, row.instance) == ("budget_burning", instance.identity.id)
+    assert row.why.startswith("74.9 % of its calls ran compiled")
+    window = Window(NOW_MINUTE - 30, NOW_MINUTE, 15)
+    facts = fleet_facts(project=project, window=window).versions[deployment.version_id]
+    assert facts.compiled_share == pytest.approx(1 - (facts.stalled_share or 0)) == pytest.approx(0.75, abs=0.02)
+    (p99,) = {round(point.p99 / point.weight, 1) for point in facts.points.values()}
+    assert p99 == pytest.approx(facts.recent.quantile(0.99), abs=0.1) and p99 > 0.5

@@ -121,3 +121,17 @@ def test_a_rank_that_died_hides_nothing() -> None:
     ranks[0] = replace(ranks[0], compiled=(compiled(600), compiled(60, "recompile")))
     ranks[3] = replace(ranks[3], seen_until=NOW - 500)
     assert kinds(divergences(ranks)) == [("more", (0,), True)]
+
+
+@pytest.mark.parametrize("kind", ["recompile", "empty"])
+def test_a_rank_that_looked_at_a_frame_again_alone_is_reported_whether_or_not_there_was_a_graph(kind: str) -> None:
+    ranks = job(2, compiled(600, "empty"))
+    ranks[1] = replace(ranks[1], compiled=(compiled(600, "empty"), compiled(60, kind)))
+    assert kinds(divergences(ranks)) == [("more", (1,), True)]
+
+
+def test_frames_without_a_graph_that_all_ranks_looked_at_alike_are_no_difference() -> None:
+    ranks = job(3, compiled(600, "empty", cache=""), compiled(500, "empty", cache="", frame="other"))
+    assert divergences(ranks) == []
+    recorded = replace(ranks[1], compiled=(*ranks[1].compiled, compiled(60, "cuda_graph", cache="")))
+    assert divergences([ranks[0], recorded, ranks[2]]) == [], "recordings of CUDA graphs compile no frame"

@@ -111,7 +111,7 @@ def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(
         ("slow", "not_enough_data", "Wait 15", {}),
         ("mode", "not_enough_data", "Wait 15", {}),
         ("cold-cache", "not_enough_data", "Wait 15", {"gpu_memory": (1.5, 1.8)}),
-        ("graph-break", "watch", "`forward` runs eager until its process restarts: skip", {"gpu_p50": (0.1, 1.4)}),
+        ("graph-break", "watch", "`forward` runs eager until its process restarts: torch skips the frame of it", {"gpu_p50": (0.1, 1.4)}),
         (
             "shapes",
             "watch",

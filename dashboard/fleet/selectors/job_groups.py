@@ -1,0 +1,51 @@
+"""Which processes belong together: those of one job, and on one host those of one engine, which together are one server."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from dashboard.fleet.fold.roles import ENGINE, WORKER, helps
+from dashboard.fleet.models import Instance
+
+Server = tuple[int, str, str]
+"""ModelVersion.id, job and host; without a job all engines of a version on a host."""
+NO_SERVER: Server = (0, "", "")
+
+
+class Groups:
+    """The processes of one list by where they belong."""
+
+    def __init__(self, processes: Iterable[Instance]) -> None:
+        everyone = list(processes)
+        self._servers = {_on_host(one) for one in everyone if one.role == ENGINE and one.host}
+        self._roles: dict[Server, Counter[str]] = defaultdict(Counter)
+        self._helpers: dict[Server, Counter[str]] = defaultdict(Counter)
+        for one in everyone:
+            table = self._helpers if helps(one) else self._roles
+            table[self.group_of(one)][one.role or WORKER] += 1
+
+    def server_of(self, one: Instance) -> Server | None:
+        """The server that the process is a part of; None where there is none, or where it is the whole of it."""
+        server = _on_host(one)
+        return server if server in self._servers and self._size(server) > 1 else None
+
+    def group_of(self, one: Instance) -> Server:
+        """Its server, else its job wherever that runs, else its host."""
+        server = _on_host(one)
+        return (one.version_id, one.job, "") if one.job and server not in self._servers else server
+
+    def roles_of(self, group: Server) -> Counter[str]:
+        """Its processes that are instances, by role."""
+        return self._roles[group]
+
+    def helpers_of(self, group: Server) -> Counter[str]:
+        """Its processes that only help, by role."""
+        return self._helpers[group]
+
+    def _size(self, group: Server) -> int:
+        return self._roles[group].total() + self._helpers[group].total()
+
+
+def _on_host(one: Instance) -> Server:
+    return one.version_id, one.job, one.host

@@ -1,0 +1,99 @@
+"""Calls that wait for a compilation beyond their budget: a fact that needs no baseline."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+
+from .facts import Fact
+from .figures import percent
+from .minutes import Arm, InstanceMinute
+
+MINUTES = 30
+LASTING = 10
+"""Minutes of the last half hour in which calls stalled: a burst, as after a start or for a new shape, is over sooner."""
+ENOUGH = 20
+TIMES, SPREADS, MORE = 2.0, 3.0, 3.0
+"""Stalled calls are more than twice what the budget allows, and by three standard deviations and three calls."""
+GRAVE = 10.0
+"""So many times the budget asks for ROLL BACK; less for WATCH."""
+
+
+class Half:
+    """The last half hour of one instance, by minute: calls, stalled calls and their milliseconds."""
+
+    __slots__ = ("minutes",)
+
+    def __init__(self) -> None:
+        self.minutes: deque[list[int]] = deque()
+
+    def add(self, minute: int, row: InstanceMinute) -> None:
+        """Takes the calls of one region and bucket."""
+        if not self.minutes or self.minutes[-1][0] != minute:
+            self.minutes.append([minute, 0, 0, 0])
+        last = self.minutes[-1]
+        last[1] += row.calls
+        last[2] += row.stalled or 0
+        last[3] += round(1e3 * (row.stalled_sum or 0.0))
+        while self.minutes[0][0] <= minute - MINUTES:
+            self.minutes.popleft()
+
+
+class Stalls:
+    """What every instance reports of stalled calls; rows of agents that do not report them are left out."""
+
+    def __init__(self, warm_up_minutes: int) -> None:
+        self._halves: dict[Arm, dict[str, Half]] = {"baseline": {}, "candidate": {}}
+        self._called: dict[Arm, int] = {}
+        """The last minute with calls of each arm."""
+        self._telling: set[Arm] = set()
+        self._warm_up = warm_up_minutes
+        self._minute = 0
+
+    def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
+        """Takes the callers' calls of a minute; the first minutes of an instance are left out."""
+        self._minute = minute
+        for row in rows:
+            if not row.outermost or row.calls <= 0:
+                continue
+            self._called[row.arm] = minute
+            if row.stalled is None:
+                continue
+            self._telling.add(row.arm)
+            if minute - row.first_minute < self._warm_up:
+                continue
+            halves = self._halves[row.arm]
+            half = halves.get(str(row.instance))
+            if half is None:
+                half = halves[str(row.instance)] = Half()
+            half.add(minute, row)
+
+    def facts(self, budget: float) -> list[Fact]:
+        """The instances beyond the budget. Where the baseline's agents do not report stalled calls, nothing says that they are new.
+
+        A baseline that has ended counts as it was in its last half hour."""
+        silent = "baseline" in self._called and "baseline" not in self._telling
+        found = []
+        for arm, halves in self._halves.items():
+            last = self._called.get(arm, 0) if arm == "baseline" else self._minute
+            for instance, half in list(halves.items()):
+                if half.minutes[-1][0] <= last - MINUTES:
+                    del halves[instance]
+                elif (fact := beyond(arm, instance, half, budget, silent)) is not None:
+                    found.append(fact)
+        return found
+
+
+def beyond(arm: Arm, instance: str, half: Half, budget: float, silent: bool) -> Fact | None:
+    """The fact of one instance; None where the budget or chance explains its stalled calls, or they came in few minutes."""
+    calls, stalled = (sum(minute[place] for minute in half.minutes) for place in (1, 2))
+    allowed = calls * budget
+    stalling = [minute[0] for minute in half.minutes if minute[2]]
+    if calls < ENOUGH or len(stalling) < LASTING or stalled <= max(TIMES * allowed, allowed + SPREADS * math.sqrt(allowed) + MORE):
+        return None
+    seconds = sum(minute[3] for minute in half.minutes) / 1e3
+    why = f"{percent(stalled / calls)} of its calls did in half an hour, {percent(budget)} may, {seconds:,.0f} s together"
+    return Fact(
+        "stalled_calls", arm, instance, stalling[0], why=why, count=stalled, grave=stalled >= GRAVE * allowed, baseline_silent=silent
+    )

@@ -1,0 +1,36 @@
+"""Why a version recompiles: the counts by cause for its evidence, and the most frequent cause in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dashboard.fleet.figures.recompiles import reason_sentence
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.recompiled import Again, recompiled
+from dashboard.regressions.judge.outcome import Outcome
+
+METRIC = "recompiles"
+REASON_SHOWN = 120
+
+
+def recompiles_explained(outcome: Outcome, *, deployment: Deployment, now_minute: int) -> tuple[Outcome, str]:
+    """The outcome with the causes of its recompiles, and the cause in words; no query where recompiles are no regression."""
+    if not any(row.metric == METRIC and row.label == "REGRESSED" for row in outcome.evidence):
+        return outcome, ""
+    found = recompiled(deployment=deployment, now_minute=now_minute)
+    counts: Counter[str] = Counter()
+    for one in found:
+        counts[one.kind or "not known"] += one.times
+    causes = dict(counts.most_common())
+    rows = tuple(replace(row, causes=causes) if row.metric == METRIC else row for row in outcome.evidence)
+    return replace(outcome, evidence=rows), recompile_cause(found)
+
+
+def recompile_cause(found: Sequence[Again]) -> str:
+    """The most frequent one; empty where no reason is known."""
+    first = next((one for one in found if one.kind or one.text), None)
+    if first is None:
+        return ""
+    return reason_sentence(first.kind, f"`{first.frame or 'a frame'}`", first.text[:REASON_SHOWN])

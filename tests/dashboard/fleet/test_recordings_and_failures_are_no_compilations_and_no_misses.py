@@ -1,0 +1,121 @@
+"""A CUDA graph that is recorded is no compilation, and a compilation that failed is no cache miss: not in the counts of a process, and
+in no query over single compilations. A miss of either cache of graphs is a miss everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from compilewatch.wire.report import Compile, Report, Request
+
+from dashboard.common import clock
+from dashboard.fleet.models import CompileEvent, Instance, ProcessMinute
+from dashboard.fleet.selectors.caches import caches_read
+from dashboard.fleet.selectors.compile_events import compile_events_newest
+from dashboard.fleet.selectors.compiled import processes_answers, version_compilations
+from dashboard.fleet.selectors.instance_detail import instance_events
+from dashboard.fleet.selectors.jobs import compiled_rows
+from dashboard.fleet.selectors.miss_causes import causes_compared
+from dashboard.fleet.selectors.miss_costs import miss_costs
+from dashboard.fleet.services import fold_all
+
+NOW = 1_790_000_045.0
+END = 1_790_000_040.0
+BOTH = {"fx": "miss", "aot": "miss"}
+NO_RUN = "no earlier run is known"
+
+pytestmark = pytest.mark.django_db
+
+
+def compile_(kind: str, outcome: str, seconds: dict[str, float], **told: Any) -> Compile:
+    return Compile(END - 30, "0/0", kind, outcome, frame="forward", file="model.py", line=7, seconds=seconds, **told)
+
+
+FAILED = [
+    compile_("first", outcome, {"total": 1.0}, cache=BOTH, miss=NO_RUN, key="aa", reason_kind="failure")
+    for outcome in ("raised", "raised", "suppressed", "skipped")
+]
+RECORDED = [
+    compile_("cuda_graph", "ok", {"total": 0.25, "cuda_graphs": 0.25}, cache=BOTH, miss=NO_RUN),
+    compile_("autotune", "ok", {"total": 0.5, "cuda_graphs": 0.5}),  # what an agent sends that knows no recordings
+]
+COMPILED = [
+    compile_("first", "ok", {"total": 4.0}, cache={"fx": "hit", "aot": "miss"}, miss="aot alone", key="bb"),
+    compile_("autotune", "ok", {"total": 2.0, "autotune": 1.5, "cuda_graphs": 0.5}),
+]
+
+
+@pytest.fixture
+def instance(monkeypatch: pytest.MonkeyPatch, make_request: Callable[..., Request], store_reports: Callable[..., object]) -> Instance:
+    """A process that told all of them."""
+    monkeypatch.setattr(clock, "unix", lambda: NOW)
+
+    def change(report: Report) -> None:
+        report.compiles = [*FAILED, *RECORDED, *COMPILED]
+
+    request = make_request(version="1", instance=0, first_seq=1, end=END, window=60.0, change=change)
+    request.sent = NOW
+    store_reports(request)
+    fold_all()
+    return Instance.objects.get()
+
+
+def within(instance: Instance) -> dict[str, Any]:
+    minute = int(END // 60)
+    span = {"first": minute - 60, "last": minute + 1}
+    return {"project_id": instance.project_id, "version_ids": [instance.version_id], "environment": instance.environment, **span}
+
+
+def test_the_counts_of_the_process_hold_neither(instance: Instance) -> None:
+    row = ProcessMinute.objects.get()
+    assert (row.compiles, row.compile_failures, row.compile_seconds) == (6, 3, 10.0)
+    assert (row.cache_hits, row.cache_misses, row.miss_seconds) == (0, 1, 4.0)
+    assert (row.recordings, row.recording_seconds) == (2, 0.75)
+
+
+def test_lists_of_compilations_hold_no_recording(instance: Instance) -> None:
+    kinds = {"first", "autotune"}
+    rows = list(compile_events_newest(**within(instance), most=40))
+    assert (len(rows), {row.kind for row in rows}) == (6, kinds)
+    assert (len(instance_events(instance)), {row.kind for row in instance_events(instance)}) == (6, kinds)
+    assert len(compiled_rows(project_id=instance.project_id, instances=[instance])) == 6
+    assert CompileEvent.objects.filter(kind="cuda_graph").count() == 2
+
+
+def test_the_version_has_its_recordings_apart(instance: Instance) -> None:
+    since = clock.at(END) - timedelta(hours=2)
+    place: dict[str, Any] = {"version_id": instance.version_id, "environment": instance.environment}
+    events, cut, recordings = version_compilations(project_id=instance.project_id, since=since, **place)
+    assert (len(events), cut, recordings) == (6, False, (2, 0.75))
+    later = version_compilations(project_id=instance.project_id, since=since + timedelta(days=2), **place)
+    assert later == ([], False, (0, 0.0))
+
+
+def test_no_query_counts_them_as_misses(instance: Instance) -> None:
+    since = clock.at(END) - timedelta(hours=2)
+    place = {"project_id": instance.project_id}
+    answers = processes_answers(instance_ids=[instance.pk], since=since, **place)
+    assert [(one.key, one.misses, one.hits, one.missed_seconds) for one in answers if one.misses or one.hits] == [("bb", 1, 0, 4.0)]
+    assert [(cost.cause, cost.compilations) for cost in miss_costs(now=clock.now(), **place)] == [("aot alone", 1)]
+    answered, starts = caches_read(within=within(instance), started=[instance.pk], since=since, **place)
+    told = [(one.answers, one.miss, one.compilations) for one in answered if one.answers]
+    assert told == [({"fx": "hit", "aot": "miss"}, "aot alone", 1)]
+    assert [(one.cause, one.compilations) for one in starts[instance.pk]] == [("aot alone", 1)]
+    ranks = compiled_rows(instances=[instance], **place)
+    assert sorted(row.cache for row in ranks) == ["", "", "", "", "", "miss"]
+
+
+def test_a_process_that_only_failed_is_no_warm_one_to_compare_with(
+    instance: Instance, make_request: Callable[..., Request], store_reports: Callable[..., object]
+) -> None:
+    def change(report: Report) -> None:
+        report.compiles = FAILED
+
+    failed = make_request(version="1", instance=1, first_seq=1, end=END, window=60.0, change=change)
+    failed.sent, failed.instance.started = NOW, END - 7200.0
+    store_reports(failed)
+    fold_all()
+    (found,) = causes_compared(project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]).values()
+    assert (found.cause, found.against) == (NO_RUN, "")

@@ -1,0 +1,49 @@
+"""Calls that wait for a compilation after a start or for a rare shape are no ROLL BACK; those that wait in every minute are, soon."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.regressions.judge import Known, Outcome, judge
+from dashboard.regressions.judge.facts import Certain
+from tests.bench.fleet_sim import Fleet
+from tests.bench.stall_sim import Stalling, stalling_minutes
+from tests.dashboard.regressions.fleets import every_minute, instance
+
+
+def judged(fleet: Fleet, stalling: Stalling) -> Outcome:
+    rows = [row for minute in stalling_minutes(fleet, stalling) for row in minute]
+    return judge(rows, now_minute=fleet.minutes, deployed_minute=0)
+
+
+@pytest.mark.parametrize(("calls", "candidates"), [(20.0, 2), (60.0, 1), (300.0, 2)])
+def test_a_healthy_fleet_that_meets_new_shapes_is_left_alone(calls: float, candidates: int) -> None:
+    for seed in range(3):
+        fleet = Fleet(seed=97_000 + seed, candidates=candidates, minutes=150, calls_per_minute=calls)
+        outcome = judged(fleet, Stalling(shapes=8, seconds=10.0, waiting=2))
+        assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
+        assert not any(fact.severity == "roll_back" for fact in outcome.facts)
+
+
+@pytest.mark.parametrize("share", [0.05, 1 / 3, 1.0])
+def test_calls_that_wait_in_every_minute_are_a_roll_back_within_the_hour(share: float) -> None:
+    outcome = judged(Fleet(seed=97_100, candidates=2, minutes=70), Stalling(shapes=8, seconds=0.6, share=share))
+    row = next(row for row in outcome.evidence if row.metric == "stalled")
+    assert (outcome.verdict, row.label, row.drives) == ("roll_back", "REGRESSED", True)
+    assert row.candidate == pytest.approx(share, abs=0.02)
+    assert next(minute for minute, verdict in outcome.transitions if verdict == "roll_back") <= 60
+
+
+def after_the_baseline_ended(*, baseline_stalls: int) -> Certain:
+    """What is certain of a version half of whose calls stall, an hour after the baseline's last call."""
+    rows = [*every_minute([instance("b1", stalled=baseline_stalls, stalled_sum=5.0)], 60)]
+    rows += every_minute([instance("c1", first_minute=0, stalled=50, stalled_sum=30.0)], 120)
+    outcome = judge(rows, now_minute=120, deployed_minute=0, known=Known(stalled_budget=0.02))
+    return next(fact for fact in outcome.facts if fact.kind == "stalled_calls")
+
+
+def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
+    fine = after_the_baseline_ended(baseline_stalls=0)
+    assert (fine.severity, fine.baseline_silent) == ("roll_back", False), "its agents did report stalled calls, and there were none"
+    stalled = after_the_baseline_ended(baseline_stalls=50)
+    assert (stalled.severity, stalled.on_baseline) == ("watch", 1), "it is no regression because the other version is gone"

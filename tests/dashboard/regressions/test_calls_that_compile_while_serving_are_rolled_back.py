@@ -1,0 +1,87 @@
+"""A version whose calls wait for compilations after warm-up is ROLL BACK with the cause, whatever ends the compilations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from dashboard.accounts.models import User
+from dashboard.demo.fleet import Fault, SimulatedInstance
+from dashboard.fleet.budgets import Budgets, budgets_set
+from dashboard.projects.models import Project
+from dashboard.regressions.judging import judging_set
+from dashboard.regressions.models import Verdict
+from dashboard.regressions.services import deployments_judge
+
+pytestmark = pytest.mark.django_db
+
+Sent = Callable[..., None]
+EVERY_CALL = Fault(frame="score_batch", file="ranker/score.py", line=118, guard="self.tag == 'a'", stalled=1.0)
+EVERY_THIRD = replace(EVERY_CALL, stalled=1 / 3, outcome="suppressed", guard="backend raised RuntimeError: no kernel")
+
+
+def judged(instances: list[SimulatedInstance], send: Sent, before: Fault, after: Fault) -> Verdict:
+    for instance in (instances[0], instances[-1]):
+        instance.rollout = replace(instance.rollout, fault=before if instance is instances[0] else after)
+        send(instance)
+    deployments_judge()
+    return Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
+
+
+@pytest.mark.parametrize(
+    ("fault", "share", "cause"),
+    [
+        (EVERY_CALL, 1.0, "`score_batch` is compiled again and again (guard: self.tag == 'a')"),
+        (EVERY_THIRD, 1 / 3, "`score_batch` fails to compile (error: backend raised RuntimeError: no kernel)"),
+    ],
+)
+def test_every_call_and_every_third_is_a_roll_back_with_its_cause(
+    side_by_side: list[SimulatedInstance], send: Sent, fault: Fault, share: float, cause: str
+) -> None:
+    verdict = judged(side_by_side, send, Fault(), fault)
+    rows = {row["metric"]: row for row in verdict.evidence["evidence"]}
+    assert (verdict.kind, verdict.cause) == ("roll_back", cause)
+    assert "of calls wait for a compilation" in verdict.sentence and verdict.sentence.endswith(f"{cause}.")
+    assert rows["stalled"]["drives"] and rows["stalled"]["baseline"] == 0.0
+    assert rows["stalled"]["candidate"] == pytest.approx(share, abs=0.01)
+    assert rows["stalled_time"]["label"] == "REGRESSED" and rows["stalled_time"]["candidate"] > 0.9
+    assert rows["p99"]["label"] == "REGRESSED" and rows["p99"]["candidate"] > 0.5
+
+
+def test_a_baseline_that_stalls_as_much_makes_it_no_regression_and_the_budget_counts_still(
+    side_by_side: list[SimulatedInstance], send: Sent
+) -> None:
+    verdict = judged(side_by_side, send, EVERY_THIRD, EVERY_THIRD)
+    (fact,) = verdict.evidence["facts"]
+    assert (verdict.kind, fact["kind"], fact["severity"], fact["on_baseline"]) == ("watch", "stalled_calls", "watch", 1)
+    assert "33\u00a0% of its calls did in half an hour, 2\u00a0% may" in verdict.sentence
+    assert "and on 1 of 2026.11.2" in verdict.sentence
+
+
+@pytest.mark.parametrize(("budget", "kind"), [(None, "roll_back"), (1.0, "not_enough_data"), (0.1, "watch")])
+def test_a_first_version_is_held_against_the_budget_alone(
+    side_by_side: list[SimulatedInstance], send: Sent, project: Project, budget: float | None, kind: str
+) -> None:
+    budgets_set(project=project, model=None, budgets=Budgets(stalled=budget), actor_name="tests")
+    alone = side_by_side[-1]
+    alone.rollout = replace(alone.rollout, fault=EVERY_THIRD)
+    send(alone)
+    deployments_judge()
+    verdict = Verdict.objects.get(current=True)
+    assert verdict.kind == kind
+    assert (kind == "not_enough_data") != verdict.sentence.startswith("Calls wait for a compilation beyond their budget: 33")
+
+
+def test_a_first_version_is_left_alone_where_stalled_calls_are_muted(
+    side_by_side: list[SimulatedInstance], send: Sent, project: Project, user: User
+) -> None:
+    judging_set(project=project, values={"stalled.muted": True}, actor=user)
+    alone = side_by_side[-1]
+    alone.rollout = replace(alone.rollout, fault=EVERY_THIRD)
+    send(alone)
+    deployments_judge()
+    verdict = Verdict.objects.get(current=True)
+    assert verdict.kind == "not_enough_data"
+    assert [fact["kind"] for fact in verdict.evidence["facts"]] == ["stalled_calls"], "it is shown all the same"
