@@ -8,13 +8,14 @@ from typing import Any
 
 from dashboard.alerts.evidence import NAMES
 from dashboard.fleet.models import Instance
+from dashboard.fleet.names import NAME_COLUMNS, Named, process_name
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
 
 NAMED = 4
 """Instances of one fact that are named; the page of all of them is a step away."""
-_PAGES = {"ranks_diverged": "ranks", "parity": "version", "shadow_parity": "version", "non_finite": "version"}
+_PAGES = {"ranks_diverged": "ranks"} | dict.fromkeys(("parity", "shadow_parity", "non_finite", "compiled_nothing"), "version")
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ def fact_places(*, project: Project, verdicts: Iterable[Verdict | None]) -> list
     wanted = {str(id) for fact in facts for id in fact["instances"][:NAMED]}
     if not wanted:
         return []
-    known = for_project(Instance, project).filter(instance_id__in=wanted).values_list("instance_id", "host", "rank")
-    names = {id: f"{host} / {rank}" if host else id for id, host, rank in known}
+    known = for_project(Instance, project).filter(instance_id__in=wanted).values_list(*NAME_COLUMNS)
+    names = {who.instance_id: process_name(who) for who in map(Named._make, known)}
     return [_places(fact, names) for fact in facts]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dashboard.fleet.figures.eager import causes_said
 from dashboard.ui import words
 
 NAMES = {
@@ -16,6 +17,8 @@ NAMES = {
     "gpu_p99": "p99, GPU time",
     "eager": "Eager calls",
     "errors": "Errors",
+    "stalled": "Stalled calls",
+    "stalled_time": "Stalled time",
     "throughput": "Throughput",
     "gpu_peak": "Peak GPU memory",
     "memory": "Peak GPU memory",
@@ -34,6 +37,7 @@ _WHY = {
     "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and world size; they are not compared",
     "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
     "too_few_calls": "come too seldom to compare",
+    "agents_differ": "are not comparable: agent versions differ",
     "one_sided": "are not reported by both versions; they are not compared",
     "after_the_baseline_ended": "came after the baseline had ended; they are not compared",
     "no_baseline_on_host": "ran on a host where the baseline had not run; they are not compared",
@@ -57,6 +61,7 @@ class EvidenceRow:
     interval: str
     instances: str
     raw_change: float | None
+    causes: str = ""
 
 
 def evidence_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> list[EvidenceRow]:
@@ -111,6 +116,7 @@ def _row(entry: Mapping[str, Any], kind: str) -> EvidenceRow:
         interval=_interval(entry),
         instances=_instances(entry, affected=share),
         raw_change=raw,
+        causes=causes_said(entry.get("causes")),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.fleet.fold.asked import Row
 from dashboard.fleet.selectors.fleet_page import VersionFacts
 from dashboard.ui import words
 from dashboard.ui.evidence import EvidenceRow, metric_row
@@ -38,13 +39,19 @@ def figure_cell(newest: VersionFacts, quantile: float, evidence: Sequence[Eviden
     """p50 or p99 of the last minutes; the judged change where there is one, else what the two versions differ by now."""
     value = newest.recent.quantile(quantile)
     if value is None:
-        return Cell("")
+        return _bound_cell(newest.recent, quantile)
     name = f"p{quantile * 100:.0f}"
     row = metric_row(evidence, name, f"gpu_{name}")
     if row is not None and row.raw_change is not None:
         return Cell(words.duration(value), row.change, _css(row))
     base = older.recent.quantile(quantile) if older else None
     return Cell(words.duration(value), words.change(value / base - 1) if base else "")
+
+
+def _bound_cell(recent: Row, quantile: float) -> Cell:
+    """The bound below which the quantile of an engine lies, with the exact mean; empty where nothing was reported."""
+    bound, mean = recent.upper_bound(quantile), recent.mean
+    return Cell("") if bound is None or mean is None else Cell(f"< {words.duration(bound)}", f"mean {words.duration(mean)}")
 
 
 def share_cell(value: float | None, base: float | None, evidence: Sequence[EvidenceRow], metrics: tuple[str, ...]) -> Cell:

@@ -9,8 +9,9 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, InstanceState
+from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.fleet_page import FleetFacts, Window
-from dashboard.fleet.selectors.instance_states import blind_because, blind_to
+from dashboard.fleet.selectors.instance_states import blind_because, blind_to, ended_badly, ending_said
 from dashboard.fleet.selectors.seen import Seen
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
@@ -55,18 +56,23 @@ def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -
 
 
 def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Seen], states: States) -> list[Unseen]:
-    """Silent and blind instances by model, then calls that stand beside nothing."""
+    """Silent instances, those that ended with an error or were killed, and blind ones by model, then calls that stand beside nothing."""
     names = {row.model.pk: row.model.name for row in rows}
     silent: dict[int, list[Seen]] = defaultdict(list)
     blind: dict[int, list[Seen]] = defaultdict(list)
+    failed: dict[int, list[Seen]] = defaultdict(list)
     for instance in instances:
         if instance.model_id not in names:
             continue
         if states[instance.pk] == InstanceState.SILENT:
             silent[instance.model_id].append(instance)
+        elif states[instance.pk] == InstanceState.ENDED:
+            if ended_badly(instance):
+                failed[instance.model_id].append(instance)
         elif blind_to(instance):
             blind[instance.model_id].append(instance)
     found = [_silent(names[model], group) for model, group in silent.items()]
+    found += [_failed(names[model], group) for model, group in failed.items()]
     found += [_blind(names[model], group) for model, group in blind.items()]
     for row in rows:
         for share, why in not_compared(row.verdict.evidence)[:1] if row.verdict else []:
@@ -96,9 +102,18 @@ def _ended(one: Deployment, names: dict[int, str]) -> Change:
 
 def _silent(name: str, group: Sequence[Seen]) -> Unseen:
     oldest = min(group, key=lambda instance: instance.last_seen_at)
-    place = f"{name}, {oldest.host}" if len(group) == 1 and oldest.host else name
+    place = f"{name}, {process_name(oldest)}" if len(group) == 1 else name
     doing = f", then compiling {oldest.compiling_frame}".rstrip() if oldest.compiling_for > 0 else ""
-    return Unseen("state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}", oldest.last_seen_at)
+    return Unseen(
+        "state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}, no end reported", oldest.last_seen_at
+    )
+
+
+def _failed(name: str, group: Sequence[Seen]) -> Unseen:
+    newest = max(group, key=lambda instance: instance.last_seen_at)
+    place = f"{name}, {process_name(newest)}" if len(group) == 1 else name
+    how = ", ".join(dict.fromkeys(map(ending_said, group)))
+    return Unseen("failed", words.plural(len(group), "failed instance"), f"{place}: {how}", newest.last_seen_at)
 
 
 def _blind(name: str, group: Sequence[Seen]) -> Unseen:

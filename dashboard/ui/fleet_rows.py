@@ -22,6 +22,7 @@ from dashboard.ui.sparkline import Spark, spark_draw
 
 URGENCY = [VerdictKind.ROLL_BACK, VerdictKind.WATCH, VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY]
 SHAPES = 6
+UNCOUNTED = (InstanceState.STARTING, InstanceState.ENDED)
 States = Mapping[int, InstanceState]
 """By instance."""
 
@@ -82,13 +83,13 @@ class FleetRow:
 
     @property
     def instance_count(self) -> int:
-        """Instances that reported within the last half hour."""
-        return sum(group.count for group in self.instances)
+        """Instances that reported within the last half hour and have not ended; what only starts is none yet."""
+        return sum(group.count for group in self.instances if group.state not in UNCOUNTED)
 
     @property
     def troubled(self) -> list[InstanceGroup]:
-        """Groups that are not healthy, the most serious first."""
-        return [group for group in self.instances if group.state != InstanceState.HEALTHY]
+        """Groups that are neither healthy nor ended, the most serious first."""
+        return [group for group in self.instances if group.state not in (InstanceState.HEALTHY, InstanceState.ENDED)]
 
     @property
     def standing(self) -> list[tuple[str, int]]:

@@ -35,7 +35,9 @@ GLOSSARY: dict[str, Entry] = {
         "Share of the calls that ran compiled, among the calls of which the agent knows. Eager without anybody telling shows here.",
     ),
     "eager": Entry(
-        "Eager share", "Share of the calls that ran eager because of a limit, a stance, a skip or an error, among the calls known."
+        "Eager share",
+        "Share of the calls that ran eager for each cause: a recompile limit, a stance, a skip, disabled compilation, "
+        "a failed compilation, or no graph to run. Among the calls known; partly compiled calls are not eager.",
     ),
     "cache": Entry(
         "Cache hit", "Share of compile seconds that a cache saved, by seconds and not by count: one large miss costs more than ten small."
@@ -44,7 +46,9 @@ GLOSSARY: dict[str, Entry] = {
     "gpu_memory": Entry("Peak GPU memory", "The highest that any one instance reported in the range. Without a GPU: host memory."),
     "host_memory": Entry("Host memory", "The highest resident memory that any one instance reported in the range."),
     "instances": Entry(
-        "Instances", "Processes that reported within the last 30 min, by what they do now. Silent: no report for longer than usual."
+        "Instances",
+        "Processes that called or compiled something and reported within the last 30 min, by what they do now. Silent: no report for 3 min "
+        "and no end reported. A process that starts, ended or only helps its job, such as a data worker, is not counted.",
     ),
     "recompiles": Entry(
         "Recompiles", "Compilations after the first of a frame, per hour and instance. Each stalls the calls that wait for it."
@@ -52,7 +56,11 @@ GLOSSARY: dict[str, Entry] = {
     "compile": Entry(
         "Compile time", "Seconds that an instance spent compiling in the interval, on average over the instances that reported."
     ),
-    "throughput": Entry("Throughput", "Items per second of call time, where the job says how many items a call handles."),
+    "throughput": Entry(
+        "Throughput",
+        "Items per second of call time, where the job says how many items a call handles; of an engine that is read from outside, "
+        "per second of wall time.",
+    ),
     "traffic": Entry("Traffic", "Calls per second and instance. Less traffic is no fault of a version; it is shown beside what is."),
     "errors": Entry("Errors", "Share of the calls that raised, among those of which it is known."),
     "alerts": Entry("Alerts", "Alerts that are not resolved, and the age of the oldest."),

@@ -42,6 +42,9 @@ MARKS = {
     "state-compiling": f'<circle cx="6" cy="6" r="4.3" {_LINE} stroke-width="1.5"/><circle cx="6" cy="6" r="1.7" fill="currentColor"/>',
     "state-hung": '<rect x="1.5" y="1.5" width="9" height="9" fill="currentColor"/>',
     "state-silent": f'<circle cx="6" cy="6" r="4.4" {_LINE} stroke-width="1.5" stroke-dasharray="2 1.9"/>',
+    "state-starting": f'<circle cx="6" cy="6" r="4.3" {_LINE} stroke-width="1.5"/>'
+    f'<path d="M6 3.600V6h2.200" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "state-ended": f'<rect x="2.2" y="2.2" width="7.6" height="7.6" rx="1" {_LINE} stroke-width="1.5"/>',
     "state-blind": f'<circle cx="6" cy="6" r="4.4" {_LINE} stroke-width="1.5"/>'
     '<path d="m3 9 6-6" stroke="currentColor" stroke-width="1.5"/>',
 }

@@ -44,8 +44,8 @@ def test_nothing_moves_while_a_page_loads_and_a_phone_is_told_the_answer_first(
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
     expect(page.locator("#trend-charts > figure:visible")).to_have_count(4)
-    page.get_by_role("button", name="Show 8 more charts").click()
-    expect(page.locator("#trend-charts > figure:visible")).to_have_count(12)
+    page.get_by_role("button", name="Show 10 more charts").click()
+    expect(page.locator("#trend-charts > figure:visible")).to_have_count(14)
 
     findings = page.get_by_role("button", name="Findings", exact=True)
     expect(findings).to_have_attribute("aria-expanded", "false")

@@ -11,7 +11,7 @@ from dashboard.ui import words
 LANES = (
     ("first", "First"),
     ("backward", "Backward"),
-    ("autotune", "Autotuning, graphs"),
+    ("autotune", "Autotuning"),
     ("recompile", "Recompile"),
     ("empty", "Empty frame"),
 )

@@ -9,7 +9,7 @@ from typing import Any
 from compilewatch.wire.sketch import Sketch, lower_bound
 
 from dashboard.fleet.figures.rows import CallRow
-from dashboard.fleet.figures.tally import Clock
+from dashboard.fleet.figures.tally import Clock, callers_shared
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.ui import words
 from dashboard.ui.charts.places import place_name, places_shortened
@@ -55,7 +55,10 @@ Cells = dict[tuple[int, str], dict[int, Sketch]]
 
 def cells_merged(rows: Iterable[CallRow], clock: Clock) -> Cells:
     """(stratum, bucket) -> version -> everything merged."""
-    packed = (((row.stratum_id, row.bucket, row.version_id), row.gpu if clock == "gpu" else row.latency) for row in rows)
+    rows = list(rows)
+    packed = [((row.stratum_id, row.bucket, row.version_id), row.gpu if clock == "gpu" else row.latency) for row in rows]
+    if clock == "wall" and callers_shared(rows):
+        packed += [((row.stratum_id, row.bucket, row.version_id), row.stalled) for row in rows]
     cells: Cells = {}
     for (stratum, bucket, version), sketch in merged_by(packed).items():
         cells.setdefault((stratum, bucket), {})[version] = sketch
@@ -91,7 +94,7 @@ def panels_json(panels: Iterable[Panel]) -> list[dict[str, Any]]:
 
 
 def _enough(sketch: Sketch | None) -> bool:
-    return sketch is not None and sketch.count - sketch.zero >= LEAST_CALLS
+    return sketch is not None and sketch.count - sketch.zero >= LEAST_CALLS and sketch.upper_bound(0.99) is None
 
 
 def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dashboard.fleet.figures.eager import causes_said
 from dashboard.ui import words
 
 Raw = Mapping[str, Any]
@@ -21,9 +22,11 @@ TITLES = {
     "gpu_p99": ("p99", "GPU time"),
     "eager": ("Eager calls", "share of calls"),
     "errors": ("Errors", "share of calls"),
+    "stalled": ("Stalled calls", "share of calls"),
+    "stalled_time": ("Stalled time", "share of call time"),
     "recompiles": ("Recompiles", "per hour and instance"),
     "leak": ("GPU memory growth", "per hour, median slope"),
-    "throughput": ("Throughput", "items/s of call time"),
+    "throughput": ("Throughput", "items/s"),
     "compile_time": ("Compile time", "per instance start"),
     "cold_start": ("Cold start", "to first steady call"),
     "gpu_memory": ("Peak GPU memory", "per instance"),
@@ -69,6 +72,8 @@ class EvidenceRow:
     interval: Interval | None = None
     note: str = ""
     follows: str = ""
+    causes: str = ""
+    """Counts by cause, in words."""
     tone: Tone = "quiet"
 
     @property
@@ -124,6 +129,7 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         interval=interval,
         note="" if interval else _note(raw, unit, baseline, candidate),
         follows=TITLES.get(cause, (cause.replace("_", " "), ""))[0] if cause else "",
+        causes=causes_said(raw.get("causes")),
         tone=tone,
     )
 

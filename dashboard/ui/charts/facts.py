@@ -65,6 +65,10 @@ def _where(entry: Mapping[str, Any]) -> str:
     if entry.get("kind") in ("parity", "shadow_parity") and not before:
         passes = isinstance(passed, int) and passed
         also = f"passed on {words.plural(int(passes), 'instance')} of the baseline" if passes else "not compared on the baseline"
+    if entry.get("kind") == "compiled_nothing" and not before:
+        also = "served compiled on the baseline" if passed else "not served compiled on the baseline"
+        if entry.get("baseline_silent") is True:
+            also = "not comparable with the baseline: agent versions differ"
     if entry.get("kind") == "non_finite" and not before:
         also = "none in sampled calls of the baseline"
     return ", ".join(part for part in (on, also) if part)

@@ -1,4 +1,4 @@
-"""A guard that keeps failing: what varies, which values were met, how much room is left before the limit, and the ways out."""
+"""A guard that keeps failing: what varies, which values were met, and the ways out."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-LIMIT = 8
-"""torch's `recompile_limit` where a job sets no other."""
 EXACT = 12
 """Up to so many values each has a row of its own; more are put together by powers of two."""
 HIDDEN = "#"
@@ -21,7 +19,6 @@ _LENGTH = re.compile(rf"\blen\((?P<name>{_NAME})\)")
 _PLAIN = re.compile(rf"^(?P<name>{_NAME}) == (?:-?\d|\*|{HIDDEN})")
 _ACTUAL = re.compile(rf"\b(?:actual|got) (?P<value>-?\d+|{HIDDEN})")
 _COMPARED = re.compile(rf"[=!<>]=? (?P<value>-?\d+|{HIDDEN})(?![\w.])")
-_ENTRY = re.compile(r"^\[?(?:!?\d+/)?\d+/(?P<entry>\d+)")
 
 
 @dataclass(frozen=True)
@@ -119,11 +116,6 @@ def _range(top: int) -> str:
 def padded(value: int) -> int:
     """The power of two that a size is padded to."""
     return 1 << (value - 1).bit_length() if value > 0 else value
-
-
-def entries_used(compile_ids: Iterable[str]) -> int:
-    """How many compiled versions of one frame a process holds at least, by the ids of its compilations."""
-    return max((int(found["entry"]) + 1 for name in compile_ids if (found := _ENTRY.match(name))), default=0)
 
 
 def dynamic_source(name: str) -> str:

@@ -7,6 +7,7 @@ from statistics import median
 
 from dashboard.fleet.figures.rows import StartRow
 from dashboard.fleet.figures.tally import Calls, Clock, Processes
+from dashboard.ui import words
 from dashboard.ui.charts import metrics
 from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow
 from dashboard.ui.charts.metrics import Metric
@@ -18,6 +19,8 @@ DETAILS = {
     "recompiles": "per hour and instance",
     "eager": "share of calls",
     "errors": "share of calls",
+    "stalled": "share of calls",
+    "stalled_time": "share of call time",
 }
 SHOWN: tuple[Metric, ...] = tuple(metric for metric in metrics.TRENDS if metric is not metrics.COLD_START)
 
@@ -29,9 +32,23 @@ def observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Cont
         base, cand = (_seen(metric, side) for side in (baseline, candidate))
         if metric.key in judged or (base is None and cand is None):
             continue
-        detail = ("GPU time" if clock == "gpu" else "wall time") if metric.kind == "duration" else DETAILS.get(metric.key, metric.unit)
+        detail = DETAILS.get(metric.key, metric.unit)
+        if metric is metrics.THROUGHPUT and any(calls and calls.wall for calls, _ in (baseline, candidate)):
+            detail = metrics.ENGINE_THROUGHPUT.unit
+        if metric.kind == "duration":
+            excluded = excluded_words(baseline[0], candidate[0])
+            detail = "GPU time" if clock == "gpu" else ", ".join(part for part in ("wall time", excluded) if part)
         rows.append(_row(metric, detail, base, cand))
     return rows
+
+
+def excluded_words(*sides: Calls | None) -> str:
+    """Which calls are in no quantile of wall time: warm-up, and without stalled calls those too that compiled later."""
+    known = [side for side in sides if side is not None]
+    if not all(side.callers for side in known):
+        return "without calls that compiled: an agent does not report stalled calls"
+    left_out = sum(side.warmup for side in known)
+    return f"without {words.plural(left_out, 'warm-up call')}" if left_out else ""
 
 
 def _seen(metric: Metric, side: Side) -> float | None:

@@ -53,5 +53,6 @@ SPREADS: dict[str, Callable[[Calls], Interval | None]] = {
     "p95": lambda calls: calls.sketch.answer(_P95),
     "p99": lambda calls: calls.sketch.answer(_P99),
     "eager": lambda calls: share_interval(calls.eager, calls.known),
+    "stalled": lambda calls: share_interval(calls.stalled, calls.reporting),
     "errors": lambda calls: share_interval(calls.errors, calls.told),
 }

@@ -85,12 +85,15 @@ def trends_built(
     """Every chart of the model page, users first, causes and cost after."""
     begun = [start for start in starts if start.cold_start is not None and window.first <= start.started_minute < window.last]
     has_items = any(tally.items is not None for bins in calls.values() for tally in bins.values())
+    engines = any(tally.wall for bins in calls.values() for tally in bins.values())
     built = []
     for metric in metrics.TRENDS:
         if metric is metrics.COLD_START:
             built.append(_cold_starts(drawn, begun, window, budget))
             continue
-        shown = metrics.TRAFFIC if metric is metrics.THROUGHPUT and not has_items else metric
+        shown = metric
+        if metric is metrics.THROUGHPUT:
+            shown = metrics.TRAFFIC if not has_items else metrics.ENGINE_THROUGHPUT if engines else metric
         values = {version.id: _values(shown, window, calls.get(version.id, {}), processes.get(version.id, {})) for version in drawn}
         spreads = {version.id: _spreads(shown, window, calls.get(version.id, {})) for version in drawn if version.slot in SHADED}
         built.append(_trend(shown, drawn, values, spreads, window, clock))

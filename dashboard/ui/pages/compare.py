@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dashboard.fleet.figures.tally import Calls, Clock, Processes, calls_summed, clock_shared
+from dashboard.fleet.figures.eager import WhyEager
+from dashboard.fleet.figures.tally import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
 from dashboard.fleet.fold.sketches import merged_by
+from dashboard.fleet.models import ModelVersion
 from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
 from dashboard.ui.charts.evidence import MUTED, TITLES, EvidenceRow, Raw, evidence_rows, number
@@ -26,6 +28,7 @@ WHY = {
     "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
     "too_few_calls": "too few calls to compare",
     "one_sided": "not reported by both versions",
+    "agents_differ": "not comparable: agent versions differ",
     "after_the_baseline_ended": "came after the baseline had ended",
     "no_baseline_on_host": "the baseline had not run on this host",
     "past_too_short": "the baseline had run under 3 h on this host",
@@ -67,6 +70,8 @@ class ComparePage:
     """How the judged rows were compared."""
     notes: list[str]
     about: list[str]
+    why_eager: list[tuple[int, ModelVersion, WhyEager]]
+    """Slot, version and breakdown of both sides; empty where every known call of both ran compiled."""
 
     def drawn(self) -> dict[str, Any]:
         """What the browser draws."""
@@ -123,7 +128,13 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
         how=_how(evidence),
         notes=_notes(evidence),
         about=_about(evidence, rows),
+        why_eager=_why_eager(facts),
     )
+
+
+def _why_eager(facts: CompareFacts) -> list[tuple[int, ModelVersion, WhyEager]]:
+    sides = [(slot, version, facts.why_eager.get(version.pk, WhyEager())) for slot, version in enumerate(facts.pair, 1)]
+    return sides if any(why.lines for _, _, why in sides) else []
 
 
 def _differs(facts: CompareFacts) -> Differs:
@@ -134,7 +145,8 @@ def _differs(facts: CompareFacts) -> Differs:
 
 
 def _side(facts: CompareFacts, version: int, chosen: Clock) -> tuple[Calls | None, Processes | None]:
-    calls, processes = calls_summed([row for row in facts.calls if row.version_id == version], chosen), Processes()
+    mine = [row for row in facts.calls if row.version_id == version]
+    calls, processes = calls_summed(mine, chosen, callers_shared(facts.calls)), Processes()
     for point in facts.processes:
         if point.version_id == version:
             processes.add(point)
@@ -160,7 +172,10 @@ def _strip(facts: CompareFacts, evidence: Raw, chosen: Clock) -> tuple[Strip, st
 
 def _observed_points(facts: CompareFacts, chosen: Clock) -> list[Point]:
     names = {instance.id: instance for instance in facts.instances}
-    merged = merged_by(((row.instance_id, row.series_id), row.gpu if chosen == "gpu" else row.latency) for row in facts.points)
+    callers = chosen == "wall" and all(row.stalled_count is not None for row in facts.points)
+    pairs = [((row.instance_id, row.series_id), row.gpu if chosen == "gpu" else row.latency) for row in facts.points]
+    pairs += [((row.instance_id, row.series_id), row.stalled) for row in facts.points] if callers else []
+    merged = merged_by(pairs)
     points = []
     for (instance_id, series_id), sketch in merged.items():
         series, instance, value = facts.series[series_id], names.get(instance_id), sketch.quantile(0.5)

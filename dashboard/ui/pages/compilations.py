@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dashboard.fleet.figures.recompiles import AGAIN, REASONS, reason_name
 from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.instances import InstanceFacts
 from dashboard.fleet.selectors.miss_causes import Compared
@@ -12,6 +13,7 @@ from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 from dashboard.ui.pages.caches import cause_words
 
+SHOWN = ("race", *AGAIN)
 SHADES = {
     "dynamo": 4,
     "trace": 4,
@@ -54,6 +56,16 @@ class Compilation:
     cache: str
     cause: str
     """Why it was not in the cache."""
+
+    @property
+    def why(self) -> str:
+        """The kind of its reason, where the text of the reason does not say it."""
+        return reason_name(self.event.reason_kind) if self.event.reason_kind in SHOWN else ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it, where the kind alone says so."""
+        return REASONS[self.event.reason_kind].remedy if self.event.reason_kind in SHOWN else ""
 
     @property
     def place(self) -> str:

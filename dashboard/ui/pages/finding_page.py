@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
+from dashboard.fleet.figures.recompiles import AGAIN
 from dashboard.fleet.fold.fingerprint import normalise
 from dashboard.fleet.selectors.finding_detail import CompiledThere, FindingDetail, Ran, VersionSeen
 from dashboard.fleet.selectors.finding_list import Life
 from dashboard.fleet.selectors.findings import CERTAIN
 from dashboard.ui import words
-from dashboard.ui.charts.guards import LIMIT, Values, Varies, Way, entries_used, values_met, varies, ways_out
+from dashboard.ui.charts.guards import Values, Varies, Way, values_met, varies, ways_out
 from dashboard.ui.charts.lifeline import Lifeline, Stretch, lifeline
+from dashboard.ui.charts.variation import Variation, variation
 from dashboard.ui.pages.findings_list import LifeSaid, kind_said, lives_said
+from dashboard.ui.pages.headroom import COUNTED, Entries, fullest
 from dashboard.ui.pages.hints import break_page, hint_for
 
 FIRST_LINES = 8
@@ -48,21 +51,10 @@ class Without:
 
 @dataclass(frozen=True)
 class Headroom:
-    """How many versions of the frame a process holds at most, of how many it may."""
+    """Cache entries of the frame on the instance with the least room left, among so many instances."""
 
-    used: int
-    limit: int
+    entries: Entries
     instances: int
-
-    @property
-    def left(self) -> int:
-        """How many more recompilations until the frame runs eager."""
-        return max(0, self.limit - self.used)
-
-    @property
-    def pips(self) -> list[tuple[int, bool]]:
-        """Where each of the pips stands, and whether it is used."""
-        return [(number * 11, number < self.used) for number in range(self.limit)] if self.limit <= 16 else []
 
 
 @dataclass(frozen=True)
@@ -86,6 +78,7 @@ class FindingPage:
     lines: str
     more: str
     normalised: str
+    varies: Variation
     hint: str
     page: str
     lives: list[LifeSaid]
@@ -110,6 +103,7 @@ def finding_page(detail: FindingDetail) -> FindingPage:
         lines="\n".join(lines[:FIRST_LINES]),
         more="\n".join(lines[FIRST_LINES:]),
         normalised=normalised if normalised != " ".join(finding.text.split()) else "",
+        varies=variation(finding.values, finding.distinct, finding.pattern, finding.text),
         hint=hint_for(finding.kind, finding.text),
         page=break_page(finding.kind, finding.text),
         lives=lives_said(lives, several),
@@ -135,7 +129,7 @@ def _minute(at: datetime) -> int:
 
 def _way_out(detail: FindingDetail) -> WayOut:
     found = varies(detail.finding.text)
-    recompiled = [one for one in detail.compiled if one.kind == "recompile" and _same(found, one)]
+    recompiled = [one for one in detail.compiled if one.kind == "recompile" and one.reason_kind not in AGAIN and _same(found, one)]
     values = values_met(one.reason for one in recompiled)
     return WayOut(found, values, _headroom(detail.compiled), ways_out(found, values))
 
@@ -146,13 +140,12 @@ def _same(found: Varies | None, one: CompiledThere) -> bool:
 
 
 def _headroom(compiled: Iterable[CompiledThere]) -> Headroom | None:
-    """Of the process that holds most versions of the frame."""
-    by_instance: dict[int, list[str]] = {}
+    """After the newest compilation of each process; `compiled` has the newest first."""
+    newest: dict[int, Entries] = {}
     for one in compiled:
-        if one.outcome == "ok":
-            by_instance.setdefault(one.instance_id, []).append(one.compile_id)
-    used = max((entries_used(ids) for ids in by_instance.values()), default=0)
-    return Headroom(used, LIMIT, len(by_instance)) if used else None
+        if one.kind in COUNTED:
+            newest.setdefault(one.instance_id, Entries(one.entries, one.limit))
+    return Headroom(fullest(newest.values()), len(newest)) if newest else None
 
 
 def _without(detail: FindingDetail) -> list[Without]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from compilewatch.wire.causes import NO_EARLIER_RUN
@@ -14,6 +14,7 @@ from dashboard.fleet.selectors.findings import FindingFacts, LifeFacts, Seen
 from dashboard.fleet.selectors.instances import InstanceFacts
 from dashboard.ui import words
 from dashboard.ui.charts.proofs import Proof
+from dashboard.ui.charts.variation import Variation, variation
 from dashboard.ui.pages.hints import break_page, hint_for
 
 SHOWN = 6
@@ -27,9 +28,16 @@ KINDS = {
     "cudagraph_rerecord": "CUDA graph recorded again",
     "alloc_retry": "GPU memory short",
     "compile_error": "Compile error",
+    "compiled_nothing": "Compiled nothing",
+    "guards_left_out": "Guards left out",
+    "hook_too_late": "Hook registered too late",
+    "generator_not_compiled": "Generator not compiled",
+    "limit_not_in_force": "Limit not in force",
     "latched_eager": "Runs eager until restart",
     "oom": "Out of memory",
     "parity": "Parity failure",
+    "golden_not_compared": "Golden batch not compared",
+    "golden_cached_code": "Cached code is wrong",
 }
 
 
@@ -64,6 +72,7 @@ class Line:
     page: str = ""
     life: LifeLine | None = None
     id: int = 0
+    varies: Variation = field(default_factory=Variation)
 
 
 @dataclass(frozen=True)
@@ -169,6 +178,7 @@ def _line(finding: FindingFacts, seen: Seen) -> Line:
         page=break_page(finding.kind, finding.text),
         life=_life(finding.life) if finding.life else None,
         id=finding.id,
+        varies=variation(finding.values, finding.distinct, finding.pattern, finding.text),
     )
 
 

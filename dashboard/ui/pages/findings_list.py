@@ -9,6 +9,7 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.selectors.finding_list import Life, Listed
 from dashboard.fleet.selectors.findings import CERTAIN
+from dashboard.ui.charts.variation import Variation, variation
 from dashboard.ui.pages.findings_board import KINDS
 from dashboard.ui.pages.hints import hint_for
 
@@ -25,6 +26,7 @@ HEAD = [
     "first seen",
     "last version",
     "last seen",
+    "what varies",
 ]
 
 
@@ -62,6 +64,7 @@ class FindingRow:
     last_version: str
     last_seen: datetime
     hint: str
+    varies: Variation
 
 
 def kind_said(kind: str) -> str:
@@ -93,6 +96,7 @@ def _row(row: Listed, several: bool) -> FindingRow:
         last_version=row.last_version,
         last_seen=row.last_seen_at,
         hint=hint_for(row.kind, row.text),
+        varies=variation(row.values, row.distinct, row.pattern, row.text),
     )
 
 
@@ -122,6 +126,7 @@ def table_of(rows: Sequence[Listed]) -> list[list[object]]:
             row.first_seen_at.isoformat(),
             row.last_version,
             row.last_seen_at.isoformat(),
+            variation(row.values, row.distinct, row.pattern, row.text).all_words,
         ]
         for row in rows
     ]

@@ -1,4 +1,4 @@
-"""How often each frame was compiled in one process, against torch's limits, beyond which it runs eager until the process restarts."""
+"""Live cache entries of each frame against the limit in force; at the limit torch compiles no further variant, and calls run eager."""
 
 from __future__ import annotations
 
@@ -6,88 +6,116 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dashboard.fleet.figures.recompiles import varies_words
 from dashboard.fleet.selectors.compiled import Compiled
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
 
-LIMIT, ALL_LIMIT = 8, 256
-"""torch's defaults of `recompile_limit` and `accumulated_recompile_limit`; agents tell the first where a frame reached it."""
 COUNTED = ("first", "recompile", "empty")
-SHOWN = 10
+"""Compilations that leave a cache entry on their code object."""
+MOST_PIPS, PIP = 16, 11
 REASONS_SHOWN = 2
+NOT_REPORTED = "not reported by this agent"
+
+Frame = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Cache entries of a code object after its newest compilation; None: not reported. `limit` is None where nothing limits them."""
+
+    count: int | None = None
+    limit: int | None = None
+
+    @property
+    def left(self) -> int | None:
+        """How many more variants are compiled; None where no limit is known."""
+        return max(0, self.limit - self.count) if self.limit is not None and self.count is not None else None
+
+    @property
+    def words(self) -> str:
+        """`1 of 8 cache entries`; without a limit no limit is named."""
+        if self.count is None:
+            return NOT_REPORTED
+        if self.limit is None:
+            return words.plural(self.count, "cache entry", "cache entries")
+        return f"{self.count} of {words.plural(self.limit, 'cache entry', 'cache entries')}"
+
+    @property
+    def pips(self) -> list[tuple[int, bool]]:
+        """Where each mark is drawn, and whether an entry fills it; none where they are too many or no limit is known."""
+        if self.limit is None or self.count is None or self.limit > MOST_PIPS:
+            return []
+        return [(number * PIP, number < self.count) for number in range(self.limit)]
+
+    @property
+    def pips_width(self) -> int:
+        """The width of all marks."""
+        return PIP * len(self.pips)
 
 
 @dataclass(frozen=True)
 class FrameRoom:
-    """One frame in the process where it was compiled most often."""
+    """One frame on the instance where the least room is left."""
 
     frame: str
     place: str
-    used: int
-    limit: int
+    entries: Entries
     most: str
-    processes: int
+    instances: int
+    untold: int
+    """Instances whose agent does not report entries."""
     latched: int
     reasons: list[str]
     more: int
 
     @property
-    def pips(self) -> list[int]:
-        """The places of the filled marks of eight, which stand for the limit."""
-        return list(range(min(LIMIT, round(LIMIT * self.used / self.limit)))) if self.limit else []
-
-    @property
-    def left(self) -> int:
-        """How many more shapes are compiled."""
-        return max(0, self.limit - self.used)
-
-    @property
     def near(self) -> bool:
-        """Whether one more, or none, fits."""
-        return self.left <= 1 or bool(self.latched)
+        """Whether one more variant, or none, fits."""
+        return bool(self.latched) or (self.entries.left is not None and self.entries.left <= 1)
+
+
+def fullest(newest: Iterable[Entries]) -> Entries:
+    """The one with the least room left; one without a limit only where none has one, and unknown entries last."""
+    return min(newest, key=lambda one: (one.left is None, one.left or 0, one.count is None, -(one.count or 0)), default=Entries())
 
 
 def frames_room(events: Iterable[Compiled], own: Sequence[Started]) -> list[FrameRoom]:
-    """The frames with least room first."""
-    counts: dict[tuple[str, str, int], Counter[int]] = {}
-    reasons: dict[tuple[str, str, int], Counter[str]] = {}
+    """The frames with the least room first; `events` are in the order in which they ended."""
+    newest: dict[Frame, dict[int, Entries]] = {}
+    reasons: dict[Frame, Counter[str]] = {}
     for event in events:
-        if event.kind in COUNTED and event.outcome == "ok":
+        if event.kind in COUNTED:
             key = (event.frame, event.file, event.line)
-            counts.setdefault(key, Counter())[event.instance_id] += 1
-            if event.reason:
-                reasons.setdefault(key, Counter())[event.reason.strip().splitlines()[0]] += 1
+            newest.setdefault(key, {})[event.instance_id] = Entries(event.entries, event.entry_limit)
+            if said := varies_words(event.reason_kind, event.reason):
+                reasons.setdefault(key, Counter())[said] += 1
     names = {one.id: one.name for one in own}
-    latched: dict[str, list[int]] = {}
-    for process in own:
-        for told in process.latched:
-            latched.setdefault(str(told.get("frame") or ""), []).append(_limit(told.get("limit")))
-    rows = [_room(key, count, reasons.get(key, Counter()), names, latched.get(key[0], [])) for key, count in counts.items()]
-    return sorted(rows, key=lambda row: (-bool(row.latched), row.left, row.frame, row.place))
+    latched = Counter(str(told.get("frame") or "") for process in own for told in process.latched if told.get("cause", "limit") == "limit")
+    rows = [_room(key, found, reasons.get(key, Counter()), names, latched[key[0]]) for key, found in newest.items()]
+    return sorted(rows, key=lambda row: (-bool(row.latched), row.entries.left is None, row.entries.left or 0, row.frame, row.place))
 
 
-def _room(key: tuple[str, str, int], count: Counter[int], reasons: Counter[str], names: dict[int, str], latched: list[int]) -> FrameRoom:
+def _room(key: Frame, newest: dict[int, Entries], reasons: Counter[str], names: dict[int, str], latched: int) -> FrameRoom:
     frame, file, line = key
-    instance, used = max(count.items(), key=lambda item: (item[1], item[0]))
+    most = fullest(newest.values())
     return FrameRoom(
         frame=frame or "a frame",
         place=f"{file}:{line}" if file else "",
-        used=used,
-        limit=max([limit for limit in latched if limit], default=LIMIT),
-        most=names.get(instance, ""),
-        processes=len(count),
-        latched=len(latched),
+        entries=most,
+        most=next((names.get(instance, "") for instance, entries in newest.items() if entries == most), ""),
+        instances=len(newest),
+        untold=sum(one.count is None for one in newest.values()),
+        latched=latched,
         reasons=[reason for reason, _ in reasons.most_common(REASONS_SHOWN)],
         more=max(0, len(reasons) - REASONS_SHOWN),
     )
 
 
-def _limit(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 100_000 else 0
-
-
 def nearest(rows: Sequence[FrameRoom]) -> str:
-    """The frame with least room, in one line."""
+    """The frame with the least room, in one line; empty where no frame has a known limit."""
     if not rows:
         return ""
-    return f"{rows[0].used} of {rows[0].limit}" if not rows[0].latched else f"reached on {words.plural(rows[0].latched, 'instance')}"
+    if rows[0].latched:
+        return f"reached on {words.plural(rows[0].latched, 'instance')}"
+    return f"{rows[0].entries.count} of {rows[0].entries.limit}" if rows[0].entries.left is not None else ""

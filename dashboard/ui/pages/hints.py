@@ -4,116 +4,25 @@ from __future__ import annotations
 
 import re
 
+from dashboard.fleet.figures.recompiles import AGAIN
+from dashboard.ui.pages.break_hints import BREAKS
+from dashboard.ui.pages.guard_hints import guard_hint
+
 BREAK_PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb{}.html"
 _BREAK_ID = re.compile(r"^GB(\d{4,5}) ")
 
-_BRANCH = "A branch depends on a tensor's values: use torch.where or torch.cond, or decide on a plain number that is known before."
-_ITEM = "The value has to travel to the CPU: keep it a tensor, or set torch._dynamo.config.capture_scalar_outputs = True."
-_DYNAMIC = (
-    "The output's size depends on the data: use a mask of fixed size, or set torch._dynamo.config.capture_dynamic_output_shape_ops = True."
-)
-_SKIPPED = (
-    "Dynamo does not enter this function: move the call out of the compiled one, or make it a custom operator (torch.library.custom_op)."
-)
-_BUILTIN = (
-    "Move the call (print, open, time and the like) out of the compiled function; "
-    "a logging function may be put into torch._dynamo.config.reorderable_logging_functions."
-)
-_DISABLED = "Somebody disabled compilation of this function: remove torch.compiler.disable, or call it outside of the compiled one."
-_BACKWARD = "Call backward() outside of the compiled function, or compile the forward alone."
-_RESIZE = "Make a new tensor instead of changing this one's size or storage in place."
-_CONTEXT = "Open this context manager around the compiled function, not inside it."
-_METHOD = "Call this method outside of the compiled function, or use an equivalent of torch."
-_GENERATOR = "Compile the function that uses the generator, not the generator itself."
-_SUBCLASS = "Unwrap the tensor subclass or the nested tensor before the compiled function."
-_RAISED = "An exception is raised while tracing: raise it outside of the compiled function, or use torch._check."
-_MODULE_HOOK = "Set torch._dynamo.config.compiled_autograd = True, or register the hook outside of the compiled function."
-
-BREAKS = {
-    3: _GENERATOR,
-    7: _SKIPPED,
-    8: _SKIPPED,
-    9: _SKIPPED,
-    14: "Set torch._dynamo.config.allow_rnn = True, or leave the RNN outside.",
-    15: _SUBCLASS,
-    16: _SUBCLASS,
-    25: "Remove the call of torch._dynamo.graph_break().",
-    29: _MODULE_HOOK,
-    33: _ITEM,
-    34: _RAISED,
-    35: _BRANCH,
-    36: _DYNAMIC,
-    37: _DYNAMIC,
-    38: _ITEM,
-    39: "See the guards that failed: what they name changes from call to call.",
-    59: _BUILTIN,
-    66: _CONTEXT,
-    83: _MODULE_HOOK,
-    88: _RAISED,
-    90: "Give the operator a fake implementation with torch.library.register_fake.",
-    98: _DISABLED,
-    99: _DISABLED,
-    105: "Set torch._dynamo.config.trace_numpy = True.",
-    109: _ITEM,
-    123: _BACKWARD,
-    124: _ITEM,
-    125: "Set requires_grad on the tensor before the compiled function.",
-    126: _RESIZE,
-    127: _RESIZE,
-    128: _RESIZE,
-    142: _CONTEXT,
-    147: _SKIPPED,
-    148: _SKIPPED,
-    156: _METHOD,
-    163: _SUBCLASS,
-    170: _BRANCH,
-    172: "Use the functional collectives of torch.distributed.",
-    177: _SKIPPED,
-    179: "Copy outside of the compiled function, or use clone().",
-    6270: _METHOD,
-    9186: _BACKWARD,
-}
-"""By the number in torch's id of a graph break."""
-
 TEXTS: tuple[tuple[str, str, str], ...] = (
-    ("graph_break", "generic_jump", _BRANCH),
-    ("graph_break", "data-dependent", _BRANCH),
-    ("graph_break", ".item()", _ITEM),
-    ("graph_break", "tolist()", _ITEM),
-    ("graph_break", "dynamic shape operator", _DYNAMIC),
-    ("graph_break", "marked as skipped", _SKIPPED),
-    ("graph_break", "builtin", _BUILTIN),
-    ("graph_break", "torch.compiler.disable", _DISABLED),
-    ("graph_break", "_dynamo.disable", _DISABLED),
-    ("graph_break", "backward()", _BACKWARD),
-    ("graph_break", "context manager", _CONTEXT),
-    ("guard", "race:", "Warm the function up in one thread before the others may call it."),
-    (
-        "guard",
-        "size mismatch",
-        "Pad the input to a few sizes, compile with dynamic=True, or mark the dimension with torch._dynamo.mark_dynamic.",
-    ),
-    ("guard", "stride mismatch", "Hand the input over contiguous, or in one memory layout."),
-    ("guard", "rank mismatch", "Call with one number of dimensions, or compile a function for each."),
-    ("guard", "dtype mismatch", "Call with one data type, or compile a function for each."),
-    ("guard", "device mismatch", "Call with tensors of one device, or compile a function for each."),
-    ("guard", "requires_grad", "Call with one setting of requires_grad: wrap inference in torch.no_grad() or inference_mode()."),
-    ("guard", "grad_mode", "Calls alternate between training and no_grad: compile a function for each."),
-    ("guard", "autocast", "Calls alternate with and without autocast: keep it the same around every call."),
-    ("guard", "global_state", "A global setting of torch changed between calls: set it once, before the first call."),
-    ("guard", "dispatch key", "Calls alternate between inference_mode, no_grad and training, or between tensor types: keep to one."),
-    (
-        "guard",
-        "backend_match",
-        "The function is compiled again and again with new options: call torch.compile once and keep what it returns.",
-    ),
-    ("guard", ".training", "The module alternates between train() and eval(): compile one for each."),
-    ("guard", "check_obj_id", "Another object at each call: hand over the same function or module, or make it part of the compiled one."),
-    ("guard", "check_type_id", "The type of an argument changes from call to call: hand over one type."),
-    ("guard", "len(", "The length of a list or dictionary changes from call to call: hand over a tensor, or a fixed number of items."),
-    ("guard", " == *", "A plain number or text is compiled in: hand it over as a tensor, mark it dynamic, or keep it the same."),
-    ("guard", " <= ", "The sizes cross a bound the code branches on: keep them on one side, or pad."),
-    ("guard", "eq(", "The compiled code holds for this size only: look for a branch or a reshape on the size."),
+    ("graph_break", "generic_jump", BREAKS[35]),
+    ("graph_break", "data-dependent", BREAKS[35]),
+    ("graph_break", ".item()", BREAKS[124]),
+    ("graph_break", "tolist()", BREAKS[124]),
+    ("graph_break", "dynamic shape operator", BREAKS[36]),
+    ("graph_break", "marked as skipped", BREAKS[7]),
+    ("graph_break", "builtin", BREAKS[59]),
+    ("graph_break", "torch.compiler.disable", BREAKS[98]),
+    ("graph_break", "_dynamo.disable", BREAKS[98]),
+    ("graph_break", "backward()", BREAKS[123]),
+    ("graph_break", "context manager", BREAKS[142]),
     (
         "cache_miss",
         "cache folder is new",
@@ -151,6 +60,46 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
         "earlier output",
         "Outputs of an earlier run are still held: clone them, or call torch.compiler.cudagraph_mark_step_begin().",
     ),
+    (
+        "compiled_nothing",
+        "",
+        "Keep and call what torch.compile returns (model = torch.compile(model)), or call model.compile() on the module that is called; "
+        "not self = torch.compile(self).",
+    ),
+    (
+        "guards_left_out",
+        "",
+        "Other inputs may be answered by code for these: compare a golden batch with a second shape (compilewatch.golden), "
+        "or remove the guard filter.",
+    ),
+    (
+        "hook_too_late",
+        "",
+        "Register the hook before the first call, or compile again after it: torch.compiler.reset(). "
+        "Or set torch._dynamo.config.skip_nnmodule_hook_guards = False.",
+    ),
+    (
+        "generator_not_compiled",
+        "",
+        "Torch runs a generator function eager: compile the function that it calls for each item, or the one that consumes it.",
+    ),
+    (
+        "limit_not_in_force",
+        "",
+        "Dynamo's options hold for the context that sets them: set the limit in each thread before it calls, "
+        "or hand it to torch.compile(recompile_limit=...).",
+    ),
+    (
+        "golden_not_compared",
+        "",
+        "Run the golden batch through what torch.compile returned, after init; pass reference= where the callable has no eager form.",
+    ),
+    (
+        "golden_cached_code",
+        "",
+        "Delete the cache folder or the cache artefact that this host uses, and build it again; "
+        "the same code compiled with an empty cache is right.",
+    ),
     ("fallback", "", "Inductor has no kernel for it: replace the operator, or write one with Triton; it costs fusion, not correctness."),
     (
         "alloc_retry",
@@ -164,11 +113,21 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
 """Kind, a part of the text in lower case, and the sentence; the first that fits."""
 
 
+_AGAIN = {
+    "compiled again after torch._dynamo.reset()": "reset",
+    "compiled again as a new code object": "new code object",
+    "compiled again because its last compilation failed": "failed again",
+}
+"""How the agent words that a function is compiled again although no guard failed."""
+
+
 def hint_for(kind: str, text: str) -> str:
     """One sentence, or nothing where none is known."""
     known = _BREAK_ID.match(text) if kind == "graph_break" else None
     if known and int(known[1]) in BREAKS:
         return BREAKS[int(known[1])]
+    if kind == "guard":
+        return next((AGAIN[reason].remedy for begins, reason in _AGAIN.items() if text.startswith(begins)), "") or guard_hint(text)
     lower = text.lower()
     return next((sentence for of, part, sentence in TEXTS if of == kind and part in lower), "")
 

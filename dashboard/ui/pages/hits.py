@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from dashboard.alerts.models import Alert
 from dashboard.fleet.models import Finding, Instance, ModelVersion, WatchedModel
+from dashboard.fleet.names import process_name
 from dashboard.ui.pages.findings_list import kind_said
 from dashboard.ui.selectors.search import Found
 
@@ -70,7 +71,7 @@ def _finding(slug: str, row: Finding) -> Hit:
 def _instance(slug: str, row: Instance) -> Hit:
     url = reverse("instance", args=[slug, row.model_id, row.instance_id])
     beside = ", ".join(part for part in (row.gpu, f"{row.model.name} {row.version.name}") if part)
-    return Hit(url, row.host or row.instance_id, beside, "instance", row.last_seen_at)
+    return Hit(url, process_name(row), beside, "instance", row.last_seen_at)
 
 
 def _page(slug: str, model_id: int) -> str:

@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
+from dashboard.fleet.figures.eager import WhyEager
+from dashboard.fleet.fold.roles import helps
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.selectors.instance_detail import FrameHistory, RegionBeside, Shown
-from dashboard.fleet.selectors.instance_states import blind_because, hung_after, instance_state
+from dashboard.fleet.selectors.instance_states import blind_because, ending_said, hung_after, instance_state
 from dashboard.fleet.selectors.instances import Configuration, Reporting
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
@@ -83,6 +85,7 @@ class RegionLine:
     p99_beside: str
     eager: str
     eager_beside: str
+    why: WhyEager
     rank: str
     slower: bool
 
@@ -152,9 +155,13 @@ def version_drawn(instance: Instance) -> list[Drawn]:
 
 def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> str:
     compiling = f"compiling `{instance.compiling_frame or 'a frame'}` for {words.duration(instance.compiling_for)}"
+    if state == InstanceState.ENDED:
+        return f"It {ending_said(instance)}, as its last report says."
     if state == InstanceState.SILENT:
         doing = f"Last seen {compiling}." if instance.compiling_for else "Nothing was compiling when it was last seen."
-        return f"No report for {words.duration(silent_for)}. {doing}"
+        return f"No report for {words.duration(silent_for)} and no end reported: what became of it is unknown. {doing}"
+    if state == InstanceState.STARTING:
+        return "It reports, and has neither called nor compiled anything yet. It counts as an instance from its first call or compilation."
     if state == InstanceState.HUNG:
         return f"Stuck: {compiling}, where {words.duration(hung_after(instance))} is already far too long."
     if state == InstanceState.COMPILING:
@@ -170,6 +177,8 @@ def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> st
     if state == InstanceState.BLIND:
         why = blind_because(instance)
         return f"It reports, but cannot tell whether calls run compiled{f' ({why})' if why else ''}; no claim is made about that."
+    if helps(instance):
+        return f"It reports, and only helps its job as {instance.role}: it is not counted as an instance."
     return "It reports, and nothing about it is unusual."
 
 
@@ -245,6 +254,7 @@ def _region(one: RegionBeside) -> RegionLine:
         p99_beside=f"beside {words.duration(one.p99)}" if one.p99 is not None else "",
         eager=words.percent(own.eager) if own.eager is not None else "",
         eager_beside=f"beside {words.percent(one.eager)}" if one.eager is not None else "",
+        why=own.why,
         rank=rank or "no other instance of this version in that hour",
         slower=ratio is not None and ratio >= SLOWER,
     )

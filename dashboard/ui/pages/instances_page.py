@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
+from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.models import Instance, InstanceState
+from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instance_levels import Cell, Levels
-from dashboard.fleet.selectors.instance_states import RULES, SEVERITY, eager_share
+from dashboard.fleet.selectors.instance_states import RULES, SEVERITY, eager_share, has_ended
 from dashboard.fleet.selectors.instances import Reporting
+from dashboard.fleet.selectors.job_groups import Server
 from dashboard.ui import words
 from dashboard.ui.charts.heat import Measure, Strip, Value, strip_drawn
-from dashboard.ui.pages.instances_table import InstanceRow, instance_row
+from dashboard.ui.pages.instances_table import InstanceRow, helpers_said, instance_row
 from dashboard.ui.pages.what_differs import Differs, differs
 from dashboard.ui.selectors.instances import BAD, InstancesFacts
 
@@ -32,11 +35,16 @@ class Row:
     job: str
     started: datetime
     eager: str
+    server: str = ""
+    """The server that begins with this row, and of which processes it consists; empty: none begins here."""
+    helpers: str = ""
+    """What helps the job of this row, said at its first row."""
 
     @property
     def calm(self) -> bool:
-        """Healthy and nothing lost: a phone shows less of it."""
-        return self.told.state == InstanceState.HEALTHY and not self.told.losses
+        """Healthy or ended in order, and nothing lost: a phone shows less of it."""
+        well = self.told.state == InstanceState.HEALTHY or (self.told.state == InstanceState.ENDED and not self.told.ended_badly)
+        return well and not self.told.losses
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,7 @@ class InstancesPage:
     gpus: list[str]
     environments: list[str]
     jobs: int
+    helpers: str
 
 
 def instances_page(facts: InstancesFacts, measure: Measure) -> InstancesPage:
@@ -61,7 +70,8 @@ def instances_page(facts: InstancesFacts, measure: Measure) -> InstancesPage:
     return InstancesPage(
         facts=facts,
         measure=measure,
-        rows=[_row(instance, facts, measure) for instance, _ in facts.shown],
+        rows=_rows(facts, measure),
+        helpers=helpers_said(Counter(one.role for one in facts.helpers)),
         states=[(state, counts[state]) for state in SEVERITY if counts[state]],
         rules=[(rule.state, rule.words) for rule in RULES],
         differs=differs(facts.traits, facts.bad, facts.good, bad_words=_bad_words(counts), good_words=GOOD_WORDS),
@@ -76,6 +86,22 @@ def _bad_words(counts: Counter[InstanceState]) -> str:
     """Only the states that there are; all of them where there is none to name."""
     named = [state.value for state in BAD if counts[state]] or [state.value for state in BAD]
     return f"{', '.join(named[:-1])} or {named[-1]} instances" if len(named) > 1 else f"{named[0]} instances"
+
+
+def _rows(facts: InstancesFacts, measure: Measure) -> list[Row]:
+    """With the first row of each server and job what belongs to it."""
+    groups, said = facts.groups, set[Server]()
+    rows = []
+    for instance, _ in facts.shown:
+        row, group, server = _row(instance, facts, measure), groups.group_of(instance), groups.server_of(instance)
+        if group not in said:
+            said.add(group)
+            helpers = helpers_said(groups.helpers_of(group))
+            parts = ", ".join(part for part in (helpers_said(groups.roles_of(group)), helpers) if part)
+            named = f"Server on {instance.host}" + (f", job {instance.job}" if instance.job else "")
+            row = replace(row, server=f"{named}: {parts}") if server else replace(row, helpers=helpers)
+        rows.append(row)
+    return rows
 
 
 def _row(instance: Instance, facts: InstancesFacts, measure: Measure) -> Row:
@@ -133,17 +159,33 @@ def rows_told(page: InstancesPage) -> list[dict[str, Any]]:
     return [_told(instance, state, page.facts.missing, page.measure, levels, starts) for instance, state in page.facts.shown]
 
 
+def ending_told(instance: Instance) -> dict[str, Any]:
+    """When and how it ended, as data; nothing where it reported later."""
+    ended = has_ended(instance)
+    return {
+        "ended_at": instance.ended_at.isoformat() if instance.ended_at and ended else None,
+        "exit_code": instance.exit_code if ended else None,
+        "exit_signal": instance.exit_signal if ended else "",
+    }
+
+
 def _told(
     instance: Instance, state: InstanceState, missing: Mapping[str, int], measure: Measure, levels: Levels, starts: list[int]
 ) -> dict[str, Any]:
     return {
         "id": instance.instance_id,
+        "name": process_name(instance),
+        "label": instance.label,
+        "role": instance.role,
+        "pid": instance.pid,
         "host": instance.host,
         "rank": instance.rank,
         "job": instance.job,
         "version": instance.version.name,
         "gpu": instance.gpu,
         "state": state.value,
+        "counted": is_counted(instance),
+        **ending_told(instance),
         "started_at": instance.started_at.isoformat(),
         "last_seen_at": instance.last_seen_at.isoformat(),
         "clock_offset": instance.clock_offset,

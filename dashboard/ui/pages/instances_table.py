@@ -7,13 +7,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from dashboard.fleet.fold.roles import helps
 from dashboard.fleet.models import Instance, InstanceState
-from dashboard.fleet.selectors.instance_states import CLOCK_SHOWN_OVER, RULES, SEVERITY, blind_to, eager_share, instance_state
+from dashboard.fleet.names import process_name
+from dashboard.fleet.selectors.instance_states import (
+    CLOCK_SHOWN_OVER,
+    RULES,
+    SEVERITY,
+    blind_to,
+    eager_share,
+    ended_badly,
+    ending_said,
+    instance_state,
+)
 from dashboard.fleet.selectors.instances import Reporting
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 
 SHOWN = 40
+HELPERS = {"auxiliary": ("auxiliary process", "auxiliary processes")}
+"""Roles that need more than an s for many of them."""
 LOSSES = (
     ("merged_windows", "window merged", "windows merged"),
     ("truncated_events", "event without its sample", "events without their samples"),
@@ -37,7 +50,12 @@ class InstanceRow:
     clock: str
     late: str
     losses: str
-    instance_id: str = ""
+    instance_id: str
+    state_words: str
+    """The state, and how it ended where it did."""
+    ended_badly: bool
+    place: str
+    """Host and process id where the name does not say them."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +65,19 @@ class InstancesTable:
     rows: list[InstanceRow]
     counts: list[tuple[InstanceState, int]]
     total: int
+    helpers: str
     rules: list[tuple[InstanceState, str]]
 
 
 def instances_table(reporting: Sequence[Reporting], drawn: Sequence[Drawn], now: datetime) -> InstancesTable:
-    """Everything about them; `now` decides who is silent."""
+    """Everything about them; `now` decides who is silent. What only helps a job has no row."""
     slots = {version.id: version.slot for version in drawn}
-    rows = [instance_row(one, slots, now) for one in reporting]
+    rows = [instance_row(one, slots, now) for one in reporting if not helps(one.instance)]
+    helpers = helpers_said(Counter(one.instance.role for one in reporting if helps(one.instance) and reports(one.instance, now)))
     counts = Counter(row.state for row in rows)
     rows.sort(key=lambda row: (SEVERITY.index(row.state), not row.losses, not row.clock, row.name))
     rules = [(rule.state, rule.words) for rule in RULES]
-    return InstancesTable(rows[:SHOWN], [(state, counts[state]) for state in SEVERITY if counts[state]], len(rows), rules)
+    return InstancesTable(rows[:SHOWN], [(state, counts[state]) for state in SEVERITY if counts[state]], len(rows), helpers, rules)
 
 
 def instance_row(one: Reporting, slots: Mapping[int, int], now: datetime) -> InstanceRow:
@@ -65,7 +85,7 @@ def instance_row(one: Reporting, slots: Mapping[int, int], now: datetime) -> Ins
     instance = one.instance
     state = instance_state(instance, now)
     return InstanceRow(
-        name=f"{instance.host} / {instance.rank}" if instance.host else instance.instance_id,
+        name=process_name(instance),
         slot=slots.get(instance.version_id, 0),
         version=instance.version.name,
         gpu=instance.gpu or "no GPU",
@@ -76,7 +96,29 @@ def instance_row(one: Reporting, slots: Mapping[int, int], now: datetime) -> Ins
         late=words.plural(instance.late_windows, "window") if instance.late_windows else "",
         losses=", ".join(losses_said(instance, one.missing)),
         instance_id=instance.instance_id,
+        state_words=ending_said(instance) if state == InstanceState.ENDED else state.value,
+        ended_badly=ended_badly(instance),
+        place=place_said(instance),
     )
+
+
+def place_said(instance: Instance) -> str:
+    """Host and process id of an instance that is called by a label."""
+    if not instance.label or not instance.host:
+        return ""
+    return f"{instance.host}, pid {instance.pid}" if instance.pid else instance.host
+
+
+def helpers_said(roles: Mapping[str, int]) -> str:
+    """Processes that only help a job, such as "4 data workers, 1 parent"; empty where there is none."""
+    return ", ".join(
+        words.plural(roles[role], *HELPERS.get(role, (role,))) for role in sorted(roles, key=lambda role: (-roles[role], role))
+    )
+
+
+def reports(instance: Instance, now: datetime) -> bool:
+    """Whether it reports now."""
+    return instance_state(instance, now) not in (InstanceState.SILENT, InstanceState.ENDED)
 
 
 def state_said(state: InstanceState, instance: Instance) -> str:

@@ -13,6 +13,7 @@ from dashboard.fleet.figures.tally import (
     CallGrid,
     Clock,
     ProcessGrid,
+    callers_shared,
     calls_binned,
     calls_totals,
     clock_shared,
@@ -120,7 +121,7 @@ def model_page(facts: ModelFacts, *, clock_asked: str = "") -> ModelPage:
 def _numbers_shown(facts: ModelFacts, chosen: Clock, evidence: list[EvidenceRow]) -> tuple[list[Trend], list[VersionRow]]:
     """The charts and the table, from the same tallies."""
     window, standing = facts.asked.window, facts.standing
-    calls = calls_binned(facts.calls, window, chosen)
+    calls = calls_binned(facts.calls, window, chosen, callers_shared((*facts.calls, *facts.own_calls)))
     processes = processes_binned(facts.processes, window)
     budget = budgets_of(facts.model).cold_start
     trends = trends_built(
@@ -134,6 +135,7 @@ def _numbers_shown(facts: ModelFacts, chosen: Clock, evidence: list[EvidenceRow]
         shares=_shares(facts),
         instances=facts.instances,
         evidence=evidence,
+        why_eager=facts.why_eager,
     )
     return trends, rows
 
@@ -185,7 +187,8 @@ def _word(kind: str) -> str:
 def _numbers(facts: ModelFacts, calls: CallGrid, processes: ProcessGrid, chosen: Clock) -> dict[int, Numbers]:
     """Each listed version in the range, or over its own last day where it had no report in the range."""
     day = Window(0, 1 << 40, 1 << 40)
-    own_calls, own_processes = calls_binned(facts.own_calls, day, chosen), processes_binned(facts.own_processes, day)
+    callers = callers_shared((*facts.calls, *facts.own_calls))
+    own_calls, own_processes = calls_binned(facts.own_calls, day, chosen, callers), processes_binned(facts.own_processes, day)
     all_calls, all_processes = calls_totals(calls), processes_totals(processes)
     found = {}
     for id in facts.asked.tabled or facts.standing.listed:

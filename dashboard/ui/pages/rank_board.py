@@ -10,6 +10,7 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Instance, InstanceState
+from dashboard.fleet.selectors.cache_answers import answer_of
 from dashboard.fleet.selectors.instance_states import instance_state
 from dashboard.regressions.judge.facts import FRESH_MINUTES
 from dashboard.regressions.judge.rank_words import divergence_words
@@ -111,8 +112,7 @@ def _passed(one: Divergence) -> bool:
 
 def _compiled(event: CompileEvent) -> Compiled:
     place = f"{event.file}:{event.line}" if event.file else ""
-    cache = event.cache_fx or event.cache_aot
-    return Compiled(event.at.timestamp(), event.frame, place, event.kind, event.outcome, event.cache_key, cache)
+    return Compiled(event.at.timestamp(), event.frame, place, event.kind, event.outcome, event.cache_key, answer_of(event))
 
 
 def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
@@ -127,7 +127,7 @@ def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
 def _row(one: Instance, events: Sequence[CompileEvent], apart: bool, another_graph: bool) -> RankRow:
     graphs = _graphs(events)
     kinds = Counter(event.kind for event in events)
-    answers = [event.cache_fx or event.cache_aot for event in events]
+    answers = [answer_of(event) for event in events]
     counted = Counter(answer for answer in answers if answer)
     compiling = f"{one.compiling_frame or 'a frame'} for {words.duration(one.compiling_for)}" if one.compiling_for else ""
     return RankRow(

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dashboard.common import clock
+from dashboard.fleet.figures.recompiles import AGAIN, reason_name
 from dashboard.fleet.selectors.compiled import Compiled
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
 from dashboard.ui.charts.compile_line import CompileLine, Compiling, compile_line, counted
 from dashboard.ui.pages.findings_board import Column, findings_columns
 from dashboard.ui.pages.forecast import MOST_REPLICAS, Forecast, WarmCache, forecasts, warm_cache
-from dashboard.ui.pages.headroom import LIMIT, FrameRoom, frames_room, nearest
+from dashboard.ui.pages.headroom import FrameRoom, frames_room, nearest
 from dashboard.ui.pages.version_kernels import KernelsCard, kernels_card, kernels_json
 from dashboard.ui.pages.version_live import Live, live_calls, live_json, shadow_timed
 from dashboard.ui.pages.version_misses import MissesCard, cold_and_warm, misses_card
@@ -48,6 +49,11 @@ class EventRow:
     after: str
     took: str
 
+    @property
+    def why(self) -> str:
+        """The kind of its reason."""
+        return reason_name(self.event.reason_kind) if self.event.reason_kind else ""
+
 
 @dataclass
 class VersionPage:
@@ -74,6 +80,7 @@ class VersionPage:
     columns: list[Column]
     blind: list[Blind]
     silent: int
+    ended: int
 
     @property
     def untelling(self) -> int:
@@ -99,14 +106,15 @@ class VersionPage:
         return sorted(named, key=lambda pair: order.index(pair[0]))
 
     @property
-    def pip_places(self) -> list[int]:
-        """Where the eight marks of a frame's limit stand."""
-        return [11 * place for place in range(LIMIT)]
-
-    @property
     def adoption(self) -> str:
         """Its share of the calls of late."""
         return words.percent(self.served.adoption) if self.served.adoption is not None else ""
+
+    @property
+    def recorded(self) -> str:
+        """How many CUDA graphs were recorded, and how long that took; empty where none was."""
+        graphs, seconds = self.facts.recordings
+        return f"{words.number(graphs)}, {words.duration(seconds)}" if graphs else ""
 
     @property
     def events_more(self) -> int:
@@ -119,7 +127,8 @@ def version_page(
 ) -> VersionPage:
     """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many the forecast starts, `at_once` together."""
     own, minute = facts.own, clock.minute_of(facts.now.timestamp())
-    live = [one for one in own if one.last_minute >= minute - 5]
+    live = [one for one in own if one.last_minute >= minute - 5 and not one.ended]
+    ended = sum(one.ended for one in own)
     wanted = min(max(1, replicas or len(live) or len(own) or 1), MOST_REPLICAS)
     line, rows = _line(facts.events, own)
     room = frames_room(facts.events, own)
@@ -128,7 +137,7 @@ def version_page(
     pair = (facts.version.pk, facts.version.name), facts.standing.baseline
     return VersionPage(
         facts=facts,
-        served=served(facts.own_calls, facts.served, facts.environment, facts.budgets.served),
+        served=served(facts.own_calls, facts.served, facts.environment, facts.budgets.served, nothing=_nothing(facts)),
         starts=starts_card(own, facts.theirs, budget=facts.budgets.cold_start, wanted=instance),
         forecasts=forecasts(cold, warm, wanted, at_once, untold),
         warm_cache=warm_cache(cold, warm, missed=misses.seconds, starts=misses.missed),
@@ -141,7 +150,7 @@ def version_page(
         room=room,
         nearest=nearest(room),
         misses=misses,
-        payback=payback(facts.events, own, facts.own_calls, facts.served, shadows=shadow_timed(facts.parities, pair[0][0])),
+        payback=payback(facts.events, own, facts.own_calls, facts.served, shadow_timed(facts.parities, pair[0][0]), facts.recordings),
         parity=parity_card(
             facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
         ),
@@ -151,8 +160,14 @@ def version_page(
         kernels=kernels_card(own),
         columns=findings_columns(facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None),
         blind=_blind(own),
-        silent=len(own) - len(live),
+        silent=len(own) - len(live) - ended,
+        ended=ended,
     )
+
+
+def _nothing(facts: VersionFacts) -> bool:
+    """Whether its agents reported that compilation was requested and nothing was compiled."""
+    return any(finding.kind == "compiled_nothing" and facts.version.pk in finding.versions for finding in facts.findings)
 
 
 def _compiling(events: Sequence[Compiled], own: Sequence[Started]) -> list[Compiling]:
@@ -164,13 +179,18 @@ def _compiling(events: Sequence[Compiled], own: Sequence[Started]) -> list[Compi
             seconds=event.seconds,
             in_request=event.in_request,
             failed=event.outcome != "ok",
-            label=f"{event.frame or 'a frame'} on {process.name}",
+            label=f"{event.frame or 'a frame'} on {process.name}{_because(event)}",
             row=place,
         )
         for event in events
         if event.instance_id in places
         for place, process in (places[event.instance_id],)
     ]
+
+
+def _because(event: Compiled) -> str:
+    """Why the same function was compiled again, where no guard says it."""
+    return f", {reason_name(event.reason_kind).lower()}" if event.reason_kind in AGAIN else ""
 
 
 def _line(events: Sequence[Compiled], own: Sequence[Started]) -> tuple[CompileLine | None, list[EventRow]]:
@@ -217,12 +237,15 @@ def version_json(page: VersionPage) -> dict[str, Any]:
         "baseline": standing.baseline.name if standing.baseline else None,
         "live": page.live,
         "served": _served_json(page.served),
+        "why_eager": facts.why_eager.as_dict(),
         "cold_starts": start_json(page.starts),
         "forecast": [{**asdict(one), "estimate": True} for one in page.forecasts],
         "warm_cache_saves": {**asdict(page.warm_cache), "estimate": True},
         "compilations": {"known": len(facts.events), "cut": facts.events_cut, "in_requests": page.waited},
+        "cuda_graph_recordings": {"count": facts.recordings.graphs, "seconds": facts.recordings.seconds},
         "headroom": [
-            {"frame": row.frame, "place": row.place, "used": row.used, "limit": row.limit, "latched": row.latched} for row in page.room
+            {"frame": row.frame, "place": row.place, "entries": row.entries.count, "limit": row.entries.limit, "latched": row.latched}
+            for row in page.room
         ],
         "known_of": {"processes": len(facts.own), "starts": page.starts.count, "caches": page.misses.telling if facts.answers else None,
                      "signals": len(facts.own) - page.untelling},
@@ -267,7 +290,10 @@ def version_table(page: VersionPage) -> list[list[Any]]:
     """A row a compilation: what the time line draws, all of them."""
     processes = {one.id: one for one in page.facts.own}
     rows: list[list[Any]] = [
-        ["time", "instance", "seconds after start", "frame", "place", "kind", "outcome", "seconds", "in a request", "missed"]
+        [
+            *("time", "instance", "seconds after start", "frame", "place", "kind", "outcome", "seconds", "in a request", "missed"),
+            *("reason", "cache entries", "limit"),
+        ]
     ]
     for event in page.facts.events:
         process = processes.get(event.instance_id)
@@ -275,5 +301,6 @@ def version_table(page: VersionPage) -> list[list[Any]]:
         place = f"{event.file}:{event.line}" if event.file else ""
         waited = "yes" if event.in_request else "no"
         name = process.name if process else ""
-        rows.append([event.at.isoformat(), name, after, event.frame, place, event.kind, event.outcome, event.total, waited, event.miss])
+        told = (event.frame, place, event.kind, event.outcome, event.total, waited, event.miss, event.reason_kind)
+        rows.append([event.at.isoformat(), name, after, *told, event.entries, event.entry_limit])
     return rows

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.figures.payback import Saved, break_even, saved_against_eager
-from dashboard.fleet.selectors.compiled import Compiled
+from dashboard.fleet.selectors.compiled import NO_RECORDINGS, Compiled, Recordings
 from dashboard.fleet.selectors.served import SeriesCalls
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
@@ -63,7 +63,12 @@ class Payback:
 
 
 def payback(
-    events: Iterable[Compiled], own: Sequence[Started], calls: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], shadows: int = 0
+    events: Iterable[Compiled],
+    own: Sequence[Started],
+    calls: Sequence[SeriesCalls],
+    everyone: Sequence[SeriesCalls],
+    shadows: int = 0,
+    recordings: Recordings = NO_RECORDINGS,
 ) -> Payback:
     """Compilations hold the process's GPUs while they run; a call is taken to hold them for as long as it takes. `shadows` are the
     eager calls that were made beside live ones."""
@@ -84,14 +89,19 @@ def payback(
     counted = [one for one in calls if not one.eager]
     saved = saved_against_eager(counted, [one for one in everyone if one.eager])
     unit = ON_GPU if on_gpu else "process-seconds"
-    return _ledger(first, again, kept, saved, each, sum(one.calls for one in counted), unit, shadows)
-
-
-def _ledger(first: float, again: float, kept: float | None, saved: Saved | None, gpus: int, calls: int, unit: str, shadows: int) -> Payback:
-    spent = first + again
-    entries = [
+    spent = [
         Entry("Spent compiling, first compilations and autotuning", -first, "measured"),
         Entry("Spent recompiling", -again, "measured"),
+    ]
+    if recordings.graphs:
+        spent.append(Entry("Spent recording CUDA graphs", -recordings.seconds * each, "measured"))
+    return _ledger(spent, kept, saved, each, sum(one.calls for one in counted), unit, shadows)
+
+
+def _ledger(measured: list[Entry], kept: float | None, saved: Saved | None, gpus: int, calls: int, unit: str, shadows: int) -> Payback:
+    spent = -sum(entry.value or 0.0 for entry in measured)
+    entries = [
+        *measured,
         Entry(
             "More would have been spent without the caches", kept, "torch’s own estimate" if kept is not None else "torch did not say", True
         ),

@@ -30,11 +30,15 @@ class Served:
     """An estimate: of the time that its calls take, that of the compiled ones, as if calls of one region and shape all took alike."""
     on_gpu: bool = False
     """Whether that time is the GPU's."""
+    nothing: bool = False
+    """Its agents reported that compilation was requested and nothing was compiled."""
 
     @property
     def share(self) -> float | None:
-        """Compiled calls among those looked at; None where nobody looked."""
-        return self.compiled / self.known if self.known else None
+        """Compiled calls among those looked at; zero where nothing was compiled; None where no agent looked."""
+        if self.known:
+            return self.compiled / self.known
+        return 0.0 if self.nothing and self.calls else None
 
     @property
     def recent(self) -> float | None:
@@ -85,11 +89,15 @@ class Served:
     @property
     def looked(self) -> str:
         """How much stands behind the share."""
+        if self.nothing and self.calls and not self.known:
+            return f"of {self.calls:,} calls; compilation was requested, nothing was compiled"
         part = f" ({words.percent(self.known / self.calls)})" if self.calls > self.known else ""
         return f"of {self.known:,} looked-at calls, {self.calls:,} in all{part}" if self.calls else "no calls"
 
 
-def served(own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environment: str, budget: float | None) -> Served:
+def served(
+    own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environment: str, budget: float | None, *, nothing: bool = False
+) -> Served:
     """Adds the version's series up; regions that the caller runs eager on purpose have nothing to be compiled."""
     counted = [one for one in own if not one.eager]
     calls = sum(one.recent_calls for one in everyone if one.environment == environment)
@@ -104,6 +112,7 @@ def served(own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environm
         adoption=sum(one.recent_calls for one in own) / calls if calls else None,
         time_share=time_share,
         on_gpu=on_gpu,
+        nothing=nothing,
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
+from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.figures.tally import Calls, Processes
 from dashboard.fleet.models import Deployment, ModelVersion
 from dashboard.fleet.selectors.instances import InstanceFacts
@@ -73,6 +74,7 @@ class Cell:
     change: str = ""
     css: str = ""
     number: float | None = None
+    why: WhyEager | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def version_rows(
     shares: Mapping[int, float],
     instances: Sequence[InstanceFacts],
     evidence: Sequence[EvidenceRow],
+    why_eager: Mapping[int, WhyEager],
 ) -> list[VersionRow]:
     """A row a version, in the order of `numbers`."""
     slots = {version.id: version.slot for version in drawn}
@@ -122,6 +125,7 @@ def version_rows(
     for id in order:
         own = numbers[id]
         cells = [_cell(metric, own, base, id, judged, baseline, evidence) for metric in COLUMNS]
+        cells = [replace(cell, why=why_eager.get(id)) if cell.title == metrics.EAGER.title else cell for cell in cells]
         cells.append(_cold_start(starts[id], starts.get(baseline, []) if baseline is not None else [], id == baseline))
         hours = own.processes.covered / 3600 if own.processes else None
         deployment = deployments[id]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dashboard.common import clock
 from dashboard.common.plain_rows import rows_together
+from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
@@ -27,6 +28,7 @@ from dashboard.fleet.selectors.trends import (
     series_outermost,
     versions_outside,
 )
+from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.selectors import verdict_of_pair
 from dashboard.ui.selectors.model import Standing, model_standing
@@ -70,6 +72,7 @@ class CompareFacts:
     configurations: list[Configuration]
     traits: dict[int, Traits] = field(default_factory=dict)
     """Of the instances of both sides that were seen last, as many of each."""
+    why_eager: dict[int, WhyEager] = field(default_factory=dict)
 
     @property
     def pair(self) -> tuple[ModelVersion, ModelVersion]:
@@ -117,9 +120,10 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
     regions = region_calls(project_id=project, series=series, span=whole, hourly=hourly)
     region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
     series = {id: facts for id, facts in series.items() if facts.region == region}
-    calls, processes = rows_together(
+    calls, processes, eager = rows_together(
         call_rows(project_id=project, series=series, spans=spans, hourly=hourly),
         process_rows(project_id=project, environment=environment, spans=spans, hourly=hourly),
+        eager_rows(project_id=project, series=series, spans=spans, hourly=hourly),
     )
     verdict, turned = _said(standing, a, b)
     last = max((span.last for span in spans.values()), default=whole.last)
@@ -145,4 +149,5 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
         findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
         configurations=configurations,
         traits=_traits(project, instances),
+        why_eager=versions_eager(eager, series),
     )

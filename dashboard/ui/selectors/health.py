@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,8 +21,10 @@ from dashboard.alerts.selectors import deliveries_by_state
 from dashboard.common import clock
 from dashboard.common.health import Check, database_check, disk_check, heartbeats, migrations_check, worker_state, workers_check
 from dashboard.common.models import Heartbeat
-from dashboard.fleet.models import Instance, StorageMeasure
+from dashboard.fleet.models import Instance, InstanceState, StorageMeasure
+from dashboard.fleet.selectors.instance_states import SEVERITY, instance_state
 from dashboard.fleet.selectors.limits import OverLimit, over_limits
+from dashboard.fleet.selectors.seen import helpers_seen, instances_seen
 from dashboard.fleet.storage import GOALS
 from dashboard.ingest.health import inbox_check
 from dashboard.ingest.models import PoisonReport, Sender
@@ -83,6 +86,10 @@ class HealthPage:
     poison: list[PoisonReport]
     poison_here: int
     poison_elsewhere: int
+    processes: list[tuple[InstanceState, int]]
+    """Processes that reported in the last half hour, by state."""
+    helpers: list[tuple[str, int]]
+    """Those that only help a job, by role."""
     losses: list[tuple[Instance, list[tuple[str, int]]]]
     deliveries: dict[str, int]
     oldest_delivery: datetime | None
@@ -158,6 +165,8 @@ def health_page(*, project: Project) -> HealthPage:
         poison=list(for_project(PoisonReport, project).defer("identity", "report").order_by("-id")[:LISTED]),
         poison_here=here,
         poison_elsewhere=elsewhere,
+        processes=_processes(project),
+        helpers=sorted(helpers_seen(project_id=project.pk).items()),
         losses=_losses(project),
         deliveries=deliveries_by_state(project),
         oldest_delivery=waiting.aggregate(oldest=Min("created_at"))["oldest"],
@@ -192,6 +201,12 @@ def _refused(project: Project) -> list[tuple[str, str, int, int]]:
         day[code] = day.get(code, 0) + count
         hour[code] = hour.get(code, 0) + (count if at == now else 0)
     return [(code, meanings.get(code, ""), hour[code], count) for code, count in sorted(day.items(), key=lambda item: -item[1])]
+
+
+def _processes(project: Project) -> list[tuple[InstanceState, int]]:
+    now = clock.now()
+    states = Counter(instance_state(one, now) for one in instances_seen(project_id=project.pk))
+    return [(state, states[state]) for state in SEVERITY if states[state]]
 
 
 def _losses(project: Project) -> list[tuple[Instance, list[tuple[str, int]]]]:

@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.common import clock
+from dashboard.fleet.fold.roles import helps, is_counted
 from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
+from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instance_levels import Levels, Slots, instance_levels
 from dashboard.fleet.selectors.instance_list import instances_since, windows_missing
-from dashboard.fleet.selectors.instance_states import SEVERITY, eager_share, instance_state
+from dashboard.fleet.selectors.instance_states import SEVERITY, eager_share, ended_badly, instance_state
+from dashboard.fleet.selectors.job_groups import NO_SERVER, Groups, Server
 from dashboard.fleet.selectors.traits import MOST, Traits, instance_traits
 from dashboard.fleet.selectors.trends import series_outermost
 from dashboard.fleet.selectors.versions import model_deployments
 
 BAD = (InstanceState.HUNG, InstanceState.SILENT, InstanceState.EAGER, InstanceState.DEGRADED)
+
+
+Pair = tuple[Instance, InstanceState]
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class InstancesFacts:
     levels: Levels
     missing: dict[str, int] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
+    helpers: list[Instance] = field(default_factory=list)
+    """Processes that only help a job and report now."""
     bad: list[int] = field(default_factory=list)
     good: list[int] = field(default_factory=list)
 
@@ -55,6 +63,16 @@ class InstancesFacts:
         """Instances by state, whatever state is asked for."""
         return Counter(state for _, state in self.everyone)
 
+    @property
+    def counted(self) -> int:
+        """How many are instances; one that only starts is none yet."""
+        return sum(is_counted(row) for row, _ in self.everyone)
+
+    @property
+    def groups(self) -> Groups:
+        """What belongs together."""
+        return Groups([*(row for row, _ in self.everyone), *self.helpers])
+
 
 def instances_facts(*, model: WatchedModel, asked: Asked) -> InstancesFacts:
     """A fixed number of queries: three for the list, four for the strips, one for what differs where some are bad and some are not."""
@@ -62,9 +80,10 @@ def instances_facts(*, model: WatchedModel, asked: Asked) -> InstancesFacts:
     environment = _environment(deployments, asked.environment)
     now = clock.now()
     rows = instances_since(project_id=model.project_id, model_id=model.pk, environment=environment, since=asked.since)
-    everyone = [(row, instance_state(row, now)) for row in rows if _fits(row, asked)]
-    fitting = [pair for pair in everyone if not asked.state or pair[1] == asked.state]
-    fitting.sort(key=lambda pair: _rank(pair[0], pair[1], asked.sort), reverse=asked.descending)
+    found = [(row, instance_state(row, now)) for row in rows if _fits(row, asked)]
+    everyone = [pair for pair in found if not helps(pair[0])]
+    helpers = [row for row, state in found if helps(row) and state not in (InstanceState.SILENT, InstanceState.ENDED)]
+    fitting = _sorted([pair for pair in everyone if not asked.state or pair[1] == asked.state], helpers, asked)
     first = (min(asked.page, max(1, -(-len(fitting) // asked.size))) - 1) * asked.size
     shown = fitting[first : first + asked.size]
     series = series_outermost(project_id=model.project_id, version_ids={row.version_id for row, _ in shown}, environment=environment)
@@ -74,6 +93,7 @@ def instances_facts(*, model: WatchedModel, asked: Asked) -> InstancesFacts:
         everyone=everyone,
         fitting=fitting,
         shown=shown,
+        helpers=helpers,
         levels=instance_levels(project_id=model.project_id, instance_ids=[row.pk for row, _ in shown], series=series, slots=asked.slots),
         missing=windows_missing(project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]),
     )
@@ -84,7 +104,7 @@ def instances_facts(*, model: WatchedModel, asked: Asked) -> InstancesFacts:
 def _compare(facts: InstancesFacts, project_id: int) -> None:
     """The bad ones first, so that none of them is left out where there are more than are compared."""
     facts.bad = [row.pk for row, state in facts.everyone if state in BAD]
-    facts.good = [row.pk for row, state in facts.everyone if state not in BAD]
+    facts.good = [row.pk for row, state in facts.everyone if state not in BAD and is_counted(row) and not ended_badly(row)]
     if facts.bad and facts.good:
         few = {*facts.bad[: MOST // 2], *facts.good[: MOST // 2]}
         rows = [row for row, _ in facts.everyone if row.pk in few]
@@ -103,11 +123,27 @@ def _fits(row: Instance, asked: Asked) -> bool:
         return False
     if asked.gpu and row.gpu != asked.gpu:
         return False
-    return not asked.text or asked.text.lower() in f"{row.host} {row.instance_id} {row.job}".lower()
+    return not asked.text or asked.text.lower() in f"{process_name(row)} {row.host} {row.instance_id} {row.job}".lower()
+
+
+def _sorted(pairs: list[Pair], helpers: list[Instance], asked: Asked) -> list[Pair]:
+    """In the order that is asked for, the processes of one server next to each other, where the first of them stands."""
+    groups = Groups([*(row for row, _ in pairs), *helpers])
+    ranks = {row.pk: _rank(row, state, asked.sort) for row, state in pairs}
+    first: dict[Server, tuple[float | str | int, ...]] = {}
+    for row, _ in pairs:
+        if server := groups.server_of(row):
+            first[server] = (max if asked.descending else min)(ranks[row.pk], first.get(server, ranks[row.pk]))
+
+    def place(pair: Pair) -> tuple[object, ...]:
+        server = groups.server_of(pair[0])
+        return (first[server], server, ranks[pair[0].pk]) if server else (ranks[pair[0].pk], NO_SERVER, ranks[pair[0].pk])
+
+    return sorted(pairs, key=place, reverse=asked.descending)
 
 
 def _rank(row: Instance, state: InstanceState, sort: str) -> tuple[float | str | int, ...]:
-    name = (row.host, row.rank, row.instance_id)
+    name = (row.label or row.host, row.rank, row.pid or 0, row.instance_id)
     if sort == "name":
         return name
     if sort == "eager":

@@ -12,6 +12,7 @@ from django.db.models import Case, F, Q, When
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.common.plain_rows import objects_together
+from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.figures.window import Window
 from dashboard.fleet.marks import marks_newest
 from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
@@ -123,6 +124,7 @@ class ModelFacts:
     own_calls: list[CallPoint] = field(default_factory=list)
     own_processes: list[ProcessPoint] = field(default_factory=list)
     memory: dict[int, MemoryFacts] = field(default_factory=dict)
+    why_eager: dict[int, WhyEager] = field(default_factory=dict)
     caches: CacheFacts = field(default_factory=CacheFacts)
     reporting: list[Reporting] = field(default_factory=list)
     chosen: Chosen = field(default_factory=lambda: Chosen(None, {}))
@@ -168,6 +170,7 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
         own_calls=counted.own_calls,
         own_processes=counted.own_processes,
         memory=counted.memory,
+        why_eager=counted.why_eager,
         caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
         chosen=chosen,
         posted=posted,

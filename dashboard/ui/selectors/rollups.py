@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.common.plain_rows import rows_together
+from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.selectors.memory import MemoryFacts, memory_of, memory_rows
 from dashboard.fleet.selectors.trends import (
     CallPoint,
@@ -19,6 +20,7 @@ from dashboard.fleet.selectors.trends import (
     process_rows,
     versions_outside,
 )
+from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Rollups:
     processes: list[ProcessPoint]
     own_processes: list[ProcessPoint]
     memory: dict[int, MemoryFacts]
+    why_eager: dict[int, WhyEager]
+    """Of the versions in the range, and of those outside it over their own last day."""
 
 
 def rollups(
@@ -50,6 +54,8 @@ def rollups(
         process_rows(**place, spans=spans, hourly=hourly),
         process_rows(**place, spans=own, hourly=True),
         memory_rows(**place, spans=spans, hourly=hourly),
+        eager_rows(project_id=project, series=drawn, spans=spans, hourly=hourly),
+        eager_rows(project_id=project, series=drawn, spans=own, hourly=True),
     )
     return Rollups(
         call_points_of(found[0], drawn, hourly=hourly),
@@ -57,4 +63,5 @@ def rollups(
         process_points_of(found[2], outside, hourly=hourly),
         process_points_of(found[3], outside, hourly=True),
         memory_of(found[4]),
+        versions_eager([*found[5], *found[6]], drawn),
     )

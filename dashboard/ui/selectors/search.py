@@ -58,7 +58,7 @@ def project_search(*, project_id: int, text: str, each: int = EACH) -> Found:
     models = WatchedModel.objects.filter(_all(words, "name"), project_id=project_id)
     versions = ModelVersion.objects.filter(_all(words, "name", "model__name"), _any(words, "name"), project_id=project_id)
     findings = Finding.objects.filter(_all(words, "text", "where", "kind", "model__name"), _any(words, "text", "where", "kind"))
-    instances = Instance.objects.filter(_all(words, "host", "instance_id", "gpu", "job"), project_id=project_id)
+    instances = Instance.objects.filter(_all(words, "label", "host", "instance_id", "gpu", "job"), project_id=project_id)
     return Found(
         models=take("models", models.order_by("-last_seen_at")),
         versions=take("versions", versions.select_related("model").order_by("-last_seen_at")),

@@ -9,7 +9,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from dashboard.alerts.models import Channel, Delivery
 from dashboard.common import clock
-from dashboard.fleet.models import Instance
+from dashboard.fleet.models import Instance, InstanceState
+from dashboard.fleet.names import process_name
+from dashboard.fleet.selectors.instance_states import instance_state
 from dashboard.ingest.models import Sender
 from dashboard.projects.models import Key, Project
 from dashboard.projects.selectors import for_project, keys_live
@@ -24,6 +26,16 @@ class Arrival:
     received_at: datetime | None
     instance: Instance | None
     senders: int
+
+    @property
+    def name(self) -> str:
+        """How people call the process that reported last; empty where none is known."""
+        return process_name(self.instance) if self.instance else ""
+
+    @property
+    def starting(self) -> bool:
+        """Whether that process has neither called nor compiled anything yet."""
+        return self.instance is not None and instance_state(self.instance, clock.now()) == InstanceState.STARTING
 
     @property
     def lately(self) -> bool:

@@ -10,6 +10,8 @@ from dashboard.alerts.switches.models import Switch, SwitchEvent
 from dashboard.alerts.switches.targets import LIVE, verbs_allowed
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance, WatchedModel
+from dashboard.fleet.names import process_name
+from dashboard.fleet.selectors.counted import ended, helping
 from dashboard.projects.command_key import command_key
 
 SHOWN, MOST = 10, 200
@@ -41,6 +43,11 @@ class InstanceRow:
     receipt: CommandReceipt | None = None
 
     @property
+    def name(self) -> str:
+        """How people call it."""
+        return process_name(self.instance)
+
+    @property
     def says(self) -> str:
         """What became of the newest command."""
         return SAYS.get(self.receipt.state, "") if self.receipt else ""
@@ -65,7 +72,8 @@ class SwitchPage:
 
 def switch_page(*, model: WatchedModel, environment: str) -> SwitchPage:
     """In eight queries at most."""
-    live = Instance.objects.filter(model=model, last_seen_at__gte=clock.now() - LIVE).select_related("version")
+    live = Instance.objects.filter(model=model, last_seen_at__gte=clock.now() - LIVE).exclude(helping()).exclude(ended())
+    live = live.select_related("version")
     found = list(live.order_by("environment", "version_id", "job", "rank", "instance_id"))
     environments = sorted({one.environment for one in found} | ({environment} if environment else set()))
     environment = environment or next(iter(environments), "")

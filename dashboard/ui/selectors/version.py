@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,13 +11,15 @@ from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquer
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.budgets import Budgets, budgets_of
+from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.compiled import Answers, Compiled, processes_answers, version_compilations
+from dashboard.fleet.selectors.compiled import Answers, Compiled, Recordings, processes_answers, version_compilations
 from dashboard.fleet.selectors.findings import FindingFacts, version_findings
 from dashboard.fleet.selectors.parity import ParityRow, version_parities
 from dashboard.fleet.selectors.served import SeriesCalls, model_served
 from dashboard.fleet.selectors.starts import Started, processes_started
+from dashboard.fleet.selectors.why_eager import version_eager
 
 DEPLOYMENTS = 60
 LONGEST_DAYS = 30
@@ -71,10 +73,12 @@ class VersionFacts:
     processes: list[Started]
     events: list[Compiled]
     events_cut: bool
+    recordings: Recordings
     answers: list[Answers]
     served: list[SeriesCalls]
     findings: list[FindingFacts]
     parities: list[ParityRow]
+    why_eager: WhyEager = field(default_factory=WhyEager)
 
     @property
     def environment(self) -> str:
@@ -105,7 +109,7 @@ class VersionFacts:
 
 
 def version_facts(*, project_id: int, model_id: int, version_id: int, environment: str = "") -> VersionFacts | None:
-    """Reads the page in at most seven queries; None where there is no such version, or nothing has run of it."""
+    """Reads the page in at most eight queries; None where there is no such version, or nothing has run of it."""
     rows = list(_deployments(project_id, model_id, version_id)[:DEPLOYMENTS])
     if not rows:
         return None
@@ -116,7 +120,7 @@ def version_facts(*, project_id: int, model_id: int, version_id: int, environmen
     place: dict[str, Any] = {"project_id": project_id, "environment": newest.environment}
     processes = processes_started(model_id=model_id, version_ids=pair, **place)
     since = clock.at_minute(newest.started_minute) - BEFORE_DEPLOYMENT
-    events, cut = version_compilations(version_id=version_id, since=since, **place)
+    events, cut, recordings = version_compilations(version_id=version_id, since=since, **place)
     missed = any(event.miss for event in events)
     facts = VersionFacts(
         model=model,
@@ -127,14 +131,15 @@ def version_facts(*, project_id: int, model_id: int, version_id: int, environmen
         processes=processes,
         events=events,
         events_cut=cut,
+        recordings=recordings,
         answers=_answers(project_id, processes) if missed else [],
         served=[],
         findings=version_findings(model_id=model_id, version_ids=pair, with_lives=False, **place),
         parities=version_parities(version_ids=pair, **place),
     )
-    facts.served = model_served(
-        model_id=model_id, version_id=version_id, first=facts.first_minute, now=clock.minute_of(now.timestamp()), **place
-    )
+    within: dict[str, Any] = {"version_id": version_id, "first": facts.first_minute, "now": clock.minute_of(now.timestamp())}
+    facts.served = model_served(model_id=model_id, **within, **place)
+    facts.why_eager = version_eager(**within, **place)
     return facts
 
 

@@ -66,9 +66,10 @@ def evidence_label(label: str, drives: bool = False, caution: bool = False) -> S
 
 
 @register.simple_tag
-def instance_state(state: str, text: str = "") -> SafeString:
-    """An instance's state: its shape and its word, or a longer text that contains the word."""
-    return format_html('<span class="state">{}{}</span>', icons.mark(f"state-{state}"), text or state)
+def instance_state(state: str, text: str = "", badly: bool = False) -> SafeString:
+    """An instance's state: its shape and its word, or a longer text that contains the word; `badly`: it ended with an error, or by a
+    signal that kills."""
+    return format_html('<span class="state">{}{}</span>', icons.mark("failed" if badly else f"state-{state}"), text or state)
 
 
 @register.simple_tag

@@ -11,6 +11,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.common import clock
 from dashboard.fleet.fold.finding_life import RULE
+from dashboard.fleet.models import Instance
+from dashboard.fleet.names import process_name
 from dashboard.ui import words
 
 register = template.Library()
@@ -25,6 +27,12 @@ def _said(value: Any, say: Callable[[float], str]) -> str:
 
 def _exact(value: datetime) -> str:
     return f"{value:%Y-%m-%d %H:%M:%S}"
+
+
+@register.filter(name="process_name")
+def process_called(one: Instance) -> str:
+    """How people call a process."""
+    return process_name(one)
 
 
 @register.filter

@@ -38,7 +38,10 @@ def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
 def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     """Every row and what the charts draw."""
     page = _page_or_404(request, model_id)
-    return JsonResponse({"rows": [asdict(row) for row in page.rows], "changed": asdict(page.differs)["lines"], **page.drawn()})
+    found = page.facts.why_eager
+    why = {version.name: found[version.pk].as_dict() for version in page.facts.pair if version.pk in found}
+    rows, changed = [asdict(row) for row in page.rows], asdict(page.differs)["lines"]
+    return JsonResponse({"rows": rows, "changed": changed, "why_eager": why, **page.drawn()})
 
 
 @require_safe

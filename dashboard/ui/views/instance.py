@@ -18,6 +18,7 @@ from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
 from dashboard.ui.pages.compilations import compilations
 from dashboard.ui.pages.instance_page import InstancePage, instance_page, version_drawn
+from dashboard.ui.pages.instances_page import ending_told
 
 
 @require_safe
@@ -43,7 +44,12 @@ def instance_json(request: ProjectRequest, model_id: int, instance_id: str) -> H
             "id": one.instance_id,
             "version": one.version.name,
             "environment": one.environment,
+            "name": page.told.name,
+            "label": one.label,
+            "role": one.role,
+            "pid": one.pid,
             "state": page.state.value,
+            **ending_told(one),
             "why": page.sentence,
             "more": page.more,
             "last_seen_at": one.last_seen_at,
@@ -75,9 +81,11 @@ def instance_csv(request: ProjectRequest, model_id: int, instance_id: str) -> Ht
         "p99 of others (s)",
         "eager",
         "eager of others",
+        "why eager",
     ]
     rows = [
-        (*_place(one), one.own.calls, one.own.p50, one.p50, one.own.p99, one.p99, one.own.eager, one.eager) for one in regions_beside(found)
+        (*_place(one), one.own.calls, one.own.p50, one.p50, one.own.p99, one.p99, one.own.eager, one.eager, one.own.why.words)
+        for one in regions_beside(found)
     ]
     return csv_response([head, *rows], f"instance-{instance_id}.csv")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
 from dashboard.fleet.models import Instance, InstanceState, WatchedModel
+from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instance_levels import Slots
 from dashboard.fleet.selectors.instance_list import MOST
 from dashboard.fleet.selectors.trends import Span
@@ -18,7 +20,7 @@ from dashboard.ui.charts.heat import MEASURES, measure_of
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
-from dashboard.ui.pages.instances_page import InstancesPage, instances_page, rows_told
+from dashboard.ui.pages.instances_page import InstancesPage, ending_told, instances_page, rows_told
 from dashboard.ui.paging import page_asked, paged
 from dashboard.ui.ranges import with_query
 from dashboard.ui.selectors.instances import Asked, instances_facts
@@ -49,7 +51,15 @@ def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     page = _page(request, model_or_404(request, model_id), SIZE)
     lines = [{"what": one.key, "value": one.value, "counts": one.counts, "sure": one.sure, "also": one.also} for one in page.differs.lines]
     states = {state.value: count for state, count in page.states}
-    return JsonResponse({"total": len(page.facts.fitting), "states": states, "instances": rows_told(page), "differs": lines})
+    return JsonResponse(
+        {
+            "total": len(page.facts.fitting),
+            "states": states,
+            "instances": rows_told(page),
+            "helpers": Counter(one.role for one in page.facts.helpers),
+            "differs": lines,
+        }
+    )
 
 
 @require_safe
@@ -58,8 +68,9 @@ def instances_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """Every instance that fits, without the strips."""
     page = _page(request, model_or_404(request, model_id), SIZE)
     head = ["instance", "host", "rank", "job", "version", "gpu", "state", "started", "last report", "clock offset (s)", "late windows"]
+    head += ["name", "role", "pid", "ended", "exit code", "exit signal"]
     rows = [
-        (*_who(one), state.value, one.started_at.isoformat(), one.last_seen_at.isoformat(), one.clock_offset, one.late_windows)
+        (*_who(one), state.value, one.started_at.isoformat(), one.last_seen_at.isoformat(), one.clock_offset, one.late_windows, *_more(one))
         for one, state in page.facts.fitting
     ]
     return csv_response([head, *rows], f"model-{model_id}-instances.csv")
@@ -84,6 +95,11 @@ def _order(request: ProjectRequest, strip: str) -> Order:
 
 def _who(one: Instance) -> tuple[str, str, int, str, str, str]:
     return one.instance_id, one.host, one.rank, one.job, one.version.name, one.gpu
+
+
+def _more(one: Instance) -> tuple[str | int | None, ...]:
+    """Its name, what it is, and how it ended."""
+    return process_name(one), one.role, one.pid, *ending_told(one).values()
 
 
 def _page(request: ProjectRequest, model: WatchedModel, size: int) -> InstancesPage:

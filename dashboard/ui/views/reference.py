@@ -43,7 +43,7 @@ LABELS = (
     ("NO_CHANGE", False, False),
     ("NOT_ENOUGH_DATA", False, False),
 )
-STATES = ("healthy", "warming", "degraded", "eager", "compiling", "hung", "silent", "blind")
+STATES = ("healthy", "starting", "warming", "degraded", "eager", "compiling", "hung", "silent", "blind", "ended")
 ROLES = ((1, "baseline"), (2, "newest"), (3, "third"), (4, "fourth"), (5, "fifth"), (6, "sixth"))
 COLUMNS = (
     Column("Instance", "name"),
@@ -51,7 +51,11 @@ COLUMNS = (
     Column("p50", "p50", help="p50", right=True, most_first=True),
     Column("Eager", help="eager", right=True),
 )
-ROWS = (("gpu-h100-03 / 0", "eager", 0.0195, 0.31), ("gpu-h200-11 / 1", "healthy", 0.0131, 0.0), ("gpu-l40s-07 / 0", "silent", None, None))
+ROWS = (
+    ("gpu-h100-03 / rank 0", "eager", 0.0195, 0.31),
+    ("gpu-h200-11 / rank 1", "healthy", 0.0131, 0.0),
+    ("gpu-l40s-07 / rank 0", "silent", None, None),
+)
 
 
 def may_see_components(user: User) -> bool:

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.fleet.budgets import BudgetError, Budgets, budget_checked, budgets_set, own_budgets, project_budgets
+from dashboard.fleet.budgets import STALLED, BudgetError, Budgets, budget_checked, budgets_set, own_budgets, project_budgets
 from dashboard.projects.models import Role
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
@@ -21,6 +21,8 @@ from dashboard.ui.selectors.version import version_facts
 from dashboard.ui.views.model import model_or_404, whole_number
 
 ALL_MODELS = "project"
+UNITS = {"cold_start": 1.0, "served": 100.0, "stalled": 100.0}
+LABELS = {"cold_start": "Cold start", "served": "Served compiled", "stalled": "Stalled calls"}
 
 
 @require_safe
@@ -50,14 +52,16 @@ def version_as_csv(request: ProjectRequest, model_id: int, version_id: int) -> H
 @require_POST
 @project_page(Role.OPERATOR)
 def version_budgets(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
-    """Sets what the model, or every model without its own, may take to start and has to serve compiled; an empty field is no budget."""
+    """Sets what the model, or every model without its own, may take to start, has to serve compiled and may let wait.
+
+    An empty field is no budget, for stalled calls the usual one."""
     model = model_or_404(request, model_id)
     if not model.versions.filter(pk=version_id).exists():
         raise Http404("There is no such version of this model.")
     whole = request.POST.get("for") == ALL_MODELS
     back = reverse("version", args=[request.project.slug, model_id, version_id])
     try:
-        budgets = Budgets(_number(request, "cold_start", 1.0), _number(request, "served", 100.0))
+        budgets = Budgets(*(_number(request, name, unit) for name, unit in UNITS.items()))
     except BudgetError as error:
         messages.error(request, f"Nothing is saved. {error}")
         return redirect(back)
@@ -81,8 +85,7 @@ def _number(request: ProjectRequest, name: str, unit: float) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        label = "Served compiled" if name == "served" else "Cold start"
-        raise BudgetError(name, f"{label} is {text!r}, expected a number, or nothing for no budget.")
+        raise BudgetError(name, f"{LABELS[name]} is {text!r}, expected a number, or nothing for no budget.")
     return budget_checked(name, round(value / unit, 9))
 
 
@@ -111,9 +114,14 @@ def _context(request: ProjectRequest, page: VersionPage) -> dict[str, Any]:
             (name, with_query(query, env=name, instance=""), name == facts.environment) for name in facts.standing.environments
         ],
         "choose": {row.process.id: with_query(query, instance=str(row.process.id)) for row in page.starts.rows},
-        "own": {"cold_start": own.cold_start, "served": _percent(own.served)},
-        "below": {"cold_start": below.cold_start, "served": _percent(below.served)},
+        "own": _in_fields(own),
+        "below": _in_fields(below),
+        "usual_stalled": _percent(STALLED),
     }
+
+
+def _in_fields(budgets: Budgets) -> dict[str, float | None]:
+    return {"cold_start": budgets.cold_start, "served": _percent(budgets.served), "stalled": _percent(budgets.stalled)}
 
 
 def _percent(share: float | None) -> float | None:

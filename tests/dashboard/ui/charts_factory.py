@@ -240,6 +240,7 @@ def _instance(made: Made, version: ModelVersion, plan: Plan, gpu: str, number: i
         components=configured,
         started_at=started,
         first_minute=minute - plan.start,
+        active_minute=minute - plan.start,
         last_minute=minute - 1 - plan.end,
         last_seen_at=now,
         latched_eager=[{"frame": "score_batch", "cause": "recompile limit of 8 reached: candidates.size(0) == 96", "at": 0}]

@@ -191,6 +191,7 @@ def _instances(owner: Project, made: WatchedModel, version: ModelVersion, shape:
             started_at=now - timedelta(minutes=shape.start),
             ready_at=now - timedelta(minutes=shape.start - 1),
             first_minute=minute - shape.start,
+            active_minute=minute - shape.start,
             last_minute=minute - 1,
             last_seen_at=now - timedelta(seconds=370 if silent else 6),
             latched_eager=[{"frame": "score_batch", "cause": "limit", "at": clock.unix()}] if eager else [],

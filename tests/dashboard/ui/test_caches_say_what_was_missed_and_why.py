@@ -118,11 +118,11 @@ def test_an_instance_on_a_new_host_is_compared_with_the_last_warm_one(start: Cal
     start(1, {"cache": HIT}, {"cache": HIT, "key": "ak2"})
     start(2, {"cache": MISS, "miss": "graph"})
     start(3, {**UNKNOWN, "key": "other"}, components={**CONFIGURED, "torch": "2.14.0", "env TORCHINDUCTOR_FREEZING": "ffffffff"})
-    assert cause_of(3) == ("torch 2.13.0 -> 2.14.0", "gpu-01 / 0")
+    assert cause_of(3) == ("torch 2.13.0 -> 2.14.0", "gpu-01 / rank 0")
     text = page(signed_in)
     assert "<code>torch 2.13.0 -> 2.14.0</code>" in text
-    assert "1 compilation, 4 s, compared with gpu-01 / 0, the last warm instance" in text
-    assert "torch 2.13.0 -> 2.14.0, compared with gpu-01 / 0" in text, "in the list of compilations"
+    assert "1 compilation, 4 s, compared with gpu-01 / rank 0, the last warm instance" in text
+    assert "torch 2.13.0 -> 2.14.0, compared with gpu-01 / rank 0" in text, "in the list of compilations"
     assert f"<code>{NO_EARLIER_RUN}</code>" not in text
 
 
@@ -147,7 +147,7 @@ def test_a_folder_that_may_not_have_been_written_is_not_called_emptied(
 ) -> None:
     start(1, {"cache": HIT})
     start(2, UNKNOWN, components={**{name: told for name, told in CONFIGURED.items() if name != ACCESS}, **access})
-    assert cause_of(2) == (cause, "gpu-01 / 0")
+    assert cause_of(2) == (cause, "gpu-01 / rank 0")
     version = ModelVersion.objects.get()
     (row,) = signed_in.get(f"/p/ranking/models/{version.model_id}/versions/{version.pk}.json").json()["misses"]
     assert (row["cause"], row["brought_by"]) == (cause, brought)
@@ -168,14 +168,14 @@ def test_another_type_of_gpu_is_not_compared_and_ranks_are_compared_with_their_l
     start(3, {**UNKNOWN, "key": "rank0"}, gpu="NVIDIA H100")
     assert cause_of(3) == (NO_EARLIER_RUN, "")
     start(4, {**UNKNOWN, "key": "rank0"}, rank=0)
-    assert cause_of(4) == ("cache folder is new or was emptied", "gpu-01 / 0")
+    assert cause_of(4) == ("cache folder is new or was emptied", "gpu-01 / rank 0")
 
 
 def test_without_a_warm_instance_the_last_that_compiled_is_taken_and_said(start: Callable[..., None], signed_in: Client) -> None:
     start(1, UNKNOWN)
     start(2, UNKNOWN)
     text = page(signed_in)
-    assert "compared with gpu-01 / 0, the last that compiled: none was warm" in text
+    assert "compared with gpu-01 / rank 0, the last that compiled: none was warm" in text
     assert "<code>cache folder is new or was emptied</code>" in text
     assert f"<code>{NO_EARLIER_RUN}</code>" in text, "the very first one has nothing to be compared with"
 

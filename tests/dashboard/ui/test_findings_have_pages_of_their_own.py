@@ -52,6 +52,8 @@ def recompiled(made: Made, version: str, values: list[int | str], *, kind: str =
             kind=kind,
             reason=f"tensor 'candidates' size mismatch at index 0. expected 64, actual {value}" if kind == "recompile" else "",
             outcome="ok",
+            entries=number + 2,
+            entry_limit=8,
         )
 
 
@@ -116,7 +118,7 @@ def test_one_finding_is_told_by_version_and_instance(signed_in: Client, project:
     lives_update()
     text = shown(signed_in, f"{LIST}{one.pk}/")
     assert "gb0124.html" in text and "second line" in text and "7 times on 4 instances" in text
-    assert "capture_scalar_outputs" in text and "ongoing since" in text and "gpu-h200-00 / 0" in text
+    assert "capture_scalar_outputs" in text and "ongoing since" in text and "gpu-h200-00 / rank 0" in text
     told = signed_in.get(f"/p/ranking/findings/{one.pk}.json").json()
     assert {row["version"]: (row["count"], row["instances"]) for row in told["versions"]} == {"1": (4, 2), "2": (3, 2)}
     assert "2,production,3,2" in signed_in.get(f"/p/ranking/findings/{one.pk}.csv").content.decode()
@@ -129,7 +131,7 @@ def test_a_guard_comes_with_its_values_its_headroom_and_the_ways_out(signed_in: 
     text = shown(signed_in, f"{LIST}{one.pk}/")
     assert "the size of dimension 0 of <code>candidates</code>" in text
     assert "torch._dynamo.mark_dynamic(candidates, 0)" in text and "TORCH_COMPILE_DYNAMIC_SOURCES=\"L['candidates']\"" in text
-    assert "7 of 8 compiled versions" in text and "1 more recompilation until" in text
+    assert "7 of 8 cache entries on the fullest of 1 instance" in text and "1 more recompilation until" in text
     buckets = signed_in.get(f"/p/ranking/findings/{one.pk}.json").json()["way_out"]["values"]["buckets"]
     assert [(row["label"], row["count"]) for row in buckets] == [("72", 2), ("80", 1), ("96", 1), ("97", 1), ("1,000 and more", 1)]
 

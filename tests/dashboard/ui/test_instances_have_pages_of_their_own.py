@@ -44,7 +44,7 @@ def test_instances_are_listed_with_the_most_serious_first(signed_in: Client, mad
     Instance.objects.filter(version=made.versions["1"]).update(ready_at=clock.now())
     text = shown(signed_in, made.url("instances/"))
     assert "8 instances" in text and "1</b> hung" in text and "score for 33 min" in text
-    assert text.index("gpu-h100-01 / 0") < text.index("score for 33 min") < text.index("gpu-h200-00 / 0")
+    assert text.index("gpu-h100-01 / rank 0") < text.index("score for 33 min") < text.index("gpu-h200-00 / rank 0")
     told = signed_in.get(made.url("instances.json")).json()
     assert told["instances"][0]["state"] == "hung" and told["states"]["hung"] == 1 and told["total"] == 8
     assert len(signed_in.get(made.url("instances.csv")).content.decode().splitlines()) == 9
@@ -137,7 +137,7 @@ def test_a_hundred_instances_are_paged_in_as_many_queries_as_eight(signed_in: Cl
         Instance(
             project=made.project, model=made.model, version=like.version, environment=ENVIRONMENT, instance_id=f"many{number:022d}",
             host=f"node-{number:03d}", started_at=like.started_at, ready_at=clock.now(), first_minute=like.first_minute,
-            last_minute=like.last_minute, last_seen_at=clock.now(),
+            active_minute=like.first_minute,            last_minute=like.last_minute, last_seen_at=clock.now(),
         )
         for number in range(100)
     )  # fmt: skip

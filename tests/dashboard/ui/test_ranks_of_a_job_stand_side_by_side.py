@@ -30,7 +30,8 @@ def rank(made: Made, number: int, *, job: str = "train-7", size: int = 4, **colu
     known = {"components": {}, "last_seen_at": now, "ready_at": now} | columns
     return Instance.objects.create(
         project=made.project, model=made.model, version=made.versions["1"], environment=ENVIRONMENT, host=f"node-{number // 2}", job=job,
-        instance_id=f"{job.replace('-', '')}{number:04d}", rank=number, world_size=size, kind="training", first_minute=0, last_minute=0,
+        instance_id=f"{job.replace('-', '')}{number:04d}", rank=number, world_size=size, kind="training",
+        first_minute=0, active_minute=0, last_minute=0,
         started_at=now - timedelta(minutes=20), **known,
     )  # fmt: skip
 

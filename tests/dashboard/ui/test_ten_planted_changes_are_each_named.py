@@ -162,7 +162,7 @@ def test_ten_of_ten_are_named_with_who_brought_them(
         who = f"{one.what}, after 1" if one.compared else who
         right = (by_agent["cause"], by_server["cause"]) == (one.cause, one.compared or one.cause)
         right = right and by_agent["brought_by"] == by_server["brought_by"] == who and one.cause in page and who in page
-        right = right and by_agent["seconds"] > 0 and by_server["against"] == "gpu-01 / 0"
+        right = right and by_agent["seconds"] > 0 and by_server["against"].startswith("gpu-01 / rank 0 / pid ")
         wrong += [] if right else [one.what]
     print(
         "\n| planted | named by the agent | brought by | named by the server alone | brought by |\n|---|---|---|---|---|", *table, sep="\n"

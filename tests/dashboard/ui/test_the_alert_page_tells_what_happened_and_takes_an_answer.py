@@ -67,7 +67,7 @@ def test_the_machines_of_a_certain_fact_are_named_and_one_step_away(signed_in: C
     opened.save()
     html = page(signed_in, alert)
     told = html.split('aria-label="On which machines"')[1].split("</ul>")[0]
-    assert f'/instances/{sick.instance_id}/"><bdi>{sick.host} / 0</bdi></a>, <bdi>gone</bdi>; see' in told
+    assert f'/instances/{sick.instance_id}/"><bdi>{sick.host} / rank 0</bdi></a>, <bdi>gone</bdi>; see' in told
     assert "/ranks/?env=production" in told and "parity" not in told, "what the baseline shows as well is no news"
 
 

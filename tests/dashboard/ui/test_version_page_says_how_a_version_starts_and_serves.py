@@ -20,7 +20,7 @@ from tests.dashboard.ui.test_pages_ask_a_fixed_number_of_questions import FRAME
 from tests.dashboard.ui.version_story import BEFORE, CONFIGURED, HIT, MISS, Story, compiled, part, shown, url_of
 
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 7
+MOST_QUERIES = 8
 NEW_OPTION = {**CONFIGURED, "inductor_config max_autotune": "77aa11bb"}
 
 
@@ -44,16 +44,16 @@ def test_the_median_start_stands_stage_by_stage_and_the_worst_is_named(regressed
     WatchedModel.objects.update(cold_start_budget=52.5)
     text = shown(signed_in, project, "2")
     drawing = part(text, "start")
-    assert "gpu-05 / 0" in drawing, "the median of three"
+    assert "gpu-05 / rank 0" in drawing, "the median of three"
     for words in ("Import of torch", "weights loaded", "Dynamo", "Inductor", "Triton and C++", "Compilations, in no phase", "Unaccounted"):
         assert words in drawing, words
     assert "budget 52.5 s" in drawing and ">24.6 s<" in drawing, "Inductor took six tenths of 41 s"
     head = text.split('class="stats version"')[1].split("</dl>")[0]
-    assert "52 s" in head and "budget 52.5 s, 1 of 3 over" in head and "53 s" in head and "gpu-06 / 0" in head
+    assert "52 s" in head and "budget 52.5 s, 1 of 3 over" in head and "53 s" in head and "gpu-06 / rank 0" in head
     starts = part(text, "all-starts")
     assert starts.index("gpu-06") < starts.index("gpu-05") < starts.index("gpu-04") and starts.count(">over<") == 1
     chosen = Instance.objects.get(host="gpu-04").pk
-    assert "Cold start, <bdi>gpu-04 / 0" in shown(signed_in, project, "2", f"?instance={chosen}")
+    assert "Cold start, <bdi>gpu-04 / rank 0" in shown(signed_in, project, "2", f"?instance={chosen}")
 
 
 def test_phases_are_put_beside_those_of_the_version_before(regressed: Story, signed_in: Client, project: Project) -> None:
@@ -102,7 +102,7 @@ def test_the_cause_of_cold_starts_is_the_option_that_came_with_the_version(regre
     card = part(shown(signed_in, project, "2"), "misses")
     assert "3 of 3 starts that missed should have been warm" in card
     assert '<code class="wrap">inductor_config: max_autotune</code>' in card
-    assert "brought by <bdi>2 on gpu-04</bdi>" in card and "compared with <bdi>gpu-03 / 0</bdi>" in card
+    assert "brought by <bdi>2 on gpu-04</bdi>" in card and "compared with <bdi>gpu-03 / rank 0</bdi>" in card
     assert "2 min 03 s" in card and ">123<" in card, "123 s on one GPU each"
     assert "100 % of the missed seconds" in card and "nothing before was warm" not in card
 
@@ -184,14 +184,14 @@ def test_recompilations_fill_the_room_of_a_frame_and_stand_on_the_time_line(stor
 
     def timed(number: int) -> None:
         one = again[number]
-        one.at, one.id = time.time() - 1800 + number, f"0/{number}"
+        one.at, one.id, one.entries, one.limit = time.time() - 1800 + number, f"0/{number}", number + 2, 8
 
     for number in range(6):
         timed(number)
     story.start("1", ago=29, compiles=[compiled(again[0].at - 60, 5.0, HIT), *again])
     story.fold()
     text = shown(signed_in, project, "1")
-    assert "<b>7 of 8</b>, 1 left" in part(text, "room") and "x.<wbr>size(0) == 8" in part(text, "room")
+    assert "<b>7 of 8 cache entries</b>, 1 left" in part(text, "room") and "x.<wbr>size(0) == 8" in part(text, "room")
     events = part(text, "events")
     assert "1 first, 6 recompile" in events and "6 while a request waited" in events and events.count("a request waited for it") == 6
     lines = signed_in.get(url_of(project, "1", ".csv")).content.decode().splitlines()

@@ -51,7 +51,7 @@ def test_replicas_that_chose_another_kernel_are_named(story: Story, signed_in: C
     start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "triton_mm aa"}, {MM: "<b>cublas</b> cc"})
     text = card(signed_in, project)
     assert "not the same on all processes for 1 of 1 operator" in text and '<code class="wrap">mm 1a2b3c</code>' in text
-    assert "<code>triton_mm aa</code> on 2" in text and "on 1: <bdi>gpu-03 / 0</bdi>" in text
+    assert "<code>triton_mm aa</code> on 2" in text and "on 1: <bdi>gpu-03 / rank 0</bdi>" in text
     raw = signed_in.get(url_of(project, "2")).content.decode()
     assert "<b>cublas" not in raw
     (apart,) = signed_in.get(url_of(project, "2", ".json")).json()["kernels"]["apart"]

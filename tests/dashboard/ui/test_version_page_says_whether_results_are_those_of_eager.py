@@ -59,7 +59,7 @@ def test_a_failure_says_where_since_when_and_how_the_baseline_did(story: Story, 
     assert "1 golden batch failed" in text and "failed on 2</b>, passed on 1" in text
     assert "output is off by 0.2, 100 times the tolerance of 0.002" in text
     assert "1,200 NaN or infinite values, 200 of them in eager too" in text
-    assert "gpu-02 / 0" in text and "gpu-03 / 0" in text and "gpu-04" not in text and "NVIDIA H200, since" in text
+    assert "gpu-02 / rank 0" in text and "gpu-03 / rank 0" in text and "gpu-04" not in text and "NVIDIA H200, since" in text
     assert "passed on 1 process of 1" in text
     assert "about 2.1 % other than 1 gave, with the same weights and inputs" in text
 

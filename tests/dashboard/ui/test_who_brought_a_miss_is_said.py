@@ -18,7 +18,9 @@ FREEZING = "env TORCHINDUCTOR_FREEZING"
 def process(number: int, version: int, **components: str) -> Started:
     named = {FREEZING if name == "freezing" else name: value for name, value in components.items()}
     at = NOW + timedelta(minutes=number)
-    return Started(number, f"host-{number} / 0", f"host-{number}", version, str(version), "production", "", 0, 1, at, 0, None, named)
+    return Started(
+        number, f"host-{number} / rank 0", f"host-{number}", version, str(version), "production", "", 0, 1, at, 0, False, None, named
+    )
 
 
 def answers(number: int, miss: str = "") -> Answers:

@@ -50,10 +50,15 @@ class Story:
         self.store(request)
 
     def _tell(self, request: Request, report: Report, began: float, compiling: float, told: dict[str, Any]) -> None:
-        report.compiles = told.pop("compiles", None) or [compiled(began + BEFORE + compiling, compiling, told.pop("cache", HIT), **told)]
+        timed = told.pop("timed", ())
+        for number, one in enumerate(timed):
+            one.at, one.id = began + BEFORE + compiling + number, f"0/{number}"
+        plain = told.pop("compiles", None)
+        report.compiles = list(timed) or plain or [compiled(began + BEFORE + compiling, compiling, told.pop("cache", HIT), **told)]
         if told.get("stages", True):
             report.facts = [cold_start(report.window[0], began, compiling)]
         report.facts += [Fact("parity", report.window[0], data) for data in told.get("parities", ())]
+        report.findings = list(told.get("findings", ()))
         calls, eager = told.get("calls", 1000), told.get("eager", 0)
         runtime = told.get("runtime", "torch.compile")
         by = {"limit": eager} if eager else {}
@@ -68,7 +73,8 @@ class Story:
 
 def compiled(at: float, seconds: float, cache: dict[str, str], **fields: Any) -> Compile:
     """A first compilation that ends at `at`."""
-    wanted = {name: fields[name] for name in ("kind", "miss", "saved", "in_request", "reason", "key", "frame") if name in fields}
+    given = ("kind", "miss", "saved", "in_request", "reason", "reason_kind", "key", "frame", "entries", "limit")
+    wanted = {name: fields[name] for name in given if name in fields}
     wanted.setdefault("frame", "score_batch")
     kind = wanted.pop("kind", "first")
     phases = {"total": seconds, "dynamo": 0.2 * seconds, "inductor": 0.6 * seconds, "triton": 0.1 * seconds}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ui.charts.guards import Varies, argument, dynamic_source, entries_used, padded, values_met, varies, ways_out
+from dashboard.ui.charts.guards import Varies, argument, dynamic_source, padded, values_met, varies, ways_out
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,3 @@ def test_names_are_written_as_torch_and_as_the_job_have_them() -> None:
         "L['x']", "L['x']", "L['batch']['ids']", "L['self'].table",
     ]  # fmt: skip
     assert [argument(name) for name in ("x", "L['x']", "L['batch']['ids']")] == ["x", "x", "batch['ids']"]
-
-
-def test_the_highest_compile_id_says_how_many_versions_a_frame_has() -> None:
-    assert entries_used(["0/0", "0/3", "0/1_1"]) == 4
-    assert entries_used(["[1/0/2]", "nonsense"]) == 3 and entries_used([]) == 0

@@ -52,9 +52,9 @@ function reserve() {
   controls.forEach((element) => { element.hidden = false; });
   buttons.forEach((button) => { button.disabled = true; });
   press();
-  const heights = { intervals: intervalsHeight(data.intervals), strip: stripHeight(data.strip) };
+  const heights = { intervals: (box) => intervalsHeight(box, data.intervals), strip: () => stripHeight(data.strip) };
   boxes.forEach((box) => {
-    box.style.height = `${heights[box.id] ?? densityHeight}px`;
+    box.style.height = `${heights[box.id]?.(box) ?? densityHeight}px`;
     box.classList.add("waiting");
     box.textContent = "The chart follows.";
   });

@@ -1,4 +1,4 @@
-// The interval plot beside the evidence table: one row of 44 px each, right is worse, the grey band is too small to matter.
+// The interval plot next to the evidence table: each interval at the height of its row, right is worse, the grey band is too small to matter.
 
 import { css } from "./theme.js";
 import { draw, inert } from "./plot.js";
@@ -40,12 +40,24 @@ function label(text, x, y, ink, anchor, shift = 0) {
   return { text: inert(text), x, y, xanchor: anchor, xshift: shift, showarrow: false, font: { size: 11, color: css(ink) }, bgcolor: css("--surface"), borderpad: 1 };
 }
 
-function notes(rows, wide) {
+// Middle and end of each row in units of ROW. Next to the table these are the heights of its rows, which long words make taller.
+function placed(element, rows, wide) {
+  const cells = wide ? [...(element.closest(".evi")?.querySelectorAll("tbody tr") ?? [])] : [];
+  const heights = rows.map((_, i) => (cells.length === rows.length ? cells[i].getBoundingClientRect().height / ROW : 1));
+  let end = -0.5;
+  return heights.map((height) => ({ middle: end + height / 2, end: (end += height) }));
+}
+
+const isWide = () => matchMedia("(min-width: 1321px)").matches;
+const total = (at) => (at.length ? at[at.length - 1].end + 0.5 : 0);
+
+function notes(rows, wide, at) {
   const found = [
     { text: "better \u2190", x: 0, xanchor: "right", xshift: -6, yref: "paper", y: 1, yshift: 22, showarrow: false },
     { text: "\u2192 worse", x: 0, xanchor: "left", xshift: 6, yref: "paper", y: 1, yshift: 22, showarrow: false },
   ];
-  rows.forEach((row, y) => {
+  rows.forEach((row, i) => {
+    const y = at[i].middle;
     if (!wide) found.push({ ...label(row.title, LEFT, y, "--ink", "left"), yshift: 15, bgcolor: "rgba(0,0,0,0)" });
     if (!row.interval) {
       const arrow = row.tone === "rollback" || row.tone === "watch" ? " \u25b6" : "";
@@ -62,16 +74,17 @@ function notes(rows, wide) {
   return found;
 }
 
-export function intervalsHeight(rows) {
-  return HEAD + rows.length * ROW + FOOT;
+export function intervalsHeight(element, rows) {
+  return HEAD + total(placed(element, rows, isWide())) * ROW + FOOT;
 }
 
 export function intervals(element, rows) {
-  const wide = matchMedia("(min-width: 1321px)").matches;
-  const known = rows.map((row, y) => ({ row, y })).filter(({ row }) => row.interval && row.interval.centre > LEFT && row.interval.centre < RIGHT);
-  const lines = rows.flatMap((row, y) => [
-    segment(0, 1, y + 0.5, y + 0.5, css("--line"), 1),
-    ...(row.interval ? [rectangle(row, y), ...bar(row, y)] : []),
+  const wide = isWide();
+  const at = placed(element, rows, wide);
+  const known = rows.map((row, i) => ({ row, y: at[i].middle })).filter(({ row }) => row.interval && row.interval.centre > LEFT && row.interval.centre < RIGHT);
+  const lines = rows.flatMap((row, i) => [
+    segment(0, 1, at[i].end, at[i].end, css("--line"), 1),
+    ...(row.interval ? [rectangle(row, at[i].middle), ...bar(row, at[i].middle)] : []),
   ]).map((shape) => (shape.x0 === 0 && shape.x1 === 1 ? { ...shape, xref: "paper", layer: "below" } : shape));
   const zero = { type: "line", x0: 0, x1: 0, y0: 0, y1: 1, yref: "paper", layer: "below", line: { color: css("--ink-2"), width: 1 } };
   const marks = {
@@ -85,11 +98,11 @@ export function intervals(element, rows) {
   };
   const shown = element.clientWidth < 420 ? TICKS.filter((_, i) => i !== 2 && i !== 4) : TICKS;
   return draw(element, [marks], {
-    height: intervalsHeight(rows), margin: { t: HEAD, r: 12, b: FOOT, l: 12 }, shapes: [zero, ...lines], annotations: notes(rows, wide),
+    height: HEAD + total(at) * ROW + FOOT, margin: { t: HEAD, r: 12, b: FOOT, l: 12 }, shapes: [zero, ...lines], annotations: notes(rows, wide, at),
     xaxis: {
       range: [LEFT, RIGHT], tickangle: 0, tickvals: shown.map((tick) => Math.log1p(tick)),
       ticktext: shown.map((tick) => (tick ? percent(Math.log1p(tick)) : "0")),
     },
-    yaxis: { range: [rows.length - 0.5, -0.5], showgrid: false, showticklabels: false },
+    yaxis: { range: [total(at) - 0.5, -0.5], showgrid: false, showticklabels: false },
   });
 }

@@ -1,0 +1,68 @@
+"""Findings of guards that differ in kind come with different remedies on the Model page, and new kinds of findings have a title."""
+
+from __future__ import annotations
+
+from html import unescape
+
+import pytest
+from compilewatch.sources.history import AGAIN as AGENT_AGAIN
+from compilewatch.wire.report import FINDING_KINDS
+from django.test import Client
+
+from dashboard.fleet.figures.recompiles import AGAIN
+from dashboard.projects.models import Project
+from dashboard.ui.pages.findings_board import KINDS
+from dashboard.ui.pages.hints import hint_for
+from tests.dashboard.ui.charts_factory import Plan, charted
+from tests.dashboard.ui.charts_story import finding
+
+GUARDS = {
+    "list(dict.keys(L['names'])) == ['a', 'b']": "the same keys in the same order",
+    "Cache line invalidated because L['kind'] got deallocated": "keep it alive",
+    "tensor 'x' size mismatch at index 0. expected *, actual *": "torch._dynamo.decorators.mark_unbacked",
+    "GLOBAL_STATE changed: num_threads": "torch.set_num_threads",
+    "___check_type_id(L['x'], #), type=<class 'list'>": "hand over one type",
+    "___check_obj_id(L['f'], #), type=<class 'function'>": "hand over the same one",
+    "L['self'].scale == *": "torch._dynamo.config.allow_unspec_int_on_nn_module = True",
+    "Duplicate tensor found where not expected! tensor 'y'": "clone() one of them",
+    "not hasattr(L['options'], 'bias')": "set it in __init__",
+    "L['n'] == *": "The value is compiled in",
+}
+NEW = {
+    "compiled_nothing": ("Compiled nothing", "Keep and call what torch.compile returns"),
+    "guards_left_out": ("Guards left out", "a golden batch with a second shape"),
+    "hook_too_late": ("Hook registered too late", "Register the hook before the first call"),
+    "generator_not_compiled": ("Generator not compiled", "Torch runs a generator function eager"),
+    "limit_not_in_force": ("Limit not in force", "in each thread"),
+}
+
+
+@pytest.mark.parametrize("text", GUARDS)
+def test_a_guard_has_the_remedy_of_its_kind_and_no_other(text: str) -> None:
+    assert [part for part in GUARDS.values() if part in hint_for("guard", text)] == [GUARDS[text]]
+
+
+def test_the_page_shows_each_with_its_own(signed_in: Client, project: Project) -> None:
+    made = charted(project, Plan("1", start=30))
+    for text in list(GUARDS)[:4]:
+        finding(made, "guard", text, "ranker/features.py:61", {"1": 4})
+    shown = unescape(signed_in.get(made.url()).content.decode())
+    assert [part for part in list(GUARDS.values())[:4] if part not in shown] == []
+
+
+def test_every_kind_of_the_wire_has_a_title() -> None:
+    assert set(FINDING_KINDS) - set(KINDS) == set()
+
+
+def test_a_function_that_is_compiled_again_has_the_remedy_of_its_cause() -> None:
+    assert {reason: hint_for("guard", text) for reason, text in AGENT_AGAIN.items()} == {
+        reason: known.remedy for reason, known in AGAIN.items()
+    }
+
+
+def test_new_kinds_have_a_title_and_a_remedy_on_the_page(signed_in: Client, project: Project) -> None:
+    made = charted(project, Plan("1", start=30))
+    for kind in NEW:
+        finding(made, kind, f"text of {kind}", "ranker/features.py:61", {"1": 4})
+    shown = unescape(signed_in.get(made.url()).content.decode())
+    assert [words for words in NEW.values() if not all(part in shown for part in words)] == []
