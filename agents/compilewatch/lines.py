@@ -15,7 +15,7 @@ from compilewatch.wire.sketch import Sketch
 from compilewatch.wire.text import clip
 
 MAX_BUCKETS = 16
-LOOK_SECONDS, PAUSE_SECONDS = 0.005, 0.0002
+LOOK_SECONDS, PAUSE_SECONDS = 0.02, 0.0002
 LONG = 1 << 15
 """Calls that one line may hold unbinned; beyond, callers bin the excess, should the agent's thread not come by."""
 TOO_LONG = 1 << 17

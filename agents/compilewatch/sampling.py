@@ -16,9 +16,10 @@ from compilewatch.counted import Met, counted_calls
 if TYPE_CHECKING:
     from compilewatch.lines import Line
 
-SHORT_SECONDS, NOT_SHORT_SECONDS = 0.0003, 0.00045
-"""A region whose calls take less on average is sampled, until they take more than the second. Timing a call costs up to 5 us where the
-job's own code has driven ours out of the processor's caches, which is a sixtieth of the first."""
+SHORT_SECONDS, NOT_SHORT_SECONDS = 0.002, 0.003
+"""A region whose calls take less on average is sampled, until they take more than the second. In a decode step of a language model on an
+H100 (`tests/gpu/llm_pairs.py`) a timed call costs 10 to 20 us, 1 % of the first: the job's own code has driven ours out of the processor's
+caches."""
 TIMED_A_SECOND, MOST_EVERY = 60, 256
 """So many calls are timed all the same, and one in so many at least: few calls cost little, and their quantiles need each."""
 PACE_SECONDS = 0.9

@@ -103,7 +103,7 @@ def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
 
     assert [second(9_000, 110e-6), second(90_000, 10e-6)] == [150, MOST_EVERY]
     assert [second(500, 100e-6), second(110, 100e-6)] == [8, 1]
-    assert [second(2_500, 400e-6), second(3_500, 280e-6), second(2_500, 400e-6), second(2_000, 460e-6)] == [1, 58, 41, 1]
+    assert [second(400, 2.5e-3), second(600, 1.6e-3), second(400, 2.5e-3), second(300, 3.1e-3)] == [1, 10, 6, 1]
     assert second(18_000, 55e-6, quiet=False) == 1
     sampling.calls, sampling.timed, sampling.seconds = 0, 0, 0.0
     assert not sampling.pace(1.0, True)

@@ -1,0 +1,89 @@
+"""Decodes with a small Llama, as transformers compiles it by itself on a GPU, and prints one line of JSON: times of the steps.
+
+`python llm_decode.py [SECONDS]`. A step is the time from one token to the next within `generate`, in milliseconds. Where there is no GPU
+the program compiles the forward, for transformers compiles for GPUs alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from typing import Any
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, StoppingCriteria, StoppingCriteriaList
+
+NEW_TOKENS, WARM_UP_ROUNDS = 256, 2
+BEGAN, SECONDS = time.perf_counter(), float("".join(sys.argv[1:2]) or 8)
+GPU = torch.cuda.is_available()
+SIZE = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4} if GPU else {"hidden_size": 64, "num_hidden_layers": 2}
+
+
+class Clock(StoppingCriteria):
+    """Notes when each token was there."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
+        self.times.append(time.perf_counter())
+        return torch.zeros(ids.shape[0], dtype=torch.bool, device=ids.device)
+
+
+def agent_seconds() -> float:
+    """What the agent's thread used of a processor until now; 0 without one."""
+    thread = next((one for one in threading.enumerate() if one.name.startswith("compilewatch")), None)
+    if thread is None or thread.ident is None:
+        return 0.0
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    device = "cuda" if GPU else "cpu"
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=1000, num_attention_heads=8, num_key_value_heads=4, **SIZE)).to(device).eval()
+    if GPU:
+        model = model.to(torch.bfloat16)
+    else:
+        model.forward = torch.compile(model.forward)
+    prompt = torch.randint(0, 1000, (1, 16), device=device)
+
+    def decode() -> list[float]:
+        clock = Clock()
+        model.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            cache_implementation="static",
+            do_sample=False,
+            max_new_tokens=NEW_TOKENS,
+            min_new_tokens=NEW_TOKENS,
+            pad_token_id=0,
+            stopping_criteria=StoppingCriteriaList([clock]),
+        )
+        return [later - sooner for sooner, later in zip(clock.times, clock.times[1:], strict=False)]
+
+    with torch.no_grad():
+        for _ in range(WARM_UP_ROUNDS):
+            decode()
+        time.sleep(0.5)
+        steps: list[float] = []
+        began, used = time.perf_counter(), agent_seconds()
+        while time.perf_counter() - began < SECONDS:
+            steps += decode()[5:]
+        took, used = time.perf_counter() - began, agent_seconds() - used
+    ordered = sorted(steps)
+    said = {
+        "steps": len(steps),
+        "start_s": began - BEGAN,
+        "median_ms": 1e3 * ordered[len(ordered) // 2],
+        "tenth_ms": 1e3 * ordered[len(ordered) // 10],
+        "mean_ms": 1e3 * sum(ordered) / len(ordered),
+        "p99_ms": 1e3 * ordered[len(ordered) * 99 // 100],
+        "agent_cpu_percent": 100 * used / took,
+    }
+    print(json.dumps({name: round(value, 4) for name, value in said.items()}))
+
+
+if __name__ == "__main__":
+    main()
