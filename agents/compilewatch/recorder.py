@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from compilewatch import counted
-from compilewatch.asked import Asked
+from compilewatch.compile_requests import Requests
 from compilewatch.compiling import Compiling
 from compilewatch.latched import LatchedRegions
 from compilewatch.lines import LONG, LOOK_SECONDS, NOWHERE, OTHER, PAUSE_SECONDS, Line, Probe, Spec, Specs
@@ -56,7 +56,7 @@ class Recorder:
         self.specs = Specs()
         self._steps = itertools.count(1)
         self._draining = threading.Lock()
-        self._latched, self._warm_ups, self.asked = LatchedRegions(), WarmUps(), Asked()
+        self._latched, self._warm_ups, self.compile_requests = LatchedRegions(), WarmUps(), Requests()
         self._all_lines: list[Line] = []
         self._reset()
 
@@ -72,7 +72,7 @@ class Recorder:
 
     def start(self) -> None:
         """Begins to record into an empty window."""
-        self._latched, self._warm_ups, self.asked = LatchedRegions(), WarmUps(), Asked()
+        self._latched, self._warm_ups, self.compile_requests = LatchedRegions(), WarmUps(), Requests()
         self._reset()
         self.suspended_blocks = False
         self.internal_errors, self._too_deep, self.ready_at, self.lines = 0, 0, None, {}
@@ -128,7 +128,7 @@ class Recorder:
             lines = [line.emptied() for line in list(self._all_lines)]
             self.sampler.settle(lines)
             closed = [line.close() for line in lines]
-        self.asked.tell(self, zip(lines, closed, strict=True))
+        self.compile_requests.report(self, zip(lines, closed, strict=True))
         report = self._log.close(Report((seq, seq), (start, end), regions_merge([region for region in closed if region])))
         report.gauges = self._gauges
         self.compiling.fill(report.gauges)
@@ -253,7 +253,7 @@ class Recorder:
         line = self.innermost()
         compile.in_request = compile.in_request or self.in_request()
         self.compiling.note(compile)
-        self.asked.compiled(self._latched.with_outer(line.region.name if line else None), compile)
+        self.compile_requests.note_compilation(self._latched.with_outer(line.region.name if line else None), compile)
         self._latched.compiled_in(line.region.name if line else None)
         self._log.compile(compile)
         self.wake()  # a forked child that only compiles is an instance too

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from compilewatch.asked import DROPPED, ENOUGH, Asked
+from compilewatch.compile_requests import DROPPED, ENOUGH, Requests
 from compilewatch.lines import Line, Spec
 from compilewatch.runtimes import EAGER
 from compilewatch.sources.entries import _is_new_tensor
@@ -49,15 +49,15 @@ def refused() -> Any:
     return refuses.answer
 
 
-def asked_for(called: Any) -> tuple[Asked, list[tuple[Line, Region | None]]]:
-    asked, region = Asked(), Region("view", ENOUGH, runtime=EAGER)
-    asked.ask(dropped, "app.py:3 in load")
-    return asked, [(Line(Spec("view", target=lambda: called), region), region)]
+def requests_for(called: Any) -> tuple[Requests, list[tuple[Line, Region | None]]]:
+    requests, region = Requests(), Region("view", ENOUGH, runtime=EAGER)
+    requests.add(dropped, "app.py:3 in load")
+    return requests, [(Line(Spec("view", target=lambda: called), region), region)]
 
 
 def test_a_proxy_is_passed_by() -> None:
-    asked, closed = asked_for(view)
-    assert [(told.why, told.where) for told in asked.judge(closed)] == [(DROPPED, "app.py:3 in load")]
+    requests, closed = requests_for(view)
+    assert [(one.why, one.where) for one in requests.find(closed)] == [(DROPPED, "app.py:3 in load")]
 
 
 def test_what_a_break_answered_is_looked_at_by_its_type_alone() -> None:
@@ -65,13 +65,13 @@ def test_what_a_break_answered_is_looked_at_by_its_type_alone() -> None:
 
 
 def test_an_object_that_fails_to_be_looked_at_fails_once() -> None:
-    asked, closed = asked_for(refused)
+    requests, closed = requests_for(refused)
     with pytest.raises(RuntimeError):
-        asked.judge(closed)
-    assert asked.judge(closed) == []
+        requests.find(closed)
+    assert requests.find(closed) == []
 
 
 def test_what_nobody_can_refer_to_is_no_request() -> None:
-    asked, closed = asked_for(view)
-    asked.ask(Slotted(), "app.py:4 in load")
-    assert len(asked.judge(closed)) == 1
+    requests, closed = requests_for(view)
+    requests.add(Slotted(), "app.py:4 in load")
+    assert len(requests.find(closed)) == 1

@@ -12,8 +12,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from compilewatch.recorder import Recorder
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.bindings import Binding
+from compilewatch.sources.function_source import FunctionSource
 from compilewatch.sources.places import compiling_frame
 from compilewatch.sources.torch_names import BREAKS, GUARDED_CODE, TENSOR
 
@@ -180,29 +179,15 @@ class Entries:
         return speak
 
 
-class CacheEntries(Source):
+class CacheEntries(FunctionSource):
     """Hears of each entry before torch keeps it."""
 
     name = "cache_entries"
     module = "torch._dynamo.convert_frame"
+    function = GUARDED_CODE
 
-    def __init__(self) -> None:
-        self._binding: Binding | None = None
-
-    def install(self, recorder: Recorder) -> Answer:
-        if self._binding is None:
-            self._binding = Binding(GUARDED_CODE, Entries.of(recorder).made, recorder)
-            self._binding.bind()
-        return self.poll(recorder)
-
-    def poll(self, recorder: Recorder) -> Answer:
-        problem = "not installed" if self._binding is None else self._binding.problem
-        return ("partly", f"no {GUARDED_CODE.costs}: {problem}") if problem else ("yes", "")
-
-    def uninstall(self) -> None:
-        if self._binding is not None:
-            self._binding.unbind()
-            self._binding = None
+    def hear(self, *args: Any, **kwargs: Any) -> None:
+        Entries.of(self._recorder).made(*args, **kwargs)
 
 
 def _frames_of(entries: Mapping[CodeType, Entry], frame: FrameType | None) -> Iterator[FrameType]:

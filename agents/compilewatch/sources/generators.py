@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from compilewatch.recorder import Recorder
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.bindings import Binding
+from compilewatch.sources.function_source import FunctionSource
 from compilewatch.sources.records import frame_of
 from compilewatch.sources.torch_names import WRAP_COMPILED
 
@@ -16,32 +14,15 @@ _COMPILES = "OptimizeContext"
 _OF_MODULES = ("__call__", "_call_impl", "_wrapped_call_impl")
 
 
-class Generators(Source):
+class Generators(FunctionSource):
     """Looks at each function and module that torch makes a compiled one of."""
 
     name = "generators"
     module = "torch._dynamo.eval_frame"
+    function = WRAP_COMPILED
+    without = "no"
 
-    def __init__(self) -> None:
-        self._binding: Binding | None = None
-
-    def install(self, recorder: Recorder) -> Answer:
-        if self._binding is None:
-            self._recorder = recorder
-            self._binding = Binding(WRAP_COMPILED, self._on_wrap, recorder)
-            self._binding.bind()
-        return self.poll(recorder)
-
-    def poll(self, recorder: Recorder) -> Answer:
-        problem = "not installed" if self._binding is None else self._binding.problem
-        return ("no", f"no {WRAP_COMPILED.costs}: {problem}") if problem else ("yes", "")
-
-    def uninstall(self) -> None:
-        if self._binding is not None:
-            self._binding.unbind()
-            self._binding = None
-
-    def _on_wrap(self, context: Any, wanted: Any, *_: Any, **__: Any) -> None:
+    def hear(self, context: Any, wanted: Any, *_: Any, **__: Any) -> None:
         code = _code_of(wanted)
         if type(context).__name__ == _COMPILES and getattr(code, "co_flags", 0) & _GENERATES:
             frame = frame_of(None, {"code": code})

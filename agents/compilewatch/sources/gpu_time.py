@@ -17,8 +17,8 @@ from compilewatch.sampling import chance
 from compilewatch.sources import Answer, Source
 
 SHARE = 0.0015
-"""What sampling may add to the time in which a region is called: of the hundredth that watching may cost, most goes into timing calls. A pair
-of events costs up to 180 us of a step on an H100, which leaves 80 samples in a window of 10 s."""
+"""What sampling may add to the time in which a region is called: of the hundredth that watching may cost, most goes into timing calls.
+A pair of events costs up to 180 us of a step on an H100, which leaves 80 samples in a window of 10 s."""
 LEAST_GAP_S = 1 / 40
 """Between two samples of one region: the agent reads once a second, and a GPU that is a second behind leaves room in the pool."""
 LONGEST_GAP_S = 10.0

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from compilewatch.components import NOTED
-from compilewatch.recorder import Recorder
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.bindings import Binding
+from compilewatch.sources.function_source import FunctionSource
 from compilewatch.sources.records import frame_of
 from compilewatch.sources.torch_names import BUILD_GUARDS
 from compilewatch.wire.report import GUARDS_LEFT_OUT
@@ -25,33 +23,19 @@ class _Thread(threading.local):
         self.guards: list[Any] = []
 
 
-class GuardFilters(Source):
+class GuardFilters(FunctionSource):
     """Torch builds the guards twice where there is a filter: all of them for the filter to choose from, and then those that it keeps."""
 
     name = "guard_filters"
     module = "torch._dynamo.guards"
+    function = BUILD_GUARDS
+    without = "no"
 
     def __init__(self) -> None:
-        self._binding: Binding | None = None
+        super().__init__()
         self._thread = _Thread()
 
-    def install(self, recorder: Recorder) -> Answer:
-        if self._binding is None:
-            self._recorder = recorder
-            self._binding = Binding(BUILD_GUARDS, self._on_build, recorder)
-            self._binding.bind()
-        return self.poll(recorder)
-
-    def poll(self, recorder: Recorder) -> Answer:
-        problem = "not installed" if self._binding is None else self._binding.problem
-        return ("no", f"no {BUILD_GUARDS.costs}: {problem}") if problem else ("yes", "")
-
-    def uninstall(self) -> None:
-        if self._binding is not None:
-            self._binding.unbind()
-            self._binding = None
-
-    def _on_build(self, _: Any, guards: Sequence[Any], __: Any, code: Any, *___: Any, guard_filter_fn: Any = ..., **____: Any) -> None:
+    def hear(self, _: Any, guards: Sequence[Any], __: Any, code: Any, *___: Any, guard_filter_fn: Any = ..., **____: Any) -> None:
         if guard_filter_fn is ...:
             self._thread.guards = list(guards)
             return

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilewatch.recorder import Recorder
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.bindings import Binding
 from compilewatch.sources.entries import Entries
+from compilewatch.sources.function_source import FunctionSource
 from compilewatch.sources.limits import Latches
 from compilewatch.sources.places import is_installed
 from compilewatch.sources.records import frame_of
@@ -19,32 +17,14 @@ CAUSES = {"tracing is disabled": "disabled", _SKIPFILES: "skip", "dispatch mode"
 """By a part of torch's reason. Others mean that there is nothing to compile, or come with a record that says more."""
 
 
-class SkippedFrames(Source):
+class SkippedFrames(FunctionSource):
     """Hears the reason of each frame that torch skips."""
 
     name = "skipped_frames"
     module = "torch._dynamo.convert_frame"
+    function = SKIPS
 
-    def __init__(self) -> None:
-        self._binding: Binding | None = None
-
-    def install(self, recorder: Recorder) -> Answer:
-        if self._binding is None:
-            self._recorder = recorder
-            self._binding = Binding(SKIPS, self._on_skip, recorder)
-            self._binding.bind()
-        return self.poll(recorder)
-
-    def poll(self, recorder: Recorder) -> Answer:
-        problem = "not installed" if self._binding is None else self._binding.problem
-        return ("partly", f"no {SKIPS.costs}: {problem}") if problem else ("yes", "")
-
-    def uninstall(self) -> None:
-        if self._binding is not None:
-            self._binding.unbind()
-            self._binding = None
-
-    def _on_skip(self, reason: str, frame: Any, *_: Any, **__: Any) -> None:
+    def hear(self, reason: str, frame: Any, *_: Any, **__: Any) -> None:
         cause = next((cause for part, cause in CAUSES.items() if part in reason), None)
         code = frame.f_code
         # Torch skips the files of libraries wherever user code calls them; that makes no call of the job eager.

@@ -1,4 +1,4 @@
-"""What the job asked torch to compile, and whether any of its calls ever met compiled code."""
+"""Registry of compile requests: what the job asks torch to compile, and whether a call of it ever met compiled code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXT = "compile was requested for {region}, and no call met compiled code: {why}
 
 
 class Request(NamedTuple):
-    """Something that torch was asked to compile."""
+    """A callable that the job asks torch to compile."""
 
     target: Any
     """A weak reference; to the object where it is a method of one."""
@@ -47,8 +47,8 @@ class Request(NamedTuple):
         return thing is target or (target is None and self.code is None and type(thing) is self.kind)
 
 
-class Told(NamedTuple):
-    """A region of which compile was requested, and that compiled nothing."""
+class CompiledNothing(NamedTuple):
+    """A region whose compilation was requested and that compiled nothing."""
 
     region: str
     calls: int
@@ -56,7 +56,7 @@ class Told(NamedTuple):
     where: str
 
 
-class Asked:
+class Requests:
     """Requests, and by region what came of them. Requests come from any thread; the rest is for the agent's own."""
 
     def __init__(self) -> None:
@@ -64,16 +64,16 @@ class Asked:
         self._made: set[str] = set()
         self._failed: dict[str, str] = {}
         self._calls: Counter[str] = Counter()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def ask(self, target: Any, where: str) -> None:
-        """Torch was asked to compile the target, by the line at `where`."""
+    def add(self, target: Any, where: str) -> None:
+        """The line at `where` asks torch to compile the target."""
         owner = target.__self__ if isinstance(target, MethodType) else target
         code = target.__code__ if isinstance(target, FunctionType) else None
         with suppress(TypeError):  # an object that allows no weak reference cannot be found later
             self._requests.append(Request(weakref.ref(owner), type(owner), code, where))
 
-    def compiled(self, regions: Iterable[str], compile_: Compile) -> None:
+    def note_compilation(self, regions: Iterable[str], compile_: Compile) -> None:
         """A compilation inside the regions is over."""
         for region in regions:
             if compile_.outcome == "ok" and compile_.kind != "empty":
@@ -81,20 +81,20 @@ class Asked:
             elif compile_.outcome in ("raised", "suppressed"):
                 self._failed[region] = f"{compile_.file}:{compile_.line} in {compile_.frame}" if compile_.file else ""
 
-    def tell(self, recorder: Recorder, closed: Iterable[tuple[Line, Region | None]]) -> None:
-        """Tells of regions that compiled nothing; never raises."""
+    def report(self, recorder: Recorder, closed: Iterable[tuple[Line, Region | None]]) -> None:
+        """Reports regions that compiled nothing; never raises."""
         try:
-            for told in self.judge(closed):
-                recorder.finding("compiled_nothing", TEXT.format(region=told.region, why=told.why), told.where)
-                recorder.fact("compiled_nothing", {"region": told.region, "calls": told.calls, "why": told.why})
+            for one in self.find(closed):
+                recorder.finding("compiled_nothing", TEXT.format(region=one.region, why=one.why), one.where)
+                recorder.fact("compiled_nothing", {"region": one.region, "calls": one.calls, "why": one.why})
         except Exception as error:  # noqa: BLE001 - the job's own objects are looked at, and the window is closed all the same
             recorder.internal_error(error)
 
-    def judge(self, closed: Iterable[tuple[Line, Region | None]]) -> list[Told]:
-        """Regions of which it is certain now; each is told once."""
+    def find(self, closed: Iterable[tuple[Line, Region | None]]) -> list[CompiledNothing]:
+        """Regions that certainly compiled nothing; each once."""
         found = []
         for line, region in closed:
-            if region is None or region.name in self._told or region.name in self._made:
+            if region is None or region.name in self._reported or region.name in self._made:
                 continue
             if region.compiled or region.partial:
                 self._made.add(region.name)
@@ -104,11 +104,11 @@ class Asked:
                 try:
                     why, where = self._why(line, region)
                 except Exception:
-                    self._told.add(region.name)  # it would fail in each window
+                    self._reported.add(region.name)  # it would fail in each window
                     raise
                 if why:
-                    self._told.add(region.name)
-                    found.append(Told(region.name, self._calls[region.name], why, where))
+                    self._reported.add(region.name)
+                    found.append(CompiledNothing(region.name, self._calls[region.name], why, where))
         return found
 
     def _why(self, line: Line, region: Region) -> tuple[str, str]:

@@ -1,0 +1,40 @@
+"""Source that listens to the calls of one function of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compilewatch.recorder import Recorder
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.bindings import Binding
+from compilewatch.sources.torch_names import TorchName
+
+
+class FunctionSource(Source):
+    """Calls `hear` with the arguments of each call of `function`, before torch's own code runs."""
+
+    function: TorchName
+    without: str = "partly"
+    """The answer where this torch has no such function."""
+
+    def __init__(self) -> None:
+        self._binding: Binding | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        if self._binding is None:
+            self._recorder = recorder
+            self._binding = Binding(self.function, self.hear, recorder)
+            self._binding.bind()
+        return self.poll(recorder)
+
+    def poll(self, recorder: Recorder) -> Answer:
+        problem = "not installed" if self._binding is None else self._binding.problem
+        return (self.without, f"no {self.function.costs}: {problem}") if problem else ("yes", "")
+
+    def uninstall(self) -> None:
+        if self._binding is not None:
+            self._binding.unbind()
+            self._binding = None
+
+    def hear(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError
