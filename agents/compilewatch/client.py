@@ -141,7 +141,7 @@ class Client:
 
 
 def _finalize_in_child(client: Client, end: Callable[[Client], None]) -> None:
-    """A child of `multiprocessing` skips atexit; its own finalizers run. One that imports the main module anew forgets those that
+    """A child of `multiprocessing` skips atexit; its own finalizers run. One that imports the main module again forgets those that
     it had before it began its work."""
     for package in ("multiprocessing", "billiard"):
         util, process = sys.modules.get(f"{package}.util"), sys.modules.get(f"{package}.process")

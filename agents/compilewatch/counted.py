@@ -74,7 +74,7 @@ class Meeting:
 
 
 class Met:
-    """Counted calls that met a compilation. They are told with what it took of them, by whoever comes by after they ended."""
+    """Counted calls that met a compilation. They are reported with what it took of them, by the next call that comes by after their end."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()

@@ -27,7 +27,7 @@ class Lineage:
         self._child_reports: Any = None
 
     def before_fork(self) -> None:
-        """The child is told, while its parent is there, where it comes from; and can leave a mark that the parent sees."""
+        """The child learns, while its parent runs, where it comes from, and can leave a mark that the parent sees."""
         self._root_find()
         self._has_children = True
         if self._child_reports is None:

@@ -1,6 +1,6 @@
 """What a callable can call, read from its code: its globals, its closure, and the attributes of its object that it names.
 
-Objects are told apart by `type` alone: `isinstance` asks an object for its class, and a proxy, as Flask's `request` is, may raise then."""
+`type` alone distinguishes objects: `isinstance` asks an object for its class, and a proxy, as Flask's `request` is, may raise then."""
 
 from __future__ import annotations
 

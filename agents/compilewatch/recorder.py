@@ -259,7 +259,7 @@ class Recorder:
         self.wake()  # a forked child that only compiles is an instance too
 
     def warms_up(self, seconds: float = 0.0) -> int:
-        """The calls under way are not as fast as those that follow; that of this thread since so many seconds. Answers the step."""
+        """The calls under way are not as fast as those that follow; that of this thread for `seconds`. Answers the step."""
         self.sampler.disturb(seconds)
         step = self.epoch = self.stretch = self.call().compiled_at = next(self._steps)
         return step

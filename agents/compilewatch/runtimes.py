@@ -1,4 +1,4 @@
-"""What runs a callable: torch.compile, code that torch compiled ahead of time, TorchScript, JAX or plain Python; told from its class."""
+"""What runs a callable: torch.compile, code that torch compiled ahead of time, TorchScript, JAX or plain Python; its class says which."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 End = Callable[[dict[str, Any]], None]
 """What is to be done at the end of the process, given how it ends."""
 _LISTENING: list[Callable[..., Any]] = []
-"""What stands in place of a function of Ray Serve's."""
+"""What replaces a function of Ray Serve's."""
 
 
 def listen(end: End) -> None:
@@ -22,8 +22,8 @@ def listen(end: End) -> None:
 def _listen_to_pool(end: End) -> None:
     signals = sys.modules.get("celery.signals")
     if signals is not None:
-        told = functools.partial(_pool_process_ends, end)
-        signals.worker_process_shutdown.connect(told, weak=False, dispatch_uid="compilewatch")
+        ended = functools.partial(_pool_process_ends, end)
+        signals.worker_process_shutdown.connect(ended, weak=False, dispatch_uid="compilewatch")
 
 
 def _pool_process_ends(end: End, exitcode: object = None, **_: object) -> None:

@@ -121,8 +121,8 @@ class TracedProcess:
         self._held = 0
 
     def _event(self, event: dict[str, Any], logged: float) -> None:
-        told = event.get("args") or {}
-        compile_id, name, at = str(told.get("compile_id") or ""), str(event["name"]), float(event["ts"]) / 1e6
+        decoded = event.get("args") or {}
+        compile_id, name, at = str(decoded.get("compile_id") or ""), str(event["name"]), float(event["ts"]) / 1e6
         if not abs(at - logged) <= _APART_SECONDS:
             raise ValueError("an event far from its line")
         if not self.clock:
@@ -152,8 +152,8 @@ class TracedProcess:
             frames = [SimpleNamespace(filename=file, lineno=int(line), name=name) for file, line, name in _FRAME.findall(stack)]
             self._breaks.append(SimpleNamespace(reason=reason[1], user_stack=frames))
 
-    def _record(self, entry: Entry, told: dict[str, Any]) -> None:
-        record = SimpleNamespace(**told)
+    def _record(self, entry: Entry, decoded: dict[str, Any]) -> None:
+        record = SimpleNamespace(**decoded)
         compile_id = record.compile_id = compile_id_of(record)[:64]
         record.recompile_reasons = self._reasons.pop(compile_id, None)
         self._name(record, compile_id)
@@ -212,10 +212,10 @@ def _compile_id(data: dict[str, Any]) -> str:
 def _reasons(payload: str) -> list[str]:
     """A single reason as it is, several as a list."""
     try:
-        told = json.loads(payload)
+        decoded = json.loads(payload)
     except ValueError:
         return [payload]
-    return told if isinstance(told, list) else [payload]
+    return decoded if isinstance(decoded, list) else [payload]
 
 
 def _remembered(table: OrderedDict[Any, Any], key: Any, make: Any) -> Any:

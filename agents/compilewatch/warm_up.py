@@ -65,7 +65,7 @@ class WarmUp:
 
 
 class Ending:
-    """Stands for a list in which the first call ends the warm-up. A line points past it then, so that later calls cost nothing more."""
+    """Replaces a list in which the first call ends the warm-up. A line points past it then, so that later calls cost nothing more."""
 
     __slots__ = ("_calls", "_warm_up")
 

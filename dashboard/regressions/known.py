@@ -57,8 +57,8 @@ def served_added(*, baseline: Deployment, facts: Iterable[Fact]) -> list[Fact]:
     regions = {fact.about for fact in known if fact.kind == "compiled_nothing" and fact.arm == "candidate"}
     served = regions_compiled(deployment=baseline, regions=regions) if regions else {}
     found = [replace(fact, baseline_silent=True) if _untold(fact, served) else fact for fact in known]
-    told = sorted(region for region, tells in served.items() if tells)
-    return found + [Fact("compiled_nothing", "baseline", "", baseline.started_minute, region, passed=True) for region in told]
+    names = sorted(region for region, tells in served.items() if tells)
+    return found + [Fact("compiled_nothing", "baseline", "", baseline.started_minute, region, passed=True) for region in names]
 
 
 def _untold(fact: Fact, served: Mapping[str, bool]) -> bool:

@@ -56,7 +56,7 @@ def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -
 
 
 def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Seen], states: States) -> list[Unseen]:
-    """Silent instances, those that ended with an error or were killed, and blind ones by model, then calls that stand beside nothing."""
+    """Silent instances, those that ended with an error or were killed, and blind ones by model, then calls without a comparison."""
     names = {row.model.pk: row.model.name for row in rows}
     silent: dict[int, list[Seen]] = defaultdict(list)
     blind: dict[int, list[Seen]] = defaultdict(list)

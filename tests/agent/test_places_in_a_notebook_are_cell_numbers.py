@@ -1,4 +1,4 @@
-"""What is compiled, broken or guarded in a cell of a notebook is told by the cell's number, in a real kernel."""
+"""What is compiled, broken or guarded in a cell of a notebook has the cell's number as its place, in a real kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API server, engine core, workers and inspection of vLLM are told apart by their names. This is not vLLM: a small package stands in for
+"""API server, engine core, workers and inspection of vLLM differ by their names. This is not vLLM: a small package stands in for
 it, with names of processes and modules that vLLM uses. Not tried with vLLM itself, above all the process that inspects a model."""
 
 from __future__ import annotations

@@ -50,13 +50,13 @@ def endings(dashboard: Dashboard) -> list[dict[str, object]]:
     return [dict(fact.data) for report in dashboard.reports() for fact in report.facts if fact.kind == "ended"]
 
 
-@pytest.mark.parametrize(("end", "told"), ENDS.values(), ids=ENDS.keys())
-def test_it_says(dashboard: Dashboard, tmp_path: Path, end: str, told: list[dict[str, object]]) -> None:
+@pytest.mark.parametrize(("end", "expected"), ENDS.values(), ids=ENDS.keys())
+def test_it_says(dashboard: Dashboard, tmp_path: Path, end: str, expected: list[dict[str, object]]) -> None:
     program = tmp_path / "job.py"
     program.write_text(f"{START}    {end}\n")
     run(program, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert dashboard.calls("forward") == 1
-    assert endings(dashboard) == told
+    assert endings(dashboard) == expected
 
 
 def test_under_run_every_code_is_known(dashboard: Dashboard, tmp_path: Path) -> None:

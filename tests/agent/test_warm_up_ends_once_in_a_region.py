@@ -188,9 +188,9 @@ def in_a_child(work: Callable[[], Any]) -> Any:
             os._exit(0)
     os.close(write)
     with os.fdopen(read) as answers:
-        told = answers.read()
+        counts = answers.read()
     os.waitpid(child, 0)
-    return json.loads(told)
+    return json.loads(counts)
 
 
 def test_a_forked_child_warms_up_only_what_had_not_warmed_up(window: Window, looked_up: None) -> None:
@@ -205,8 +205,8 @@ def test_a_forked_child_warms_up_only_what_had_not_warmed_up(window: Window, loo
     for work in (compiles, hits):
         warm(work)
     cold(compiles)
-    told = in_a_child(job)
-    assert told == [{"calls": 3, "latency": 1, "stalled": 2}, {"calls": 3, "latency": 1, "warmup": 1, "stalled": 1}]
+    counts = in_a_child(job)
+    assert counts == [{"calls": 3, "latency": 1, "stalled": 2}, {"calls": 3, "latency": 1, "warmup": 1, "stalled": 1}]
 
 
 def test_an_empty_sketch_says_that_none_were_stalled_and_travels_as_that() -> None:

@@ -25,11 +25,11 @@ def run_with_empty_cache(torch: Any, target: Target, batch: Batch, grads: bool) 
     if compiler is None or folder is None:
         return None
 
-    def anew(graph: Any, inputs: Any) -> Any:
+    def compile_again(graph: Any, inputs: Any) -> Any:
         """A backend that no cache entry was made with: torch compiles again for it."""
         return compiler(graph, inputs)
 
-    compiled = torch.compile(target.eager, backend=anew, dynamic=getattr(compiler, "dynamic", None))
+    compiled = torch.compile(target.eager, backend=compile_again, dynamic=getattr(compiler, "dynamic", None))
     before = graphs_captured()
     with suppress(Exception), folder():
         found = run(torch, compiled, batch, target.module, grads=grads)
@@ -38,7 +38,7 @@ def run_with_empty_cache(torch: Any, target: Target, batch: Batch, grads: bool) 
 
 
 def _compiler_of(torch: Any, target: Target) -> Any:
-    """inductor as the callable was told to use it, with its mode and options."""
+    """inductor as the callable uses it, with its mode and options."""
     held: Any = getattr(context_of(in_place(target.compiled)), "callback", None)
     for _ in range(MAX_WRAPPED):
         if type(held).__name__ == "_TorchCompileInductorWrapper":

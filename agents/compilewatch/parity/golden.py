@@ -66,24 +66,24 @@ def golden(
         if RECORDER.lines is None:
             raise NotCompared("the agent is off")
         region = clip(region_of(fn), MAX_NAME)
-        told = _compare(importlib.import_module("torch"), label, fn, inputs, reference, grads)
+        outcome = _compare(importlib.import_module("torch"), label, fn, inputs, reference, grads)
     except NotCompared as reason:
-        told = Parity(label, "not compared", clip(str(reason), MAX_WHY))
+        outcome = Parity(label, "not compared", clip(str(reason), MAX_WHY))
     except Exception as error:  # noqa: BLE001 - the batch is the job's, and so is what it raises
-        told = Parity(label, "not compared", _why("comparing", error))
-    told = replace(told, region=region, seconds=round(time.perf_counter() - begun, 3))
-    _tell(told)
-    return Golden(label, told.state, parity_words(told), told, bool(required))
+        outcome = Parity(label, "not compared", _why("comparing", error))
+    outcome = replace(outcome, region=region, seconds=round(time.perf_counter() - begun, 3))
+    _tell(outcome)
+    return Golden(label, outcome.state, parity_words(outcome), outcome, bool(required))
 
 
-def _tell(told: Parity) -> None:
+def _tell(outcome: Parity) -> None:
     """To the dashboard, a name as often as its state changes, and so many names as it keeps."""
     with suppress(Exception):
-        if RECORDER.lines is not None and (told.name in _told or len(_told) < MAX_GOLDENS):
-            _told[told.name] = told.state
-            RECORDER.fact("parity", parity_data(told))
-            if told.state == "not compared":
-                RECORDER.finding("golden_not_compared", f"{told.name}: {told.why}")
+        if RECORDER.lines is not None and (outcome.name in _told or len(_told) < MAX_GOLDENS):
+            _told[outcome.name] = outcome.state
+            RECORDER.fact("parity", parity_data(outcome))
+            if outcome.state == "not compared":
+                RECORDER.finding("golden_not_compared", f"{outcome.name}: {outcome.why}")
 
 
 def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads: bool) -> Parity:
@@ -99,22 +99,24 @@ def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads:
             compiled = _compiled(torch, target, batch, grads)
         if not (ran.compiled or runtime_of(target.compiled) == AOTINDUCTOR or (not ran.known and _cached(target.eager))):
             raise NotCompared("nothing of it was compiled")
-        told = _judged(torch, name, compiled, eager, exact, precision)
-        if told.state == "failed":
-            told = _repeated(torch, target, batch, grads, told, lambda again: _judged(torch, name, again, eager, exact, precision))
-        return _with_last(torch, target, batch, eager, compiled, told)
+        outcome = _judged(torch, name, compiled, eager, exact, precision)
+        if outcome.state == "failed":
+            outcome = _repeated(torch, target, batch, grads, outcome, lambda again: _judged(torch, name, again, eager, exact, precision))
+        return _with_last(torch, target, batch, eager, compiled, outcome)
 
 
-def _repeated(torch: Any, target: Target, batch: Batch, grads: bool, told: Parity, judge: Callable[[Result], Parity]) -> Parity:
+def _repeated(torch: Any, target: Target, batch: Batch, grads: bool, outcome: Parity, judge: Callable[[Result], Parity]) -> Parity:
     """A failed batch once more: only what fails twice is certain. What passes when it is compiled with an empty cache is wrong in the
     cache."""
     if judge(_compiled(torch, target, batch, grads)).state != "failed":
-        raise NotCompared(f"it failed once and passed when it was repeated ({parity_words(told)})")
-    anew = run_with_empty_cache(torch, target, batch, grads)
-    if anew is not None and judge(anew).state == "passed":
-        RECORDER.finding("golden_cached_code", f"{told.name}: fails with cached code, passes when compiled with an empty cache")
-        return replace(told, why=clip(f"{parity_words(told)}; compiled with an empty cache it passes: the cached code is wrong", MAX_WHY))
-    return told
+        raise NotCompared(f"it failed once and passed when it was repeated ({parity_words(outcome)})")
+    recompiled = run_with_empty_cache(torch, target, batch, grads)
+    if recompiled is not None and judge(recompiled).state == "passed":
+        RECORDER.finding("golden_cached_code", f"{outcome.name}: fails with cached code, passes when compiled with an empty cache")
+        return replace(
+            outcome, why=clip(f"{parity_words(outcome)}; compiled with an empty cache it passes: the cached code is wrong", MAX_WHY)
+        )
+    return outcome
 
 
 def _refuse(torch: Any) -> None:
@@ -256,22 +258,22 @@ def _judged(torch: Any, name: str, compiled: Result, eager: Result, exact: Resul
     )
 
 
-def _with_last(torch: Any, target: Target, batch: Batch, eager: Result, compiled: Result, told: Parity) -> Parity:
+def _with_last(torch: Any, target: Target, batch: Batch, eager: Result, compiled: Result, outcome: Parity) -> Parity:
     """Beside what the last version gave; what passed is kept for the next one. Whatever goes wrong here takes nothing back."""
     config = CLIENT.config
     if config is None:
-        return told
+        return outcome
     with suppress(Exception):
-        version, kept = version_of(config, os.environ), Kept.of(config, told.name)
+        version, kept = version_of(config, os.environ), Kept.of(config, outcome.name)
         weights = [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
         device = next((one.device for one in compiled.outputs.values()), None)
         hardware = torch.cuda.get_device_name(device) if device is not None and device.type == "cuda" else "cpu"
         now = summary_of(torch, hardware, batch.tensors, weights, compiled.outputs)
         last = kept.last(version)
-        if told.state == "passed":
+        if outcome.state == "passed":
             kept.write(version, now)
         if last is not None:
             dtype = next(iter(eager.outputs.values())).dtype
             state, change = against(last[1], now, ALONE[tolerance(torch, dtype)])
-            return replace(told, last=state, last_version=clip(last[0], MAX_NAME), last_change=change)
-    return told
+            return replace(outcome, last=state, last_version=clip(last[0], MAX_NAME), last_change=change)
+    return outcome

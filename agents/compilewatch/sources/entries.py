@@ -53,10 +53,10 @@ class Entries:
         self._eager: weakref.WeakSet[CodeType] = weakref.WeakSet()
         """Functions after breaks in which tensors were computed eager."""
         self._made: Any = None
-        """The function of which an entry was made that its record has not told yet."""
+        """The function of the newest entry, until its record arrives."""
         self._compiled = 0
         """How often torch compiled, or tried to."""
-        self._told: Any = None
+        self._seen: Any = None
         """The break that was met last."""
 
     @classmethod
@@ -117,9 +117,9 @@ class Entries:
         """What torch says of the break in the code that it compiled just now, if there is one."""
         reasons, recorder = BREAKS.find(), self._recorder()
         last = reasons[-1] if isinstance(reasons, list) and reasons else None
-        told, self._told = self._told, last
+        seen, self._seen = self._seen, last
         stack = getattr(last, "user_stack", None) or []
-        if last is None or last is told or recorder is None or not stack or stack[0].name != getattr(code, "co_name", ""):
+        if last is None or last is seen or recorder is None or not stack or stack[0].name != getattr(code, "co_name", ""):
             return
         entry.unseen = any(part in str(last.reason) for part in _NEVER_LOOKED_UP)
         if len(stack) > 1 and recorder.token:
@@ -130,7 +130,7 @@ class Entries:
         return call.hits + call.misses + self._compiled
 
     def _is_unseen(self, entry: Entry, lookups: int) -> bool:
-        """Whether torch looked nothing up since the entry's break but, in so many steps, the function that goes on after it."""
+        """Whether torch looked nothing up since the entry's break but, in `lookups` steps, the function that goes on after it."""
         recorder = self._recorder()
         if entry.unseen or entry.lookups is None or recorder is None or not recorder.token:
             return entry.unseen

@@ -1,4 +1,4 @@
-"""Generator functions that are handed to `torch.compile`: torch runs them eager and says so to nobody."""
+"""Generator functions that are handed to `torch.compile`: torch runs them eager without a message."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from compilewatch.wire.report import MAX_VALUES
 MOST_GUARDS, MOST_SEEN = 256, 1000
 MAX_VALUE = 64
 GROWING = 3
-"""So many numbers in a row have to follow one another to be called growth."""
+"""The count of numbers in a row that must follow one another to be called growth."""
 
 _GRADIENT = re.compile(r"expected requires_grad=(?P<compiled>[01])$")
 _BOUND = re.compile(r"^(?:-?\d+ <=? )?(?P<source>[^=<>!*+/ ]+)\.size\(\)\[(?P<dim>\d+)\](?: <=? -?\d+)?$")

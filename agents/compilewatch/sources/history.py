@@ -105,9 +105,9 @@ class History:
 
     def blamed(self, reasons: Sequence[str], inputs: Inputs) -> list[str]:
         """Of the reasons for which the cache entries did not match, those of the entries that were compiled for the likest call."""
-        told = [(reason, self._entries.get(compile_id_in(reason), NO_INPUTS).likeness(inputs)) for reason in reasons]
-        likest = max((like for _, like in told), default=None)
-        return [reason for reason, like in told if like == likest]
+        rated = [(reason, self._entries.get(compile_id_in(reason), NO_INPUTS).likeness(inputs)) for reason in reasons]
+        likest = max((like for _, like in rated), default=None)
+        return [reason for reason, like in rated if like == likest]
 
     def note(self, function: Function, compile_id: str, kind: str, inputs: Inputs, failed: bool) -> str:
         """A function was compiled; answers one of AGAIN if it was compiled before, and no guard says why again."""

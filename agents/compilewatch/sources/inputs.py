@@ -1,4 +1,4 @@
-"""What a function that compiles was called with: the modules and the tensors among its variables, told apart and never kept."""
+"""What a function that compiles was called with: the modules and the tensors among its variables, distinguished and never kept."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class LateHooks(Source):
 
     def __init__(self) -> None:
         self._looked_at = -1
-        self._told: set[tuple[str, int]] = set()
+        self._reported: set[tuple[str, int]] = set()
 
     def install(self, recorder: Recorder) -> Answer:
         return self.poll(recorder)
@@ -72,9 +72,9 @@ class LateHooks(Source):
             roots = CompiledModules.of(recorder).roots
             for key in [key for key, root in list(roots.items()) if root.module() is None]:
                 roots.pop(key, None)
-            for text, where, told in _late(list(roots.values())):
-                if told not in self._told:
-                    self._told.add(told)
+            for text, where, hook_key in _late(list(roots.values())):
+                if hook_key not in self._reported:
+                    self._reported.add(hook_key)
                     recorder.finding("hook_too_late", text, where)
             self._looked_at = next_hook
         return ("no", "; ".join(problems)) if problems else ("yes", "")

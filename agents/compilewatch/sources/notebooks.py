@@ -1,4 +1,4 @@
-"""The cell of a notebook that a file name of IPython's compiler stands for: such a name is a temporary file's, another one each time."""
+"""The cell of a notebook that a file name of IPython's compiler names: such a name is a temporary file's, another one each time."""
 
 from __future__ import annotations
 

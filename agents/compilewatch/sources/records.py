@@ -81,8 +81,8 @@ def reasons_of(record: Any, compiling: Mapping[str, Any]) -> list[str]:
     """Torch's reason for each cache entry why it did not match, the newest entry first; its record has the first of them alone."""
     several = compiling.get("reasons") or getattr(record, "recompile_reasons", None)
     first = text(record, "recompile_reason")
-    told = [reason for reason in several if isinstance(reason, str)] if isinstance(several, list) else []
-    return told if first in told or not first else [first]
+    lines = [reason for reason in several if isinstance(reason, str)] if isinstance(several, list) else []
+    return lines if first in lines or not first else [first]
 
 
 def causes_of(reasons: Sequence[str], history: History, inputs: Inputs) -> list[list[str]]:

@@ -48,7 +48,7 @@ def reason_name(kind: str) -> str:
 
 
 def reason_sentence(kind: str, it: str, text: str) -> str:
-    """Why it was compiled again; the text of a guard or an error stands behind it."""
+    """Why it was compiled again; the text of a guard or an error follows it."""
     said = REASONS.get(kind, GUARD).sentence.format(it=it)
     name = "error" if kind in ("failure", "failed again") else "guard" if kind in ("", "guard") else "reason"
     return f"{said} ({name}: {text})" if text else said

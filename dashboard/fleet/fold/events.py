@@ -63,31 +63,31 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
 def findings_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
     """Findings of the report, and those that certain facts amount to."""
     version = sender.source.version
-    for kind, text, where, seen, told in _findings(report, window):
+    for kind, text, where, seen, values in _findings(report, window):
         key = FindingKey(version.project, version.model, kind, fingerprint(text, where))
         seen.count = min(max(seen.count, 0), MAX_FINDING_COUNT)
-        fact = FindingFact((seen.first, text, where), {sender.source: seen}, *told)
+        fact = FindingFact((seen.first, text, where), {sender.source: seen}, *values)
         if key in facts.findings:
             facts.findings[key].add(fact)
         else:
             facts.findings[key] = fact
 
 
-Told = tuple[frozenset[str], int, str]
+Values = tuple[frozenset[str], int, str]
 """The values that a finding names, how many there are, and how they vary."""
-NOTHING: Told = (frozenset(), 0, "")
+NOTHING: Values = (frozenset(), 0, "")
 
 
-def _told(finding: Finding) -> Told:
+def _values(finding: Finding) -> Values:
     values = values_kept(label(value, 200) for value in finding.values)
     return values, min(max(finding.distinct, 0), MAX_INT32), finding.pattern if finding.pattern in PATTERNS else ""
 
 
-def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, Seen, Told]]:
+def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, Seen, Values]]:
     for finding in report.findings:
         if finding.kind in FINDING_KINDS:
             seen = Seen(finding.count, window.end, window.end, seconds_of(finding.seconds))
-            yield finding.kind, label(finding.text, MAX_REASON), label(finding.where, 512), seen, _told(finding)
+            yield finding.kind, label(finding.text, MAX_REASON), label(finding.where, 512), seen, _values(finding)
     for fact in report.facts:
         data, at = fact.data, window.moment(fact.at)
         where = f"{data['file']}:{data.get('line', '')}" if data.get("file") else ""
@@ -101,6 +101,6 @@ def _findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, S
         elif fact.kind == "oom":
             text = label(str(data.get("text") or "out of memory"), MAX_REASON)
             yield "oom", text, label(where, 512), Seen(ooms_of(fact), at, at), NOTHING
-        elif fact.kind == "parity" and (told := parity_of(data)).state == "failed" and told.kind != "finite":
+        elif fact.kind == "parity" and (parity := parity_of(data)).state == "failed" and parity.kind != "finite":
             # The figures differ between instances; it is the same finding on all of them.
-            yield "parity", label(f"{told.name}: {told.why or ANOTHER}", MAX_REASON), label(where, 512), Seen(1, at, at), NOTHING
+            yield "parity", label(f"{parity.name}: {parity.why or ANOTHER}", MAX_REASON), label(where, 512), Seen(1, at, at), NOTHING

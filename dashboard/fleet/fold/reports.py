@@ -155,8 +155,8 @@ def _ended(report: Report, window: Window) -> Ended | None:
         if fact.kind == "ended":
             code, signal = fact.data.get("code"), fact.data.get("signal")
             known = code if isinstance(code, int) and not isinstance(code, bool) and abs(code) <= MAX_INT32 else -1
-            told = window.end, known, label(signal, 16) if isinstance(signal, str) else ""
-            found = told if found is None else max(found, told)
+            newest = window.end, known, label(signal, 16) if isinstance(signal, str) else ""
+            found = newest if found is None else max(found, newest)
     return found
 
 
@@ -180,6 +180,6 @@ def _latched(report: Report, window: Window) -> dict[tuple[str, str], Latched]:
         if fact.kind == "latched_eager":
             data = clip_data(fact.data)
             frame = label(str(data.pop("frame", "")), 512), label(str(data.pop("cause", "")), 512)
-            told = window.moment(fact.at), json.dumps(data, sort_keys=True)
-            found[frame] = min(told, found.get(frame, told))
+            newest = window.moment(fact.at), json.dumps(data, sort_keys=True)
+            found[frame] = min(newest, found.get(frame, newest))
     return found

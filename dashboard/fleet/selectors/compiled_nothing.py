@@ -64,9 +64,9 @@ def regions_compiled(*, deployment: Deployment, regions: Collection[str]) -> dic
     rows = VersionHour.objects.filter(project_id=deployment.project_id, day__gte=first // 24, day__lte=last // 24)
     rows = rows.filter(series_id__in=list(series), hour__gte=first, hour__lte=last, compiled__gt=0)
     found: dict[str, bool] = {}
-    counted = rows.values("series_id").annotate(told=Count("stalled_count")).order_by()
-    for id, told in counted.values_list("series_id", "told"):
-        found[series[id]] = found.get(series[id], False) or told > 0
+    counted = rows.values("series_id").annotate(reporting=Count("stalled_count")).order_by()
+    for id, reporting in counted.values_list("series_id", "reporting"):
+        found[series[id]] = found.get(series[id], False) or reporting > 0
     return found
 
 

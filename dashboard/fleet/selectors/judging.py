@@ -60,7 +60,7 @@ class JudgedMinute(NamedTuple):
     stalled: int | None
     stalled_sum: float | None
     call_seconds: float | None
-    """Steady and stalled calls together, untimed ones included; None where stalled ones are not told apart."""
+    """Steady and stalled calls together, untimed ones included; None where the agent does not separate stalled ones."""
     caller_p50: float | None
     caller_p99: float | None
 

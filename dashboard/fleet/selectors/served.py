@@ -90,7 +90,7 @@ def model_served(*, project_id: int, model_id: int, version_id: int, environment
 
 def _calls_of(row: tuple[Any, ...]) -> SeriesCalls:
     calls = SeriesCalls(*row[:10], *(value or 0 for value in row[10:]))
-    # A part of the stalled calls stands beside calls that were looked at: no whole number.
+    # A part of the stalled calls joins calls that were sampled: no whole number.
     return calls._replace(known=round(calls.known), recent_known=round(calls.recent_known))
 
 

@@ -41,7 +41,7 @@ class SeriesFacts:
 
 
 class CallPoint(NamedTuple):
-    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first. `errors` is None where nobody could tell,
+    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first. `errors` is None where it is not known,
     `stalled_count` where agents do not report it."""
 
     version_id: int

@@ -29,7 +29,7 @@ class Ids:
     active: dict[InstanceKey, int | None] = field(default_factory=dict)
     """From which minute on each counts; None: it only starts, or only helps."""
     woken: dict[InstanceKey, tuple[int, int | None]] = field(default_factory=dict)
-    """Those of which this fold knows an earlier such minute than the one that was known, which stands second."""
+    """Those of which this fold knows an earlier such minute than the one that was known, which is second."""
 
 
 def ids_of(facts: Facts) -> Ids:

@@ -13,7 +13,7 @@ def sketch_of(bounds: Sequence[float], counts: Sequence[int], total: float) -> S
     """Spreads each bucket's values evenly over its bins on the log scale, so that a quantile lies in the bucket where the true one lies.
 
     The first bucket begins at zero: its values become an open bin, of which only the upper bound is known. `bounds` are upper ones in
-    order, the last may be infinite: what lies there is told as the bound before it, a lower limit."""
+    order, the last may be infinite: what lies there counts as the bound before it, a lower limit."""
     filled: dict[int, int] = {}
     for place, count in enumerate(counts):
         if count <= 0:

@@ -34,7 +34,7 @@ def tail(middle: float | None, slowest: float | None, calls: int) -> float | Non
 
 
 def wall_middle(row: InstanceMinute) -> float | None:
-    """p50 of what callers waited; of steady calls where stalled ones are not told apart, or not by both versions."""
+    """p50 of what callers waited; of steady calls where not both versions separate stalled ones."""
     return row.p50 if row.caller_p50 is None else row.caller_p50
 
 

@@ -17,7 +17,7 @@ ENOUGH = 20
 TIMES, SPREADS, MORE = 2.0, 3.0, 3.0
 """Stalled calls are more than twice what the budget allows, and by three standard deviations and three calls."""
 GRAVE = 10.0
-"""So many times the budget asks for ROLL BACK; less for WATCH."""
+"""The multiple of the budget that asks for ROLL BACK; less asks for WATCH."""
 
 
 class Half:

@@ -84,8 +84,8 @@ class Variation:
 
 def variation(values: object, distinct: int, pattern: str, text: str) -> Variation:
     """Of the columns of a finding; numbers in their order, names as they are sorted."""
-    told = [str(value) for value in values] if isinstance(values, Iterable) and not isinstance(values, str) else []
-    return Variation(_ordered(told), distinct, pattern, text)
+    texts = [str(value) for value in values] if isinstance(values, Iterable) and not isinstance(values, str) else []
+    return Variation(_ordered(texts), distinct, pattern, text)
 
 
 def _ordered(values: Sequence[str]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Headroom:
-    """Cache entries of the frame on the instance with the least room left, among so many instances."""
+    """Cache entries of the frame on the instance with the least room left, among `instances`."""
 
     entries: Entries
     instances: int

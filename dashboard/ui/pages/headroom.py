@@ -91,7 +91,7 @@ def frames_room(events: Iterable[Compiled], own: Sequence[Started]) -> list[Fram
             if said := varies_words(event.reason_kind, event.reason):
                 reasons.setdefault(key, Counter())[said] += 1
     names = {one.id: one.name for one in own}
-    latched = Counter(str(told.get("frame") or "") for process in own for told in process.latched if told.get("cause", "limit") == "limit")
+    latched = Counter(str(fact.get("frame") or "") for process in own for fact in process.latched if fact.get("cause", "limit") == "limit")
     rows = [_room(key, found, reasons.get(key, Counter()), names, latched[key[0]]) for key, found in newest.items()]
     return sorted(rows, key=lambda row: (-bool(row.latched), row.entries.left is None, row.entries.left or 0, row.frame, row.place))
 

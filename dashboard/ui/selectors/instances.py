@@ -127,7 +127,7 @@ def _fits(row: Instance, asked: Asked) -> bool:
 
 
 def _sorted(pairs: list[Pair], helpers: list[Instance], asked: Asked) -> list[Pair]:
-    """In the order that is asked for, the processes of one server next to each other, where the first of them stands."""
+    """In the order that is asked for, the processes of one server next to each other, at the place of the first of them."""
     groups = Groups([*(row for row, _ in pairs), *helpers])
     ranks = {row.pk: _rank(row, state, asked.sort) for row, state in pairs}
     first: dict[Server, tuple[float | str | int, ...]] = {}

@@ -30,7 +30,7 @@ class Service:
         self.port = port
 
     def ask(self, times: int, body: bytes | None = None) -> Counter[str]:
-        """Sends so many requests, each on a connection of its own; answers how often each worker answered. Waits until it listens."""
+        """Sends `times` requests, each on its own connection, once the port listens; returns how often each worker answered."""
         answers: Counter[str] = Counter()
         for _ in range(times):
             answers[self._ask(body)] += 1
@@ -71,7 +71,7 @@ def _heed_interrupts() -> None:
 
 @contextmanager
 def serving(folder: Path, dashboard: Dashboard, program: str, *words: str, **settings: str) -> Iterator[Service]:
-    """Runs `python WORDS` beside the program job.py; PORT among the words is the server's."""
+    """Runs `python WORDS` in the folder of the program job.py; PORT among the words is the server's."""
     (folder / "job.py").write_text(program)
     port = free_port()
     full = [sys.executable, *(word.replace("PORT", str(port)) for word in words)]

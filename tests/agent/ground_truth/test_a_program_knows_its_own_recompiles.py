@@ -18,7 +18,7 @@ FILE = "tests/agent/ground_truth/test_a_program_knows_its_own_recompiles.py"
 HERE = torch.ones(3)
 
 
-def told(compiles: list[Compile]) -> list[tuple[str, str]]:
+def kinds(compiles: list[Compile]) -> list[tuple[str, str]]:
     return [(compile.kind, compile.reason_kind) for compile in compiles]
 
 
@@ -36,7 +36,7 @@ RESET_AT = f"{FILE}:{start_over.__code__.co_firstlineno + 1} in start_over"
 def test_each_frame_of_a_program_that_resets_torch_is_first_once(seen: Seen) -> None:
     exec(compile((PROGRAMS / "reset.py").read_text(), str(PROGRAMS / "reset.py"), "exec"), {"__name__": "reset"})
     report = seen.look()
-    assert Counter(told(report.compiles)) == {("first", ""): 2, ("recompile", "reset"): 4}
+    assert Counter(kinds(report.compiles)) == {("first", ""): 2, ("recompile", "reset"): 4}
     assert {compile.reason for compile in report.compiles} == {"", "compiled again after torch._dynamo.reset()"}
     guards = found(report, "guard")
     assert [(guard.text, guard.count) for guard in guards] == [(AGAIN["reset"], 2), (AGAIN["reset"], 2)]
@@ -49,7 +49,7 @@ def test_a_reset_at_each_epoch_is_told_with_its_caller_and_how_often(seen: Seen)
         start_over()
         step(HERE)
     report = seen.look()
-    assert Counter(told(report.compiles)) == {("first", ""): 1, ("recompile", "reset"): 11}
+    assert Counter(kinds(report.compiles)) == {("first", ""): 1, ("recompile", "reset"): 11}
     (fact,) = [fact for fact in report.facts if fact.kind == "reset"]
     assert fact.data == {"where": RESET_AT, "count": 12}
     start_over()
@@ -65,8 +65,8 @@ def test_after_a_reset_each_layer_and_each_shape_compiles_again_because_of_it(se
             layer(torch.ones(4))
         torch._dynamo.reset()
     compiles = seen.compiles()
-    assert told(compiles[:4]) == [("first", ""), *[("recompile", "guard")] * 3]
-    assert told(compiles[4:]) == [("recompile", "reset")] * 4
+    assert kinds(compiles[:4]) == [("first", ""), *[("recompile", "guard")] * 3]
+    assert kinds(compiles[4:]) == [("recompile", "reset")] * 4
 
 
 def test_a_reset_that_was_not_heard_is_known_by_torchs_numbers(seen: Seen) -> None:
@@ -77,7 +77,7 @@ def test_a_reset_that_was_not_heard_is_known_by_torchs_numbers(seen: Seen) -> No
     for _ in range(3):
         step(HERE)
         torch._dynamo.reset()
-    assert told(seen.compiles()) == [("first", ""), ("recompile", "reset"), ("recompile", "reset")]
+    assert kinds(seen.compiles()) == [("first", ""), ("recompile", "reset"), ("recompile", "reset")]
 
 
 def test_code_that_is_made_for_each_request_is_a_recompile(seen: Seen) -> None:
@@ -86,7 +86,7 @@ def test_code_that_is_made_for_each_request_is_a_recompile(seen: Seen) -> None:
         exec(f"def generated(x):\n    return x * {request}", made)
         torch.compile(made["generated"], backend="eager")(HERE)
     report = seen.look()
-    assert told(report.compiles) == [("first", ""), *[("recompile", "new code object")] * 3]
+    assert kinds(report.compiles) == [("first", ""), *[("recompile", "new code object")] * 3]
     (guard,) = found(report, "guard")
     assert (guard.text, guard.where, guard.count) == (AGAIN["new code object"], "<string>:1 in generated", 3)
 
@@ -100,7 +100,7 @@ def test_a_compilation_that_fails_at_each_call_fails_again(seen: Seen) -> None:
         with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
             compiled(HERE)
     report = seen.look()
-    assert told(report.compiles) == [("first", "failure"), *[("recompile", "failed again")] * 3]
+    assert kinds(report.compiles) == [("first", "failure"), *[("recompile", "failed again")] * 3]
     assert report.compiles[1].reason.startswith(f"{AGAIN['failed again']}; it failed: BackendCompilerFailed: ")
     assert "no C++ compiler here" in report.compiles[1].reason
     assert [(guard.text, guard.count) for guard in found(report, "guard")] == [(AGAIN["failed again"], 3)]
@@ -132,7 +132,7 @@ def test_other_objects_closures_and_lambdas_of_one_line_are_none(seen: Seen) -> 
     assert [compile.reason_kind for compile in report.compiles if compile.reason_kind in AGAIN] == []
     torch.compile(scaled_by(2), backend="eager")(HERE)
     torch.compile(scaled_by(3), backend="eager")(HERE)
-    assert told(seen.compiles()) == [("first", ""), ("recompile", "guard")]
+    assert kinds(seen.compiles()) == [("first", ""), ("recompile", "guard")]
 
 
 def test_two_breaks_of_one_line_are_two_functions(seen: Seen) -> None:
@@ -141,4 +141,4 @@ def test_two_breaks_of_one_line_are_two_functions(seen: Seen) -> None:
         return (x.sin() if print(end="") else x.cos()) + (1 if print(end="") else 2)
 
     broken(HERE)
-    assert "recompile" not in {kind for kind, _ in told(seen.compiles())}
+    assert "recompile" not in {kind for kind, _ in kinds(seen.compiles())}

@@ -24,9 +24,9 @@ def keep_none_of_tensors(entries):
     return [entry.guard_type != "TENSOR_MATCH" for entry in entries]
 
 said = []
-def tried(function, *calls, **told):
+def tried(function, *calls, **settings):
     torch._dynamo.reset()
-    run = torch.compile(function, backend="eager", dynamic=False, **told)
+    run = torch.compile(function, backend="eager", dynamic=False, **settings)
     said.append([float(run(torch.ones(size))) for size in calls])
 
 tried(mean, 4, 6)

@@ -86,11 +86,11 @@ def test_a_need_of_a_gradient_that_changes_is_one_finding(seen: Seen) -> None:
 
 def test_a_text_that_an_argument_was_is_counted_and_stays_in_the_process(seen: Seen) -> None:
     @torch.compile(backend="eager")
-    def told(x: torch.Tensor, who: str) -> torch.Tensor:
+    def answer_to(x: torch.Tensor, who: str) -> torch.Tensor:
         return x * 2 if who == "alice" else x * 3
 
     for who in ("alice", "bob", "carol"):
-        told(torch.ones(3), who)
+        answer_to(torch.ones(3), who)
     guard = the_guard(seen)
     assert (guard.text, guard.values, guard.distinct, guard.pattern) == ("who == *", [], 3, "distinct values")
 

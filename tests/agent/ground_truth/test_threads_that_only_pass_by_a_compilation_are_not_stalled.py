@@ -72,9 +72,9 @@ def test_only_the_thread_that_compiles_is_stalled(tmp_path: Path) -> None:
     recording = tmp_path / "told.jsonl"
     done = run(JOB, ENDPOINT=f"file:{recording}", SPOOL="off")
     assert done.returncode == 0, done.stderr[-2000:]
-    [told] = told_read(recording)
+    [recorded] = told_read(recording)
     found: Counter[tuple[str, str]] = Counter()
-    for region in (region for report in told.reports for region in report.regions):
+    for region in (region for report in recorded.reports for region in report.regions):
         for kind in ("warmup", "stalled", "latency"):
             sketch = getattr(region, kind)
             found[region.name, kind] += sketch.count if sketch else 0

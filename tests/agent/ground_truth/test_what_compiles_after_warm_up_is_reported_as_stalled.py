@@ -114,9 +114,9 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counts, list[Regi
     recording = tmp_path_factory.mktemp("job") / "told.jsonl"
     done = run(JOB, ENDPOINT=f"file:{recording}", SPOOL="off")
     assert done.returncode == 0, done.stderr[-2000:]
-    [told] = told_read(recording)
+    [recorded] = told_read(recording)
     truth = {name: +Counter(counts) for name, counts in json.loads(done.stdout).items()}
-    return truth, [region for report in told.reports for region in report.regions]
+    return truth, [region for report in recorded.reports for region in report.regions]
 
 
 @pytest.mark.parametrize(

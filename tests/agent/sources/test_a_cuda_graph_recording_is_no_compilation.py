@@ -1,4 +1,4 @@
-"""What compiled code does when it runs is told by torch's own timers: benchmarked kernels as `autotune`, recorded CUDA graphs as
+"""Torch's own timers say what compiled code does when it runs: benchmarked kernels as `autotune`, recorded CUDA graphs as
 `cuda_graph`, which looked nothing up in a cache."""
 
 from __future__ import annotations

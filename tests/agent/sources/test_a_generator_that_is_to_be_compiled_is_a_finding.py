@@ -49,7 +49,7 @@ class Holder:
         yield x - 1
 
 
-def told(seen: Seen) -> list[tuple[str, str, int]]:
+def findings(seen: Seen) -> list[tuple[str, str, int]]:
     return [(one.text.split(" is a ")[0], one.where, one.count) for one in found(seen.look(), "generator_not_compiled")]
 
 
@@ -61,7 +61,7 @@ def where(function: object) -> str:
 def test_a_generator_function_is_told_with_its_place(seen: Seen) -> None:
     assert seen.answers["generators"] == ("yes", "")
     assert len(list(torch.compile(scaled, backend="eager")(torch.ones(3)))) == 3
-    assert told(seen) == [("scaled", where(scaled), 1)]
+    assert findings(seen) == [("scaled", where(scaled), 1)]
 
 
 def test_methods_modules_and_async_generators_are_told_too(seen: Seen) -> None:
@@ -70,7 +70,7 @@ def test_methods_modules_and_async_generators_are_told_too(seen: Seen) -> None:
     torch.compile(Stream(), backend="eager")(torch.ones(3))
     module = Stream()
     module.compile(backend="eager")
-    assert {text for text, _, _ in told(seen)} == {"items", "streamed", "forward"}
+    assert {text for text, _, _ in findings(seen)} == {"items", "streamed", "forward"}
 
 
 def test_a_function_that_uses_one_is_compiled_and_none(seen: Seen) -> None:

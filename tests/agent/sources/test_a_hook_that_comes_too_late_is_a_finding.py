@@ -52,7 +52,7 @@ class Ran:
 WHERE = f"{FILE}:{Ran.__call__.__code__.co_firstlineno} in __call__"
 
 
-def told(seen: Seen) -> list[tuple[str, str]]:
+def findings(seen: Seen) -> list[tuple[str, str]]:
     for source in seen.sources:
         source.poll(seen.recorder)
     return [(one.text, one.where) for one in found(seen.look(), "hook_too_late")]
@@ -63,16 +63,16 @@ def test_each_late_hook_of_a_module_inside_is_told_once(seen: Seen) -> None:
     model, ran = Outer(), Ran()
     compiled = torch.compile(model, backend="eager")
     compiled(ONES)
-    assert told(seen) == []
+    assert findings(seen) == []
     model.inner.register_forward_hook(ran)
     model.linear.register_forward_pre_hook(ran)
     compiled(ONES)
     assert ran.times == 0
-    assert told(seen) == [
+    assert findings(seen) == [
         ("a forward hook of Inner, registered after the code was compiled, never runs", WHERE),
         ("a forward pre-hook of Linear, registered after the code was compiled, never runs", WHERE),
     ]
-    assert told(seen) == []
+    assert findings(seen) == []
 
 
 def test_a_module_that_a_compiled_function_calls_is_inside(seen: Seen) -> None:
@@ -83,7 +83,7 @@ def test_a_module_that_a_compiled_function_calls_is_inside(seen: Seen) -> None:
     model.register_forward_hook(ran)
     compiled(ONES)
     assert ran.times == 0
-    assert [text.split(",")[0] for text, _ in told(seen)] == ["a forward hook of Outer", "a backward hook of Outer"]
+    assert [text.split(",")[0] for text, _ in findings(seen)] == ["a forward hook of Outer", "a backward hook of Outer"]
 
 
 def test_a_module_of_torch_is_inside_the_code_that_torch_makes_around_it(seen: Seen) -> None:
@@ -93,7 +93,7 @@ def test_a_module_of_torch_is_inside_the_code_that_torch_makes_around_it(seen: S
     model.register_forward_hook(ran)
     compiled(ONES)
     assert ran.times == 0
-    assert [text.split(",")[0] for text, _ in told(seen)] == ["a forward hook of Linear"]
+    assert [text.split(",")[0] for text, _ in findings(seen)] == ["a forward hook of Linear"]
 
 
 def test_a_hook_that_runs_is_no_finding(seen: Seen) -> None:
@@ -111,20 +111,20 @@ def test_a_hook_that_runs_is_no_finding(seen: Seen) -> None:
         other.inner.register_forward_hook(guarded)
         careful(ONES)
     assert (itself.times, before.times, guarded.times) == (1, 2, 1)
-    assert told(seen) == []
+    assert findings(seen) == []
 
 
 def test_a_module_that_is_deleted_is_forgotten(seen: Seen) -> None:
     model = Outer()
     alive = weakref.ref(model)
     torch.compile(model, backend="eager")(ONES)
-    told(seen)
+    findings(seen)
     torch._dynamo.reset()
     del model
     gc.collect()
     assert alive() is None
     Inner().register_forward_hook(Ran())
-    assert told(seen) == []
+    assert findings(seen) == []
 
 
 def test_nothing_of_torch_is_replaced() -> None:

@@ -30,11 +30,11 @@ def test_each_rank_says_that_its_calls_met_no_graph(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=170, check=False)
     assert done.returncode == 0, done.stderr
     requests = [json.loads(line) for file in tmp_path.glob("reports*") for line in file.read_text().splitlines()]
-    told = [(request["instance"].get("rank", 0), report) for request in requests for report in request["reports"]]
+    received = [(request["instance"].get("rank", 0), report) for request in requests for report in request["reports"]]
     for rank in range(RANKS):
-        regions = [region for one, report in told if one == rank for region in report.get("regions", [])]
+        regions = [region for one, report in received if one == rank for region in report.get("regions", [])]
         counts = [(sum(region.get("eager_by", {}).values()), region.get("compiled", 0)) for region in regions]
         assert tuple(map(sum, zip(*counts, strict=True))) == (11, 0)
         assert {cause for region in regions for cause in region.get("eager_by", {})} == {"no_graph"}
-        empty = [one for each, report in told if each == rank for one in report.get("compiles", []) if one["kind"] == "empty"]
+        empty = [one for each, report in received if each == rank for one in report.get("compiles", []) if one["kind"] == "empty"]
         assert empty and all(one["frame"] and one["file"] and one["line"] for one in empty)

@@ -174,7 +174,7 @@ def test_instances_that_were_stored_before_count_as_they_did(store_reports: Stor
 
 
 def test_an_instance_that_the_earlier_release_writes_counts_as_it_did_there(store_reports: Store) -> None:
-    """Both releases run beside each other for a while: the earlier one does not know the columns that this one added."""
+    """Both releases run side by side for a while: the earlier one does not know the columns that this one added."""
     store_reports(request([CALLS, CALLS, CALLS, CALLS]))
     fold_all()
     new = {"id", "active_minute", "ended_at", "exit_code", "exit_signal", "label", "role", "pid"}

@@ -29,34 +29,34 @@ def row_of(columns: CallColumns) -> dict[str, object]:
 
 @given(st.lists(rows, min_size=1, max_size=6), st.randoms(use_true_random=False), st.integers(0, 6))
 def test_the_order_and_grouping_of_merging_changes_nothing(calls: list[Calls], random: object, split: int) -> None:
-    told = row_of(calls_columns(calls))
+    columns = row_of(calls_columns(calls))
     shuffled = list(calls)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     stored = ("calls", "errors", "compiled")
     parts = [calls_columns(part) for part in (shuffled[:split], shuffled[split:]) if part]
-    assert row_of(columns_joined(*parts)) == told
+    assert row_of(columns_joined(*parts)) == columns
     merged = [part.merged([0] * len(part), 1) for part in parts]
     again = rows_columns([tuple(row[: len(COLUMNS)]) for part in merged for row in part.rows()])
     assert {name: row_of(again)[name] for name in (*stored, "stalled_count", "caller_p99")} == {
-        name: told[name] for name in (*stored, "stalled_count", "caller_p99")
+        name: columns[name] for name in (*stored, "stalled_count", "caller_p99")
     }
     reporting = [one.stalled for one in calls if one.stalled is not None]
-    assert told["stalled_count"] == (sum(one.count for one in reporting) if reporting else None)
+    assert columns["stalled_count"] == (sum(one.count for one in reporting) if reporting else None)
     if reporting:
         both = Sketch.of([])
         for one in calls:
             both.merge(one.latency or Sketch())
             both.merge(one.stalled or Sketch())
-        assert told["caller_p99"] == both.quantile(0.99)
+        assert columns["caller_p99"] == both.quantile(0.99)
     else:
-        assert told["caller_p99"] is None
+        assert columns["caller_p99"] is None
 
 
 def point(calls: int, steady: list[float], stalled: list[float] | None) -> CallPoint:
     latency, waited = Sketch.of(steady), Sketch.of(stalled or [])
-    told = (None, None, None) if stalled is None else (len(stalled), waited.sum, waited.pack() if stalled else None)
+    columns = (None, None, None) if stalled is None else (len(stalled), waited.sum, waited.pack() if stalled else None)
     return CallPoint(
-        1, 1, "", 1000, calls, 0, None, 0, len(steady), len(steady), latency.sum, 0, latency.pack() if steady else None, None, *told
+        1, 1, "", 1000, calls, 0, None, 0, len(steady), len(steady), latency.sum, 0, latency.pack() if steady else None, None, *columns
     )
 
 
@@ -64,16 +64,16 @@ def test_shown_quantiles_contain_stalled_calls_only_where_every_row_reports_them
     newer = [point(30, [0.01] * 20, [0.65] * 10)]
     mixed = [*newer, point(20, [0.01] * 20, None)]
     assert (callers_shared(newer), callers_shared(mixed)) == (True, False)
-    told, steady = calls_summed(newer, "wall", True), calls_summed(mixed, "wall", False)
-    assert (P99.read(told, None) or 0) > 0.6 > 0.02 > (P99.read(steady, None) or 0)
-    assert STALLED.read(told, None) == 1 / 3
+    columns, steady = calls_summed(newer, "wall", True), calls_summed(mixed, "wall", False)
+    assert (P99.read(columns, None) or 0) > 0.6 > 0.02 > (P99.read(steady, None) or 0)
+    assert STALLED.read(columns, None) == 1 / 3
     assert STALLED.read(steady, None) == 1 / 3, "of the calls of which it is known"
-    assert (STALLED_TIME.read(told, None) or 0) > 0.9
+    assert (STALLED_TIME.read(columns, None) or 0) > 0.9
     assert STALLED_TIME.read(steady, None) is None
 
 
 def test_where_every_call_stalls_there_are_quantiles() -> None:
     only = [point(10, [], [0.5] * 10)]
-    told = calls_summed(only, "wall", callers_shared(only))
-    assert (STALLED.read(told, None), STALLED_TIME.read(told, None)) == (1.0, 1.0)
-    assert (P99.read(told, None) or 0) > 0.4
+    columns = calls_summed(only, "wall", callers_shared(only))
+    assert (STALLED.read(columns, None), STALLED_TIME.read(columns, None)) == (1.0, 1.0)
+    assert (P99.read(columns, None) or 0) > 0.4

@@ -29,8 +29,8 @@ NO_RUN = "no earlier run is known"
 pytestmark = pytest.mark.django_db
 
 
-def compile_(kind: str, outcome: str, seconds: dict[str, float], **told: Any) -> Compile:
-    return Compile(END - 30, "0/0", kind, outcome, frame="forward", file="model.py", line=7, seconds=seconds, **told)
+def compile_(kind: str, outcome: str, seconds: dict[str, float], **fields: Any) -> Compile:
+    return Compile(END - 30, "0/0", kind, outcome, frame="forward", file="model.py", line=7, seconds=seconds, **fields)
 
 
 FAILED = [
@@ -49,7 +49,7 @@ COMPILED = [
 
 @pytest.fixture
 def instance(monkeypatch: pytest.MonkeyPatch, make_request: Callable[..., Request], store_reports: Callable[..., object]) -> Instance:
-    """A process that told all of them."""
+    """A process that reports all of them."""
     monkeypatch.setattr(clock, "unix", lambda: NOW)
 
     def change(report: Report) -> None:
@@ -100,8 +100,8 @@ def test_no_query_counts_them_as_misses(instance: Instance) -> None:
     assert [(one.key, one.misses, one.hits, one.missed_seconds) for one in answers if one.misses or one.hits] == [("bb", 1, 0, 4.0)]
     assert [(cost.cause, cost.compilations) for cost in miss_costs(now=clock.now(), **place)] == [("aot alone", 1)]
     answered, starts = caches_read(within=within(instance), started=[instance.pk], since=since, **place)
-    told = [(one.answers, one.miss, one.compilations) for one in answered if one.answers]
-    assert told == [({"fx": "hit", "aot": "miss"}, "aot alone", 1)]
+    fields = [(one.answers, one.miss, one.compilations) for one in answered if one.answers]
+    assert fields == [({"fx": "hit", "aot": "miss"}, "aot alone", 1)]
     assert [(one.cause, one.compilations) for one in starts[instance.pk]] == [("aot alone", 1)]
     ranks = compiled_rows(instances=[instance], **place)
     assert sorted(row.cache for row in ranks) == ["", "", "", "", "", "miss"]

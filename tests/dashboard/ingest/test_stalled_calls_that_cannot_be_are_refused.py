@@ -38,9 +38,9 @@ WRONG: list[tuple[dict[str, Any], int, str]] = [
 def test_each_is_refused_by_name_and_adds_nothing(endpoint: Endpoint, make_request: Callable[..., Request]) -> None:
     text = json.dumps(encode(make_request(minutes=2, first_seq=101)))
     for stalled, calls, detail in WRONG:
-        told = json.loads(text)
-        told["reports"][0]["regions"][0].update(calls=calls, stalled=stalled)
-        answer = endpoint.send_json(json.dumps(told))
+        request = json.loads(text)
+        request["reports"][0]["regions"][0].update(calls=calls, stalled=stalled)
+        answer = endpoint.send_json(json.dumps(request))
         assert [one["detail"] for one in answer.json["rejected"]] == [detail]
         assert answer.json["acked"] == [[102, 102]]
     assert InboxRow.objects.count() == 1

@@ -31,7 +31,7 @@ def as_an_older_agent(report: Report) -> Report:
     return replace(report, regions=regions, compiles=[replace(one, kind="first", reason="") for one in report.compiles])
 
 
-def told(instance: SimulatedInstance, store: Callable[..., None], older: bool) -> None:
+def report_all(instance: SimulatedInstance, store: Callable[..., None], older: bool) -> None:
     instance.rollout = replace(instance.rollout, fault=STALLS)
     reports = list(past(instance, start_minute=NOW_MINUTE))
     if older:
@@ -45,7 +45,7 @@ def test_the_same_calls_are_no_regression_whichever_agent_reports_them(
     side_by_side: list[SimulatedInstance], store_reports: Callable[..., None], older: tuple[str, ...]
 ) -> None:
     for arm, instance in zip(("baseline", "candidate"), (side_by_side[0], side_by_side[-1]), strict=True):
-        told(instance, store_reports, arm in older)
+        report_all(instance, store_reports, arm in older)
     deployments_judge()
     verdict = Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
     rows = {row["metric"]: row for row in verdict.evidence["evidence"]}
@@ -70,11 +70,11 @@ def test_an_instance_with_an_older_agent_that_joins_later_changes_what_was_compa
         row = next(row for row in verdict.evidence["evidence"] if row["metric"] == "p99")
         return {dot["instance"]: dot["value"] for dot in row["dots"]}
 
-    told(side_by_side[0], store_reports, False)
-    told(side_by_side[-1], store_reports, False)
+    report_all(side_by_side[0], store_reports, False)
+    report_all(side_by_side[-1], store_reports, False)
     assert min(p99().values()) > 0.1
     joined = side_by_side[-2]
-    told(joined, store_reports, True)
+    report_all(joined, store_reports, True)
     later = p99()
     assert len(later) > 2 and max(later.values()) < 0.1
     comparisons_forget()

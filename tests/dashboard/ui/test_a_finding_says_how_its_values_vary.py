@@ -52,11 +52,11 @@ def test_every_pattern_of_the_wire_has_a_remedy() -> None:
 @pytest.mark.django_db
 def test_pages_files_and_the_api_show_them(store_reports: Callable[..., object], signed_in: Client, project: Project) -> None:
     story = Story(store_reports)
-    told = [
+    guard_findings = [
         Finding("guard", CLASSES, "ranker/score.py:118 in forward", values=NAMES, distinct=12, pattern="distinct values"),
         Finding("guard", "x.size(0) == *", "ranker/score.py:9 in f"),
     ]
-    story.start("1", ago=20, findings=told)
+    story.start("1", ago=20, findings=guard_findings)
     story.fold()
     one = StoredFinding.objects.get(text=CLASSES)
     address, words = f"/p/{project.slug}/findings/", "12 classes, all different: BlockA, BlockB, BlockC …"

@@ -1,4 +1,4 @@
-"""Live cache entries stand against the limit in force; compilations ever made are no cache entries, and no limit is made up."""
+"""Headroom compares live cache entries with the limit in force; compilations ever made are no cache entries, and no limit is invented."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_thirty_compilations_after_resets_are_one_entry_of_eight(story: Story, s
     assert "<b>1 of 8 cache entries</b>, 7 left" in card and "30" not in card.split("<tbody>")[1]
     head = shown(signed_in, project, "1").split("Nearest recompile limit")[1][:40]
     assert "1 of 8" in head
-    told = signed_in.get(url_of(project, "1", ".json")).json()["headroom"]
-    assert [(row["entries"], row["limit"]) for row in told] == [(1, 8)]
+    entries = signed_in.get(url_of(project, "1", ".json")).json()["headroom"]
+    assert [(row["entries"], row["limit"]) for row in entries] == [(1, 8)]
 
 
 def test_the_newest_compilation_of_an_instance_counts_and_the_fullest_instance_is_shown(

@@ -31,8 +31,8 @@ def test_they_are_counted_in_a_row_of_their_own(story: Story, signed_in: Client,
     assert "<dt>CUDA graph recordings</dt><dd>70, 7 s</dd>" in card
     assert "<b>1 first</b>" in card and "cuda_graph" not in card
     assert "Spent recording CUDA graphs" in part(shown(signed_in, project, "1"), "pay")
-    told = signed_in.get(url_of(project, "1", ".json")).json()
-    assert (told["compilations"]["known"], told["cuda_graph_recordings"]["count"]) == (1, 70)
+    answer = signed_in.get(url_of(project, "1", ".json")).json()
+    assert (answer["compilations"]["known"], answer["cuda_graph_recordings"]["count"]) == (1, 70)
 
 
 def test_a_version_without_any_has_no_such_row(story: Story, signed_in: Client, project: Project) -> None:

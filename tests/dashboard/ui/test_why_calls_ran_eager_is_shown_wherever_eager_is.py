@@ -51,7 +51,7 @@ def text_of(client: Client, address: str) -> str:
 
 
 def assert_breakdown(text: str) -> None:
-    """Every cause with its count; what is only partly eager and what nobody looked at stand apart."""
+    """Every cause with its count; what is only partly eager and what was not sampled stay apart."""
     breakdown = text.split('class="why-eager"')[1].split("</ul>")[0]
     for cause, count in BY.items():
         assert f'{CAUSES[cause].name}</span><span class="num">{count} (' in breakdown, cause
@@ -85,8 +85,8 @@ def test_the_model_compare_and_instance_pages_show_them(story: Story, signed_in:
     ids = {version.name: version.pk for version in ModelVersion.objects.all()}
     pair = f"?a={ids['1']}&b={ids['2']}"
     assert_breakdown(part(text_of(signed_in, model_url(project, f"compare{pair}")), "why-eager"))
-    told = signed_in.get(model_url(project, f"compare.json{pair}")).json()["why_eager"]
-    assert told["2"] == COUNTS and told["1"]["compiled"] == 1000
+    data = signed_in.get(model_url(project, f"compare.json{pair}")).json()["why_eager"]
+    assert data["2"] == COUNTS and data["1"]["compiled"] == 1000
     instance = Instance.objects.get(version__name="2").instance_id
     assert_breakdown(text_of(signed_in, model_url(project, f"instances/{instance}/")))
 
@@ -117,8 +117,8 @@ def test_a_cause_of_a_newer_agent_is_shown_under_its_own_name() -> None:
 def test_a_version_that_compiled_nothing_served_nothing_compiled(story: Story, signed_in: Client, project: Project) -> None:
     text = "forward: torch.compile was called, and no call met compiled code"
     nothing = {"findings": [Finding("compiled_nothing", text)]}
-    for version, told in (("3", nothing), ("4", {})):
-        story.start(version, calls=0, ago=3, beside=[region_make(name="late", calls=400, compiled=0, unknown=400)], **told)
+    for version, data in (("3", nothing), ("4", {})):
+        story.start(version, calls=0, ago=3, beside=[region_make(name="late", calls=400, compiled=0, unknown=400)], **data)
     story.fold()
     served = {version: shown(signed_in, project, version).split("<dt>Served compiled")[1].split("Cold start,")[0] for version in "34"}
     assert ">0 %" in served["3"] and "of 400 calls; compilation was requested, nothing was compiled" in served["3"]
