@@ -24,12 +24,13 @@ LEAST_GAP_S = 1 / 40
 LONGEST_GAP_S = 10.0
 MAX_PAIRS = 64
 COSTS = 9
-"""Pairs whose median says what one costs: the driver makes one of them wait now and then."""
+"""Pairs whose median says what one costs, in processor seconds of the thread: where threads contend for the interpreter, most of the time
+between two readings of a clock is another thread's work, and samples became as rare as 10 in a window (8 threads, 50 ms, an H100)."""
 RELAXED = 2
 WAITING: Answer = ("no", "the job has not started CUDA")
 
-Pair = tuple[Any, Any, float, float]
-"""Start event, end event, the host clock when the call began, and what recording the start cost."""
+Pair = tuple[Any, Any, float]
+"""Start event, end event, and the processor seconds that recording the start took of the thread."""
 
 
 class GpuTime(Source):
@@ -156,11 +157,11 @@ class EventProbe:
         self._countdown -= 1
         if self._countdown > 0 or self.off:
             return None
-        began = time.perf_counter()
+        began = time.thread_time()
         try:
             if self._cuda.is_current_stream_capturing():
                 return None
-            self._plan(began)
+            self._plan(time.perf_counter())
             pair = self._take()
             if pair is None:
                 self.skipped += 1
@@ -169,8 +170,7 @@ class EventProbe:
         except Exception as error:  # noqa: BLE001 - inside a call of the job; the reader says it
             self._end(error)
             return None
-        now = time.perf_counter()
-        return *pair, now, now - began
+        return *pair, time.thread_time() - began
 
     def _plan(self, now: float) -> None:
         """Decides how many calls follow until the next sample. With chance in it, so that sampling does not fall into step with the job."""
@@ -196,8 +196,8 @@ class EventProbe:
 
     def end(self, pair: Pair) -> None:
         """Records the second event, and notes what the pair cost."""
-        start, end, _, cost = pair
-        now = time.perf_counter()
+        start, end, cost = pair
+        began = time.thread_time()
         try:
             if self._cuda.is_current_stream_capturing():
                 self._free.append((start, end))
@@ -207,7 +207,7 @@ class EventProbe:
             self._end(error)
             return
         self._waiting.append((start, end))
-        self._costs.append(cost + time.perf_counter() - now)
+        self._costs.append(cost + time.thread_time() - began)
         usual = sorted(self._costs)[len(self._costs) // 2]
         self._gap = min(LONGEST_GAP_S, max(LEAST_GAP_S, usual / SHARE))
 
