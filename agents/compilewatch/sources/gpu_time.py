@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 import time
@@ -22,6 +23,8 @@ A pair of events costs up to 180 us of a step on an H100, which leaves 80 sample
 LEAST_GAP_S = 1 / 40
 """Between two samples of one region: the agent reads once a second, and a GPU that is a second behind leaves room in the pool."""
 LONGEST_GAP_S = 10.0
+LEAST_READ_S = 0.5
+"""Fewer seconds say little of how often calls come."""
 MAX_PAIRS = 64
 COSTS = 9
 """Pairs whose median says what one costs, in processor seconds of the thread: where threads contend for the interpreter, most of the time
@@ -132,8 +135,8 @@ class EventProbe:
     """The sampled calls of one line.
 
     A pair of events costs some microseconds of the thread that records it, so samples keep a distance in time, `gap`, in which that cost
-    is the share `SHARE`; the distance is counted in calls, by how often calls came since the last sample. Where calls become rarer than
-    they were, the reader asks for a sample. A full pool skips the sample and counts it; only an error of CUDA ends the probe."""
+    is the share `SHARE`. The distance is counted in calls, by how often calls came in the last second: the time between two calls says
+    little where threads make them in bursts. A full pool skips the sample and counts it; only an error of CUDA ends the probe."""
 
     def __init__(self, cuda: Any, line: Line) -> None:
         self.off = ""
@@ -143,9 +146,13 @@ class EventProbe:
         self._cuda = cuda
         self.line = line
         self._countdown = 0
-        self._calls = 1
-        """Calls from the last sample to the next."""
-        self._sampled = time.perf_counter()
+        """Calls until the next sample."""
+        self._calls = 0
+        """Calls since the last reading; threads that count at once may lose one."""
+        self._rate = 0.0
+        """Calls in a second, as the last reading found them; 0: none, and samples keep their distance by the clock."""
+        self._sampled = -math.inf
+        self._read = time.perf_counter()
         self._costs: deque[float] = deque(maxlen=COSTS)
         self._gap = LEAST_GAP_S
         self._free: list[tuple[Any, Any]] = [self._pair() for _ in range(4)]
@@ -154,14 +161,20 @@ class EventProbe:
 
     def begin(self) -> Pair | None:
         """The pair of a sampled call, its first event recorded; None for a call that is not sampled."""
+        self._calls += 1
         self._countdown -= 1
         if self._countdown > 0 or self.off:
+            return None
+        now = time.perf_counter()
+        if not self._rate and now - self._sampled < self._gap:
             return None
         began = time.thread_time()
         try:
             if self._cuda.is_current_stream_capturing():
                 return None
-            self._plan(time.perf_counter())
+            self._sampled = now
+            # With chance in it, so that sampling does not fall into step with the job.
+            self._countdown = int(self._rate * self._gap * (0.5 + chance()))
             pair = self._take()
             if pair is None:
                 self.skipped += 1
@@ -171,15 +184,6 @@ class EventProbe:
             self._end(error)
             return None
         return *pair, time.thread_time() - began
-
-    def _plan(self, now: float) -> None:
-        """Decides how many calls follow until the next sample. With chance in it, so that sampling does not fall into step with the job."""
-        calls, self._calls = self._calls, 1
-        between = (now - self._sampled) / calls
-        self._sampled = now
-        if between < self._gap:
-            self._calls = max(1, int(self._gap / max(between, 1e-9) * (0.5 + chance())))
-        self._countdown = self._calls
 
     def _take(self) -> tuple[Any, Any] | None:
         """A pair of the pool; None where all of them wait for the GPU."""
@@ -219,10 +223,14 @@ class EventProbe:
         self._free.append((pair[0], pair[1]))
 
     def read(self) -> None:
-        """Takes the times of the pairs that the GPU has finished, and asks for a sample where calls became rarer than they were."""
+        """Takes the times of the pairs that the GPU has finished, and sees how often calls come. For one thread, about once a second."""
         while self._waiting and self._waiting[0][1].query():
             start, end = self._waiting.popleft()
             self.line.gpu.append(start.elapsed_time(end) / 1e3)
             self._free.append((start, end))
-        if time.perf_counter() - self._sampled > 2 * self._gap:
-            self._calls, self._countdown = max(1, self._calls - max(0, self._countdown)), 0
+        now = time.perf_counter()
+        elapsed = now - self._read
+        if elapsed < LEAST_READ_S:
+            return
+        self._rate, self._calls, self._read = self._calls / elapsed, 0, now
+        self._countdown = min(self._countdown, int(1.5 * self._rate * self._gap))

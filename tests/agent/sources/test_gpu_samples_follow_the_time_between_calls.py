@@ -117,6 +117,26 @@ def test_dear_events_leave_60_samples_in_a_window(probe: EventProbe, host: Host,
     assert 2 * DEAR_EVENT_S * sum(windows) / 50.0 <= 1.5 * SHARE
 
 
+@pytest.mark.parametrize(("calls_in_burst", "every"), [(8, 0.400), (8, 0.080), (24, 1.2), (64, 0.640)])
+def test_calls_that_come_in_bursts_have_their_samples(probe: EventProbe, host: Host, gpu: Gpu, calls_in_burst: int, every: float) -> None:
+    gpu.event_s = DEAR_EVENT_S
+    begins, sampled, second = host.now, [0] * 7, 0
+    while host.now - begins < 70.0:
+        burst = host.now
+        for _ in range(calls_in_burst):
+            pair = probe.begin()
+            host.now += 0.0001
+            if pair is not None:
+                probe.end(pair)
+                sampled[min(6, int((host.now - begins) // 10))] += 1
+        host.now = burst + every
+        if int(host.now - begins) != second:
+            second = int(host.now - begins)
+            probe.read()
+    assert min(sampled[1:6]) >= 60
+    assert 2 * DEAR_EVENT_S * sum(sampled[1:6]) / 50.0 <= 1.5 * SHARE
+
+
 def test_time_of_other_threads_is_no_cost_of_events(probe: EventProbe, host: Host, gpu: Gpu) -> None:
     gpu.others_s = 0.002
     seconds = list(calls(probe, host, 30.0, 0.050, 0.0002))
@@ -145,6 +165,7 @@ def test_a_full_pool_skips_and_counts_and_goes_on(probe: EventProbe, host: Host,
 
 def test_threads_that_share_a_pool_never_break_it(probe: EventProbe, gpu: Gpu) -> None:
     gpu.reached = 0.0
+    probe._rate = 1.0
 
     def call() -> None:
         for _ in range(2000):
