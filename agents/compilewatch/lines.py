@@ -66,6 +66,8 @@ class Spec:
     """Of its calls that are outermost, and of those that are not."""
     target: Callable[[], Any] | None = None
     """Answers what was watched last under it, as long as that lives."""
+    module: Callable[[], Any] | None = None
+    """The same without what `torch.compile` puts around a module: a framework may keep that alone."""
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
     """What wraps its plain callables, once there is one."""
 

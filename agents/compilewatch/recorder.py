@@ -158,6 +158,10 @@ class Recorder:
         """Whether a watched call was seen to run without compiling after one that compiled."""
         return any(line.settled for line in list(self._all_lines))
 
+    def entered(self, spec: Spec) -> bool:
+        """Whether a call of what is watched under the spec has begun."""
+        return any(line.spec is spec for line in list(self._all_lines))
+
     def time_with(self, probe_for: Callable[[Line], Probe] | None) -> None:
         """Has the calls of all lines, present and future, timed on the GPU, or no longer."""
         self._probe_for = probe_for

@@ -83,7 +83,7 @@ def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = 
         spec.name = ("" if name is None else named(name)) or named(name_of(target))
         spec.mode = spec.mode or named(mode_of(target))
         spec.runtime, spec.judged = spec.runtime or named(runtime_of(target)), True
-        spec.target = reference_to(target)
+        spec.target, spec.module = reference_to(target), reference_to(getattr(target, "_orig_mod", target))
         watched = wrapped(target, spec)
         if finite or (finite is None and RECORDER.specs.finite):
             watched = importlib.import_module("compilewatch.parity.finite").finite_looked_at(watched, asked=bool(finite))

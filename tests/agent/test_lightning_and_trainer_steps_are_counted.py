@@ -61,6 +61,11 @@ settings = transformers.TrainingArguments(
 transformers.Trainer(model=model, args=settings, train_dataset=rows).train()
 print("STEPS", json.dumps(model.steps))
 """
+UNWRAPPED = (
+    LIGHTNING.replace('compilewatch.compile(torch.nn.Linear(8, 1), backend="eager")', "torch.nn.Linear(8, 1)")
+    .replace('with compilewatch.region("step"):', "if True:")
+    .replace("fit(model, data)", 'fit(compilewatch.compile(model, backend="eager"), data)')
+)
 
 
 @pytest.mark.parametrize("program", [LIGHTNING, TRAINER], ids=["Lightning", "Trainer"])
@@ -70,3 +75,12 @@ def test_as_many_as_were_made(dashboard: Dashboard, tmp_path: Path, program: str
     steps = json.loads(done.stdout.partition("STEPS ")[2])
     assert steps == 20 == dashboard.calls("step")
     assert sum(region.calls for report in dashboard.reports() for region in report.regions if region.name != "step") == steps
+
+
+def test_a_module_that_the_trainer_unwraps_is_a_finding(dashboard: Dashboard) -> None:
+    done = run(UNWRAPPED, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
+    assert done.returncode == 0, done.stderr
+    reports = dashboard.reports()
+    assert [region.name for report in reports for region in report.regions] == []
+    [finding] = [one for report in reports for one in report.findings if one.kind == "wrapper_not_entered"]
+    assert "Model.training_step" in finding.text and "`Model`" in finding.text

@@ -31,7 +31,7 @@ class CompiledCalls(Source):
         self._previous: Hook | None = None
         self._bound: list[Binding] = []
         self._switching_on = False
-        self._epoch, self._turns = 0, Turns(0.0)
+        self._epoch, self._kinds, self._turns = 0, 0, Turns(0.0)
         self._lookups, self._busy = itertools.count(), 0.0
         self._aside = False
         self._answer: Answer = ("no", "not installed")
@@ -63,9 +63,11 @@ class CompiledCalls(Source):
         if self._answer == YES:
             self._answer = self._seen()
         now = time.monotonic()
-        if recorder.epoch != self._epoch or recorder.compiling.frames():
-            # Also while it lasts: the calls right after a long compilation are those that tell what came of it.
-            self._epoch = recorder.epoch
+        kinds = len(recorder.lines or ())
+        if recorder.epoch != self._epoch or recorder.compiling.frames() or kinds != self._kinds or not kinds:
+            # Also while it lasts: the calls right after a long compilation are those that tell what came of it. The first calls of a
+            # region, however late they come, tell what runs it.
+            self._epoch, self._kinds = recorder.epoch, kinds
             self._turns.compiled(now)
         if self._hook is not None:
             # Reading a counter counts one more.

@@ -47,6 +47,7 @@ from compilewatch.sources.records import (
     seconds_of,
 )
 from compilewatch.sources.torch_names import CUDA_DEVICE, CUDA_MEMORY, CUDA_STARTED
+from compilewatch.sources.unentered import Unentered
 from compilewatch.wire.report import Compile
 
 _REMEMBERED_FRAMES = 1024
@@ -121,6 +122,7 @@ class Teller:
         self._lookups = lookups
         self._causes = MissCauses.of(recorder)
         self._modules = CompiledModules.of(recorder)
+        self._unentered = Unentered(recorder)
         self._breaks = breaks
         self._thread = _Thread()
         self._known: OrderedDict[str, tuple[Frame, Options]] = OrderedDict()
@@ -168,6 +170,7 @@ class Teller:
         self._causes.note(compiled, asked, frame.where)
         if outcome == "ok":
             self._modules.note(compiling.get("modules", {}))
+            self._unentered.note(compiling, frame)
         if kind == "first" and compile_id.endswith("/0"):
             self._latches.compiled_again(frame)
         if kind in _OF_A_FRAME:

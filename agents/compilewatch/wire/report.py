@@ -49,6 +49,7 @@ FINDING_KINDS = (
     "hook_too_late",
     "generator_not_compiled",
     "limit_not_in_force",
+    "wrapper_not_entered",
     "golden_not_compared",
     "golden_cached_code",
 )

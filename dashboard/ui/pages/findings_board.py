@@ -33,6 +33,7 @@ KINDS = {
     "hook_too_late": "Hook registered too late",
     "generator_not_compiled": "Generator not compiled",
     "limit_not_in_force": "Limit not in force",
+    "wrapper_not_entered": "Watched module not called",
     "latched_eager": "Runs eager until restart",
     "oom": "Out of memory",
     "parity": "Parity failure",

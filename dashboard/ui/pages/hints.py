@@ -90,6 +90,12 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
         "or hand it to torch.compile(recompile_limit=...).",
     ),
     (
+        "wrapper_not_entered",
+        "",
+        "Watch what the framework calls: compile a module inside it (self.net = compilewatch.compile(net)), "
+        'or put `with compilewatch.region("train_step")` around the step.',
+    ),
+    (
         "golden_not_compared",
         "",
         "Run the golden batch through what torch.compile returned, after init; pass reference= where the callable has no eager form.",

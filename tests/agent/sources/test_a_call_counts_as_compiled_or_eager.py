@@ -46,7 +46,7 @@ def watched(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 
 def one_region(seen: Seen) -> Region:
     regions = seen.look().regions
-    total = Region("all", sum(region.calls for region in regions))
+    total = Region("all", sum(region.calls for region in regions), runtime=regions[0].runtime)
     for region in regions:
         total.compiled += region.compiled
         total.partial += region.partial
@@ -169,6 +169,18 @@ def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time
     call(torch.ones(4))
     watching.look()
     assert pass_time(range(40, 50)) == (10, 10)
+
+
+def test_the_first_calls_are_looked_at_however_late_they_come(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = next(source for source in watching.sources if source.name == "compiled_calls")
+    now = compiled_calls.time.monotonic()
+    call = compilewatch.watch(doubled, name="late")
+    for second in range(0, 100, 5):
+        monkeypatch.setattr(compiled_calls.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
+        source.poll(watching.recorder)
+    call(torch.ones(3))
+    region = one_region(watching)
+    assert (region.calls, region.runtime) == (1, "eager")
 
 
 def test_the_calls_right_after_a_long_compilation_are_counted(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:

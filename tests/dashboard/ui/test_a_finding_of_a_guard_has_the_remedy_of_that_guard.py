@@ -34,6 +34,7 @@ NEW = {
     "hook_too_late": ("Hook registered too late", "Register the hook before the first call"),
     "generator_not_compiled": ("Generator not compiled", "Torch runs a generator function eager"),
     "limit_not_in_force": ("Limit not in force", "in each thread"),
+    "wrapper_not_entered": ("Watched module not called", "Watch what the framework calls"),
 }
 
 
