@@ -44,13 +44,17 @@ _vision: list[Any] = []
 """Names that torchvision asks for when it is imported, for as long as the process lives."""
 
 
-def _timm(name: str) -> Made:
+def allow_torchvision() -> None:
     """timm needs torchvision to be imported, and no operator of it; a torchvision that is made for CUDA loads none on a torch for CPUs."""
     if torch.version.cuda is None and not _vision:
         names = torch.library.Library("torchvision", "FRAGMENT")
         for operator in ("nms", "qnms"):
             names.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         _vision.append(names)
+
+
+def _timm(name: str) -> Made:
+    allow_torchvision()
     sizes = {"img_size": 64} if name.startswith("vit") else {}
     return importlib.import_module("timm").create_model(name, pretrained=False, **sizes), {"x": torch.randn(2, 3, 64, 64)}
 

@@ -1,0 +1,103 @@
+"""A golden batch after a warm-up, as a deployment that serves already runs it: healthy, and with a wrong kernel in inductor's graph."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import compilewatch
+import torch
+from compilewatch import client
+from compilewatch.parity.golden import Golden
+from torch import Tensor, fx
+from torch._inductor import config
+from torch._inductor.custom_graph_pass import CustomGraphPass
+
+from tests.agent.golden_real.faults import FAULTS, Planted
+from tests.agent.golden_real.models import Made, made
+
+aten = torch.ops.aten
+CALLS = 3
+PRODUCTS = (aten.addmm.default, aten.mm.default, aten.bmm.default, aten.convolution.default)
+WRONG_MASK = "a wrong mask in inductor's graph"
+UNSEEN = ("another epsilon", "sums in half precision")
+"""Faults that are too small to change the largest of some scores, or that the few digits of a GPU's convolutions hide."""
+
+
+class WrongMask(CustomGraphPass):
+    """The last product of matrices, or convolution, leaves out the end of each row, as a kernel with a wrong mask does."""
+
+    done = False
+
+    def __call__(self, graph: fx.Graph) -> None:
+        products = [node for node in graph.nodes if node.op == "call_function" and node.target in PRODUCTS]
+        if self.done or not products:
+            return
+        node = products[-1]
+        value, axis = node.meta["val"], 1 if node.target is aten.convolution.default else -1
+        keep = value.shape[axis] - max(1, value.shape[axis] // 4)
+        with graph.inserting_after(node):
+            part = graph.call_function(aten.slice.Tensor, (node, axis, 0, keep))
+        with graph.inserting_after(part):
+            shape = list(value.shape)
+            shape[axis] -= keep
+            rest = graph.call_function(aten.full.default, (shape, 0.0), {"dtype": value.dtype, "device": value.device})
+        with graph.inserting_after(rest):
+            whole = graph.call_function(aten.cat.default, ([part, rest], axis))
+        part.meta["val"], rest.meta["val"] = value.narrow(axis, 0, keep), value.new_zeros(shape)
+        whole.meta["val"] = torch.empty_like(value)
+        node.replace_all_uses_with(whole, delete_user_cb=lambda user: user is not part)
+        self.done = True
+
+    def uuid(self) -> Any:
+        """None: no cache holds what it made."""
+        return None
+
+
+def warmed(name: str, compiled: Any, batch: Any, **asked: Any) -> Golden:
+    """What a callable tells of its batch once it has served the same batch several times."""
+    with tempfile.TemporaryDirectory() as folder:
+        reports = f"file:{Path(folder) / 'reports.jsonl'}"
+        assert client.init(model=name, version="1", endpoint=reports, spool=folder)
+        try:
+            for _ in range(CALLS):
+                compiled(**batch) if isinstance(batch, dict) else compiled(*batch)
+            compilewatch.ready()
+            return compilewatch.golden(name, compiled, batch, **asked)
+        finally:
+            client.shutdown()
+
+
+def healthy(name: str, make: Callable[[], Made], device: str, dtype: torch.dtype, grads: bool, how: dict[str, Any]) -> Golden:
+    """A model whose compiler does what it should; with gradients it is warmed as training runs it."""
+    torch._dynamo.reset()
+    module, batch = made(make, dtype, device)
+    with torch.set_grad_enabled(grads):
+        return warmed(name, compilewatch.compile(module, name=name, **how), batch, grads=grads)
+
+
+def faulty(name: str, make: Callable[[], Made], device: str, fault: str) -> Golden | None:
+    """A model with one wrong kernel; None where it has no place for it."""
+    torch._dynamo.reset()
+    module, batch = made(make, torch.float32, device)
+    if fault == WRONG_MASK:
+        wrong = WrongMask()
+        with torch.no_grad(), config.patch(post_grad_custom_pre_pass=wrong):
+            found = warmed(name, compilewatch.compile(module, name=name), batch)
+        return found if wrong.done else None
+    planted = Planted(fault)
+    with torch.no_grad():
+        found = warmed(name, compilewatch.compile(module, name=name, backend=planted.backend()), batch)
+    return found if planted.done else None
+
+
+def visible_faults(make: Callable[[], Made], device: str) -> list[str]:
+    """Those that change what the model answers by more than its own rounding."""
+    module, batch = made(make, torch.float32, device)
+    with torch.no_grad():
+        answer = module(**batch)
+    if isinstance(answer, Tensor) and not answer.is_floating_point():
+        return [WRONG_MASK]
+    return [WRONG_MASK, *(one for one in FAULTS if device == "cpu" or one not in UNSEEN)]

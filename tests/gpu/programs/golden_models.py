@@ -1,0 +1,150 @@
+"""Golden batches after a warm-up: `python tests/gpu/programs/golden_models.py cuda --seconds 540 --jobs 8`, with agents and the repository's
+root on PYTHONPATH. Prints for each model how many healthy batches were compared, how many of them failed, and which planted faults it found.
+Answers 1 where a healthy batch failed or was not compared, a fault was missed, or a model was not run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+import torch
+
+from tests.agent.golden_real.warm import faulty, healthy, visible_faults
+from tests.agent.golden_real.wrapped import WRAPPED, NotHere, required
+from tests.agent.golden_real.zoo import TORCH, TRANSFORMERS, Make, of_vision
+
+GRAPHS = {"mode": "reduce-overhead"}
+WAYS: dict[str, tuple[tuple[torch.dtype, dict[str, Any]], ...]] = {
+    "cpu": ((torch.float32, {}), (torch.bfloat16, {"backend": "aot_eager"})),
+    "cuda": ((torch.float32, {}), (torch.bfloat16, GRAPHS)),
+}
+REQUIRED = "required, not comparable"
+
+
+class Row(NamedTuple):
+    """Of one model."""
+
+    name: str
+    compared: int
+    false: int
+    planted: int
+    missed: int
+    notes: list[str]
+    seconds: float
+
+    @property
+    def fine(self) -> bool:
+        """Nothing false, nothing missed, and every healthy batch compared."""
+        return not self.false and not self.missed and not self.notes
+
+
+def models() -> dict[str, dict[str, Make]]:
+    """By part and by name."""
+    library, vision = of_vision()
+    return {library: vision, "transformers": TRANSFORMERS, "torch.nn": TORCH}
+
+
+def tried(part: str, name: str, device: str) -> Row:
+    """One model, or one wrapped callable, in a process that may have tried others."""
+    begun = time.monotonic()
+    try:
+        row = _wrapped(name, device) if part == "wrapped" else _model(models()[part][name], part, name, device)
+    except NotHere as missing:
+        row = Row(name, 0, 0, 0, 0, [f"not run: {missing}"], 0.0)
+    except Exception as error:  # noqa: BLE001 - one model that cannot be run leaves the others
+        row = Row(name, 0, 0, 0, 0, [f"{type(error).__name__}: {error} {traceback.format_exc().splitlines()[-3].strip()}"[:300]], 0.0)
+    return row._replace(seconds=time.monotonic() - begun)
+
+
+def _model(make: Make, part: str, name: str, device: str) -> Row:
+    ways = [(dtype, how, False) for dtype, how in WAYS[device]]
+    if part == "torch.nn":
+        ways.append((torch.float32, {}, True))
+    notes, compared, false = [], 0, 0
+    for dtype, how, grads in ways:
+        found = healthy(name, make, device, dtype, grads, how)
+        compared += found.state != "not compared"
+        false += found.state == "failed"
+        if found.state != "passed":
+            notes.append(f"{str(dtype).removeprefix('torch.')} {how or 'inductor'}{' with gradients' if grads else ''}: {found.text}")
+    planted = {fault: faulty(name, make, device, fault) for fault in visible_faults(make, device)}
+    placed = {fault: found for fault, found in planted.items() if found is not None}
+    missed = [f"missed {fault}: {found.text}" for fault, found in placed.items() if found.state != "failed"]
+    if not placed:
+        notes.append("no place for a fault")
+    return Row(name, compared, false, len(placed), len(missed), notes + missed, 0.0)
+
+
+def _wrapped(name: str, device: str) -> Row:
+    if name == REQUIRED:
+        optional, gate = required(device)
+        right = (optional.state, optional.failed, gate.state, gate.failed) == ("not compared", False, "not compared", True)
+        return Row(name, 0, int(optional.failed), 1, int(not gate.failed), [] if right else [optional.text, gate.text], 0.0)
+    good, bad = WRAPPED[name](device)
+    notes = [] if good.state == "passed" else [good.text]
+    notes += [] if bad.state == "failed" else [f"missed: {bad.text}"]
+    return Row(name, int(good.state != "not compared"), int(good.state == "failed"), 1, int(bad.state != "failed"), notes, 0.0)
+
+
+def main() -> int:
+    """Runs the models, several at a time, and prints the table."""
+    parts = {part: list(inside) for part, inside in models().items()} | {"wrapped": [*WRAPPED, REQUIRED]}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("device", choices=sorted(WAYS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="models, or parts: vision, transformers, torch.nn, wrapped")
+    parser.add_argument("--seconds", type=float, default=540.0, help="no model is waited for after so many")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time")
+    options = parser.parse_args()
+    asked = [(part, name) for part, inside in parts.items() for name in inside if _is_asked(options.names, part, name)]
+    where = torch.cuda.get_device_name() if options.device == "cuda" else "a CPU"
+    _say(f"torch {torch.__version__} on {where}; vision models of {next(iter(parts))}; {len(asked)} models, {options.jobs} at a time")
+    rows = _run(asked, options.device, options.jobs, options.seconds)
+    late = [name for _, name in asked if name not in rows]
+    _say(f"{'all':32} {_cells(list(rows.values()))}; not run in time: {', '.join(late) or 'none'}; load {os.getloadavg()[0]:.0f}")
+    return 0 if not late and all(row.fine or row.notes[0].startswith("not run: ") for row in rows.values()) else 1
+
+
+def _is_asked(names: list[str], part: str, name: str) -> bool:
+    return not names or name in names or part in names or ("vision" in names and part in ("timm", "torchvision"))
+
+
+def _run(asked: list[tuple[str, str]], device: str, jobs: int, seconds: float) -> dict[str, Row]:
+    """What is done in time; the rest is stopped with its processes."""
+    rows: dict[str, Row] = {}
+    _say(f"{'model':32} {'compared':>8} {'false':>6} {'found':>7} {'seconds':>8}")
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=None)
+    runs: list[Future[Row]] = [pool.submit(_tried, part, name, device) for part, name in asked]
+    try:
+        for done in as_completed(runs, timeout=seconds):
+            row = done.result()
+            rows[row.name] = row
+            _say(f"{row.name:32} {_cells([row])} {row.seconds:8.0f}{''.join(f'{chr(10)}    {note}' for note in row.notes)}")
+    except TimeoutError:
+        for process in list(pool._processes.values()):
+            process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
+    return rows
+
+
+def _tried(part: str, name: str, device: str) -> Row:
+    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 8))
+    return tried(part, name, device)
+
+
+def _cells(rows: list[Row]) -> str:
+    planted, missed = sum(row.planted for row in rows), sum(row.missed for row in rows)
+    return f"{sum(row.compared for row in rows):8} {sum(row.false for row in rows):6} {f'{planted - missed}/{planted}':>7}"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
