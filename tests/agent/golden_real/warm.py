@@ -20,22 +20,24 @@ from tests.agent.golden_real.models import Made, made
 
 aten = torch.ops.aten
 CALLS = 3
-PRODUCTS = (aten.addmm.default, aten.mm.default, aten.bmm.default, aten.convolution.default)
+PRODUCTS = (aten.addmm.default, aten.mm.default, aten.bmm.default, aten._int_mm.default, aten.convolution.default)
 WRONG_MASK = "a wrong mask in inductor's graph"
 UNSEEN = ("another epsilon", "sums in half precision")
 """Faults that are too small to change the largest of some scores, or that the few digits of a GPU's convolutions hide."""
 
 
 class WrongMask(CustomGraphPass):
-    """The last product of matrices, or convolution, leaves out the end of each row, as a kernel with a wrong mask does."""
+    """The last product of matrices, or convolution, leaves out the end of each row, as a kernel with a wrong mask does; where a graph has
+    none, as that of a fused encoder layer, the last result."""
 
     done = False
 
     def __call__(self, graph: fx.Graph) -> None:
-        products = [node for node in graph.nodes if node.op == "call_function" and node.target in PRODUCTS]
-        if self.done or not products:
+        results = [node for node in graph.nodes if node.op == "call_function" and isinstance(node.meta.get("val"), Tensor)]
+        results = [node for node in results if node.target in PRODUCTS] or [node for node in results if node.meta["val"].dim() > 1]
+        if self.done or not results:
             return
-        node = products[-1]
+        node = results[-1]
         value, axis = node.meta["val"], 1 if node.target is aten.convolution.default else -1
         keep = value.shape[axis] - max(1, value.shape[axis] // 4)
         with graph.inserting_after(node):

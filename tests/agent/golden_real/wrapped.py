@@ -27,12 +27,20 @@ class NotHere(Exception):
     """What is missing on this machine."""
 
 
-class Decorated(nn.Module):
-    """As many serving modules are written."""
+class Plain(nn.Module):
+    """Of a class of one's own: in DDP torch compiles no frame of `nn.Sequential`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = _layers()
+
+    def forward(self, x: Tensor) -> Tensor:
+        answer: Tensor = self.layers(x)
+        return answer
+
+
+class Decorated(Plain):
+    """As many serving modules are written."""
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
@@ -86,7 +94,7 @@ def ddp(device: str, inside: bool) -> Tried:
     parallel = nn.parallel.DistributedDataParallel
 
     def make() -> Any:
-        module = _layers().to(device)
+        module = Plain().eval().to(device)
         return torch.compile(parallel(module)) if inside else parallel(torch.compile(module))
 
     try:

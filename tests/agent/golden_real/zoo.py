@@ -54,12 +54,24 @@ class Greedy(nn.Module):
         return {"scores": scores, "tokens": tokens} if self.scores else tokens
 
 
+class Head(nn.Module):
+    """Tags of hidden states; a frame of its own, as torch compiles no frame that calls a recurrent layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.tags = nn.LayerNorm(48), nn.Linear(48, 16)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        tags: Tensor = self.tags(self.norm(hidden))
+        return tags
+
+
 class Tagger(nn.Module):
     """A tag for each word, by a recurrent layer."""
 
     def __init__(self, kind: type[nn.Module]) -> None:
         super().__init__()
-        self.words, self.layer, self.head = nn.Embedding(WORDS, 32), kind(32, 48, batch_first=True), nn.Linear(48, 16)
+        self.words, self.layer, self.head = nn.Embedding(WORDS, 32), kind(32, 48, batch_first=True), Head()
 
     def forward(self, words: Tensor) -> Tensor:
         hidden, _ = self.layer(self.words(words))
@@ -99,6 +111,7 @@ def _of_torchvision(name: str) -> Made:
 
 
 def _of_transformers(kind: str, config: str, sizes: dict[str, Any], inputs: Callable[[], dict[str, Tensor]] | None = None) -> Made:
+    allow_torchvision()
     library = importlib.import_module("transformers")
     return getattr(library, kind)(getattr(library, config)(**sizes)), inputs() if inputs else {"input_ids": _words()}
 

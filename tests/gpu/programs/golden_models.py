@@ -1,6 +1,6 @@
-"""Golden batches after a warm-up: `python tests/gpu/programs/golden_models.py cuda --seconds 540 --jobs 8`, with agents and the repository's
-root on PYTHONPATH. Prints for each model how many healthy batches were compared, how many of them failed, and which planted faults it found.
-Answers 1 where a healthy batch failed or was not compared, a fault was missed, or a model was not run."""
+"""Golden batches after a warm-up: `python tests/gpu/programs/golden_models.py cuda --seconds 540 --jobs 8`, with the agent's folder and the
+repository's root on PYTHONPATH. Prints for each model how many healthy batches were compared, how many of them failed, and how many planted
+faults were found. Answers 1 where a healthy batch failed or was not compared, a fault was missed, or a model was not run."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def models() -> dict[str, dict[str, Make]]:
     return {library: vision, "transformers": TRANSFORMERS, "torch.nn": TORCH}
 
 
-def tried(part: str, name: str, device: str) -> Row:
+def tried(part: str, name: str, device: str, faults: int) -> Row:
     """One model, or one wrapped callable, in a process that may have tried others."""
     begun = time.monotonic()
     try:
-        row = _wrapped(name, device) if part == "wrapped" else _model(models()[part][name], part, name, device)
+        row = _wrapped(name, device) if part == "wrapped" else _model(models()[part][name], part, name, device, faults)
     except NotHere as missing:
         row = Row(name, 0, 0, 0, 0, [f"not run: {missing}"], 0.0)
     except Exception as error:  # noqa: BLE001 - one model that cannot be run leaves the others
@@ -62,7 +62,7 @@ def tried(part: str, name: str, device: str) -> Row:
     return row._replace(seconds=time.monotonic() - begun)
 
 
-def _model(make: Make, part: str, name: str, device: str) -> Row:
+def _model(make: Make, part: str, name: str, device: str, faults: int) -> Row:
     ways = [(dtype, how, False) for dtype, how in WAYS[device]]
     if part == "torch.nn":
         ways.append((torch.float32, {}, True))
@@ -73,7 +73,7 @@ def _model(make: Make, part: str, name: str, device: str) -> Row:
         false += found.state == "failed"
         if found.state != "passed":
             notes.append(f"{str(dtype).removeprefix('torch.')} {how or 'inductor'}{' with gradients' if grads else ''}: {found.text}")
-    planted = {fault: faulty(name, make, device, fault) for fault in visible_faults(make, device)}
+    planted = {fault: faulty(name, make, device, fault) for fault in visible_faults(make, device)[:faults]}
     placed = {fault: found for fault, found in planted.items() if found is not None}
     missed = [f"missed {fault}: {found.text}" for fault, found in placed.items() if found.state != "failed"]
     if not placed:
@@ -100,11 +100,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="models, or parts: vision, transformers, torch.nn, wrapped")
     parser.add_argument("--seconds", type=float, default=540.0, help="no model is waited for after so many")
     parser.add_argument("--jobs", type=int, default=1, help="models at a time")
+    parser.add_argument("--faults", type=int, default=7, help="at most so many faults are planted in a model, the first by inductor")
     options = parser.parse_args()
     asked = [(part, name) for part, inside in parts.items() for name in inside if _is_asked(options.names, part, name)]
     where = torch.cuda.get_device_name() if options.device == "cuda" else "a CPU"
     _say(f"torch {torch.__version__} on {where}; vision models of {next(iter(parts))}; {len(asked)} models, {options.jobs} at a time")
-    rows = _run(asked, options.device, options.jobs, options.seconds)
+    rows = _run(asked, options)
     late = [name for _, name in asked if name not in rows]
     _say(f"{'all':32} {_cells(list(rows.values()))}; not run in time: {', '.join(late) or 'none'}; load {os.getloadavg()[0]:.0f}")
     return 0 if not late and all(row.fine or row.notes[0].startswith("not run: ") for row in rows.values()) else 1
@@ -114,14 +115,14 @@ def _is_asked(names: list[str], part: str, name: str) -> bool:
     return not names or name in names or part in names or ("vision" in names and part in ("timm", "torchvision"))
 
 
-def _run(asked: list[tuple[str, str]], device: str, jobs: int, seconds: float) -> dict[str, Row]:
+def _run(asked: list[tuple[str, str]], options: argparse.Namespace) -> dict[str, Row]:
     """What is done in time; the rest is stopped with its processes."""
     rows: dict[str, Row] = {}
     _say(f"{'model':32} {'compared':>8} {'false':>6} {'found':>7} {'seconds':>8}")
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=None)
-    runs: list[Future[Row]] = [pool.submit(_tried, part, name, device) for part, name in asked]
+    pool = ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"))
+    runs: list[Future[Row]] = [pool.submit(_tried, part, name, options.device, options.faults) for part, name in asked]
     try:
-        for done in as_completed(runs, timeout=seconds):
+        for done in as_completed(runs, timeout=options.seconds):
             row = done.result()
             rows[row.name] = row
             _say(f"{row.name:32} {_cells([row])} {row.seconds:8.0f}{''.join(f'{chr(10)}    {note}' for note in row.notes)}")
@@ -132,9 +133,9 @@ def _run(asked: list[tuple[str, str]], device: str, jobs: int, seconds: float) -
     return rows
 
 
-def _tried(part: str, name: str, device: str) -> Row:
+def _tried(part: str, name: str, device: str, faults: int) -> Row:
     torch.set_num_threads(max(1, (os.cpu_count() or 2) // 8))
-    return tried(part, name, device)
+    return tried(part, name, device, faults)
 
 
 def _cells(rows: list[Row]) -> str:
