@@ -62,6 +62,16 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "compiled_nothing",
+        "each compilation failed",
+        "Fix the error of the compilation, which a finding of its own names; until then call the function uncompiled.",
+    ),
+    (
+        "compiled_nothing",
+        "torch skips the function",
+        "Compile the function that computes with tensors, not one that only calls it; fullgraph=True raises an error where torch skips it.",
+    ),
+    (
+        "compiled_nothing",
         "",
         "Keep and call what torch.compile returns (model = torch.compile(model)), or call model.compile() on the module that is called; "
         "not self = torch.compile(self).",
@@ -105,6 +115,12 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
         "",
         "Delete the cache folder or the cache artefact that this host uses, and build it again; "
         "the same code compiled with an empty cache is right.",
+    ),
+    (
+        "compile_error",
+        "",
+        'Call it compiled with backend="eager", then "aot_eager", to see which stage fails, and correct what the error names: '
+        "a missing C++ compiler, a full disk, an operator without a kernel.",
     ),
     ("fallback", "", "Inductor has no kernel for it: replace the operator, or write one with Triton; it costs fusion, not correctness."),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
+from compilewatch.asked import DROPPED, FAILED, SKIPPED, TEXT
 from compilewatch.sources.history import AGAIN as AGENT_AGAIN
 from compilewatch.wire.report import FINDING_KINDS
 from django.test import Client
@@ -67,3 +68,14 @@ def test_new_kinds_have_a_title_and_a_remedy_on_the_page(signed_in: Client, proj
         finding(made, kind, f"text of {kind}", "ranker/features.py:61", {"1": 4})
     shown = unescape(signed_in.get(made.url()).content.decode())
     assert [words for words in NEW.values() if not all(part in shown for part in words)] == []
+
+
+@pytest.mark.parametrize(
+    ("why", "remedy"), [(DROPPED, "not self = torch.compile(self)"), (FAILED, "Fix the error"), (SKIPPED, "fullgraph")]
+)
+def test_a_region_that_compiled_nothing_has_the_remedy_of_its_cause(why: str, remedy: str) -> None:
+    assert remedy in hint_for("compiled_nothing", TEXT.format(region="score", why=why))
+
+
+def test_a_compilation_that_fails_has_a_remedy() -> None:
+    assert "aot_eager" in hint_for("compile_error", "BackendCompilerFailed: backend='inductor' raised: RuntimeError: no C++ compiler here")
