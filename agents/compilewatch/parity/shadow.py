@@ -17,7 +17,7 @@ from compilewatch.parity.later import LATER, Timed, one_gpu
 from compilewatch.parity.rule import Compared
 from compilewatch.parity.side_by_side import Pair, ruled, side_by_side
 from compilewatch.parity.state import Before, roots_of
-from compilewatch.parity.target import NotCompared, Target, held_by, target_of
+from compilewatch.parity.target import NotCompared, Target, compiled_methods, held_by, target_of
 from compilewatch.parity.told import Totals
 from compilewatch.recorder import RECORDER
 from compilewatch.runtimes import EAGER
@@ -192,7 +192,7 @@ class Shadow:
 def _pure_target(torch: Any, fn: Any) -> Target:
     target = target_of(torch, fn, None)
     parts = () if target.module is None else target.module.modules()
-    if any(getattr(part, "_compiled_call_impl", None) is not None for part in list(parts)[1:]):
+    if any(getattr(part, "_compiled_call_impl", None) is not None or compiled_methods(part) for part in list(parts)[1:]):
         raise NotCompared("a part of it is compiled by itself")
     one_gpu(held_by(target), "weights are")
     return target

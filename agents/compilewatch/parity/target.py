@@ -46,7 +46,7 @@ def unwatched(fn: Any) -> Any:
 
 def target_of(torch: Any, fn: Any, reference: Any) -> Target:
     """The callables behind what people hold in their hands; raises NotCompared where the uncompiled one cannot be had."""
-    compiled = unwatched(fn)
+    compiled = _served(torch, unwatched(fn))
     eager = unwatched(reference) if reference is not None else _original(torch, compiled)
     owner = eager if isinstance(eager, torch.nn.Module) else getattr(eager, "__self__", None)
     if not isinstance(owner, torch.nn.Module):
@@ -59,6 +59,14 @@ def target_of(torch: Any, fn: Any, reference: Any) -> Target:
     return Target(compiled, eager, owner, "" if eager is owner else eager.__name__)
 
 
+def compiled_methods(module: Any) -> dict[str, tuple[Any, Any]]:
+    """What `module.forward = torch.compile(module.forward)` leaves: by name, what the module itself holds and what that was made of."""
+    if hasattr(module, "_orig_mod"):  # torch's own module holds such a forward too
+        return {}
+    held = {name: one for name, one in vars(module).items() if callable(one)}
+    return {name: (one, innermost(unwatched(one))) for name, one in held.items() if "_torchdynamo_orig_callable" in _attributes(one)}
+
+
 def held_by(target: Target) -> list[Any]:
     """The tensors that it brings itself."""
     return [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
@@ -68,6 +76,17 @@ def in_place(compiled: Any) -> Any:
     """What runs where a module was compiled in place by `Module.compile()`."""
     found = getattr(compiled, "_compiled_call_impl", None)
     return compiled if found is None else found
+
+
+def _attributes(one: Any) -> Any:
+    return getattr(unwatched(one), "__dict__", ())
+
+
+def _served(torch: Any, compiled: Any) -> Any:
+    """Of a module that holds a compiled forward, that forward: what a call of the module runs where no hook is around it."""
+    if not isinstance(compiled, torch.nn.Module) or compiled._forward_hooks or compiled._forward_pre_hooks:
+        return compiled
+    return unwatched(compiled_methods(compiled)["forward"][0]) if "forward" in compiled_methods(compiled) else compiled
 
 
 def _original(torch: Any, compiled: Any) -> Any:
@@ -87,16 +106,21 @@ def _original(torch: Any, compiled: Any) -> Any:
 
 @contextmanager
 def uncompiled(torch: Any, module: Any) -> Iterator[None]:
-    """Within it, modules that were compiled in place by `Module.compile()` run as they were written."""
-    parts = [] if module is None else [one for one in module.modules() if getattr(one, "_compiled_call_impl", None) is not None]
-    kept = [(one, one._compiled_call_impl) for one in parts]
+    """Within it, modules that were compiled in place by `Module.compile()`, or hold compiled methods, run as they were written."""
+    parts = [] if module is None else list(module.modules())
+    kept = [(one, one._compiled_call_impl) for one in parts if getattr(one, "_compiled_call_impl", None) is not None]
+    methods = [(one, name, *both) for one in parts for name, both in compiled_methods(one).items()]
     try:
         for one, _ in kept:
             one._compiled_call_impl = None
+        for one, name, _, written in methods:
+            vars(one)[name] = written
         yield
     finally:
         for one, implementation in kept:
             one._compiled_call_impl = implementation
+        for one, name, compiled, _ in methods:
+            vars(one)[name] = compiled
 
 
 def precise(torch: Any, target: Target, dtype: Any) -> tuple[Callable[..., Any], Any] | None:
