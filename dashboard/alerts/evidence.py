@@ -43,7 +43,7 @@ NAMES = {
 OF = {
     "cache": "compile seconds",
     "stalled": "calls waited for a compilation after warm-up",
-    "stalled_time": "the time of calls, waiting for compilations",
+    "stalled_time": "call time was spent waiting for compilations",
 }
 """What a share is of."""
 RANKS = "ranks_diverged"

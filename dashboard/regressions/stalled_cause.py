@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import CompileEvent, Deployment, FindingVersion
@@ -37,6 +37,7 @@ def stalled_cause(*, deployment: Deployment, now_minute: int) -> str:
         environment=deployment.environment,
         at__gte=at_minute(since),
     ).exclude(kind__in=("autotune", "backward", "cuda_graph"))
+    events = events.exclude(kind="first", outcome="ok")
     groups = events.values_list("frame", "outcome", "reason_kind", "reason").annotate(n=Count("number")).order_by("-n", "frame", "reason")
     found = groups.first()
     if found is None:
@@ -46,8 +47,14 @@ def stalled_cause(*, deployment: Deployment, now_minute: int) -> str:
         return _said(f"`{frame}` fails to compile", "error", _error(deployment) or reason)
     if count < 2 and not reason:
         return ""
-    again = AGAIN.get(reason_kind, "again and again")
+    again = AGAIN.get(reason_kind) or _times(events.filter(frame=frame, kind="recompile"))
     return _said(f"`{frame}` is compiled {again}", "guard", "" if reason_kind in AGAIN else reason)
+
+
+def _times(recompiles: QuerySet[CompileEvent]) -> str:
+    """Whether a process compiled it again more than once."""
+    counted = recompiles.aggregate(n=Count("number"), processes=Count("instance_id", distinct=True))
+    return "again and again" if counted["n"] > counted["processes"] else "again"
 
 
 def _failure(deployment: Deployment) -> str:

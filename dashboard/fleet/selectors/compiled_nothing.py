@@ -16,14 +16,33 @@ from dashboard.fleet.selectors.served import EAGER_RUNTIME
 
 KIND = "compiled_nothing"
 WHY = "compilation was requested, and no call ran compiled"
+_REASON = "no call met compiled code: "
+"""What stands before the agent's own reason."""
 BASELINE_HOURS = 24
 """How long before its last minute a baseline is asked whether it served a region compiled."""
+
+
+class _Text(NamedTuple):
+    text: str
+    where: str
+
+    def names(self, region: str) -> bool:
+        return re.search(rf"(?<![\w.]){re.escape(region)}(?![\w.])", f"{self.text}\n{self.where}") is not None
+
+    def why(self) -> str:
+        """The first clause of the agent's reason, and the place."""
+        reason = self.text.partition(_REASON)[2].partition(":")[0]
+        return f"{reason} ({self.where})" if reason and self.where else reason or WHY
 
 
 class _Reported(NamedTuple):
     instance: str
     since: int
-    texts: str
+    texts: tuple[_Text, ...] = ()
+
+    def why(self, region: str) -> str | None:
+        """Why the region compiled nothing; None where no report names it."""
+        return next((text.why() for text in self.texts if text.names(region)), None)
 
 
 def nothing_compiled(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
@@ -36,18 +55,18 @@ def nothing_compiled(*, deployment: Deployment, now_minute: int) -> list[Certain
     for pk, instance, at, text, where in seen.values_list(
         "instance_id", "instance__instance_id", "first_seen_at", "finding__text", "finding__where"
     ):
-        known = reported.get(pk, _Reported(instance, clock.minute_of(at.timestamp()), ""))
-        reported[pk] = known._replace(texts=f"{known.texts}\n{text}\n{where}")
+        known = reported.get(pk, _Reported(instance, clock.minute_of(at.timestamp())))
+        reported[pk] = known._replace(texts=(*known.texts, _Text(text, where)))
     if not reported:
         return []
     found: list[CertainRow] = []
     eager = _eager_regions(deployment, reported, first, now_minute)
     for pk, one in reported.items():
         regions = eager.get(pk, {})
-        named = [region for region in regions if _names(one.texts, region)]
+        named = {region: why for region in regions if (why := one.why(region)) is not None}
         # Of regions that no report names, those that run eager on purpose are left out.
-        others = [region for region, on_purpose in regions.items() if not on_purpose]
-        found += [CertainRow(KIND, one.instance, one.since, region, WHY) for region in named or others]
+        others = {region: WHY for region, on_purpose in regions.items() if not on_purpose}
+        found += [CertainRow(KIND, one.instance, one.since, region, why) for region, why in (named or others).items()]
     return found
 
 
@@ -95,7 +114,3 @@ def _eager_regions(deployment: Deployment, instances: Collection[int], first: in
         if calls and not served:
             found.setdefault(instance, {})[region] = (instance, region) not in compiling
     return found
-
-
-def _names(texts: str, region: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(region)}(?![\w.])", texts) is not None

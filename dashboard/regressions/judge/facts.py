@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from .figures import SPACE, percent
 from .minutes import Arm
 
 FactKind = Literal[
@@ -40,6 +41,21 @@ FRESH_MINUTES = 60
 
 
 @dataclass(frozen=True, slots=True)
+class Stalled:
+    """Calls of the last half hour, those that waited for a compilation and their seconds; `budget` is the share that may."""
+
+    calls: int
+    stalled: int
+    seconds: float
+    budget: float
+
+    def words(self) -> str:
+        """How many waited, and how many may."""
+        share = f"{percent(self.stalled / self.calls)} of calls waited for a compilation in the last half hour"
+        return f"{share}, above the budget of {percent(self.budget)} ({self.seconds:,.0f}{SPACE}s in all)"
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for instance.
 
@@ -61,6 +77,8 @@ class Fact:
     """So far beyond its budget that it asks for ROLL BACK."""
     baseline_silent: bool = False
     """The agents of the baseline do not report it."""
+    stalled: Stalled | None = None
+    """What `why` says of stalled calls, to be added up over instances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +128,7 @@ def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_
         kind=key[0],
         severity=_severity(key, group, on_baseline, passed_on_baseline),
         about=key[1],
-        why=max(fact.why for fact in group),
+        why=_why(group),
         since=min(fact.since for fact in group),
         instances=tuple(sorted({fact.instance for fact in group})),
         count=sum(fact.count for fact in group),
@@ -120,6 +138,15 @@ def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_
         passed_on_baseline=passed_on_baseline,
         baseline_silent=any(fact.baseline_silent for fact in group),
     )
+
+
+def _why(group: list[Fact]) -> str:
+    """Stalled calls of all instances together; of other facts the text of one."""
+    shares = [fact.stalled for fact in group if fact.stalled is not None]
+    if not shares:
+        return max(fact.why for fact in group)
+    calls, stalled, seconds = (sum(getattr(share, name) for share in shares) for name in ("calls", "stalled", "seconds"))
+    return Stalled(calls, stalled, seconds, shares[0].budget).words()
 
 
 def _severity(key: Key, group: list[Fact], on_baseline: int, passed_on_baseline: int) -> Severity:
@@ -164,7 +191,7 @@ def fact_words(fact: Mapping[str, object] | Certain) -> str:
     if kind == "budget_burning":
         return "the budget for calls that run compiled is burning" + (f": {why}" if why else "")
     if kind == "stalled_calls":
-        return "calls wait for a compilation beyond their budget" + (f": {why}" if why else "")
+        return str(why or "more calls wait for a compilation than their budget allows")
     if kind == "parity":
         return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
     if kind == "shadow_parity":

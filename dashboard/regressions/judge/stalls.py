@@ -6,8 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from .facts import Fact
-from .figures import percent
+from .facts import Fact, Stalled
 from .minutes import Arm, InstanceMinute
 
 MINUTES = 30
@@ -93,7 +92,6 @@ def beyond(arm: Arm, instance: str, half: Half, budget: float, silent: bool) -> 
     if calls < ENOUGH or len(stalling) < LASTING or stalled <= max(TIMES * allowed, allowed + SPREADS * math.sqrt(allowed) + MORE):
         return None
     seconds = sum(minute[3] for minute in half.minutes) / 1e3
-    why = f"{percent(stalled / calls)} of its calls did in half an hour, {percent(budget)} may, {seconds:,.0f} s together"
-    return Fact(
-        "stalled_calls", arm, instance, stalling[0], why=why, count=stalled, grave=stalled >= GRAVE * allowed, baseline_silent=silent
-    )
+    share = Stalled(calls, stalled, seconds, budget)
+    grave = stalled >= GRAVE * allowed
+    return Fact("stalled_calls", arm, instance, stalling[0], count=stalled, grave=grave, baseline_silent=silent, stalled=share)

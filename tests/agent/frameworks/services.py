@@ -13,13 +13,21 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.agent.conftest import KEY
 from tests.agent.programs import environment
 from tests.agent.server import Dashboard
 
 PATIENCE_SECONDS = 100.0
+
+
+class Listener(Protocol):
+    """What takes the reports of agents."""
+
+    @property
+    def endpoint(self) -> str:
+        """Its address."""
 
 
 class Service:
@@ -70,12 +78,12 @@ def _heed_interrupts() -> None:
 
 
 @contextmanager
-def serving(folder: Path, dashboard: Dashboard, program: str, *words: str, **settings: str) -> Iterator[Service]:
+def serving(folder: Path, dashboard: Listener, program: str, *words: str, **settings: str) -> Iterator[Service]:
     """Runs `python WORDS` in the folder of the program job.py; PORT among the words is the server's."""
     (folder / "job.py").write_text(program)
     port = free_port()
     full = [sys.executable, *(word.replace("PORT", str(port)) for word in words)]
-    variables = {**environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, **settings), "PORT": str(port)}
+    variables = {**environment(**{"ENDPOINT": dashboard.endpoint, "API_KEY": KEY, **settings}), "PORT": str(port)}
     process = subprocess.Popen(full, cwd=folder, env=variables, stdout=sys.stderr, start_new_session=True, preexec_fn=_heed_interrupts)
     try:
         yield Service(process, port)

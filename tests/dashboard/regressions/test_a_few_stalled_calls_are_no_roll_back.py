@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.regressions.judge import Known, Outcome, judge
-from dashboard.regressions.judge.facts import Certain
+from dashboard.regressions.judge.facts import Certain, fact_words
 from tests.bench.fleet_sim import Fleet
 from tests.bench.stall_sim import Stalling, stalling_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -47,3 +47,27 @@ def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
     assert (fine.severity, fine.baseline_silent) == ("roll_back", False), "its agents did report stalled calls, and there were none"
     stalled = after_the_baseline_ended(baseline_stalls=50)
     assert (stalled.severity, stalled.on_baseline) == ("watch", 1), "it is no regression because the other version is gone"
+
+
+@pytest.mark.parametrize(
+    ("stalled", "seconds", "words"),
+    [
+        (
+            (100, 5, 5),
+            (60.0, 3.0, 3.0),
+            "37\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0% (1,980\u00a0s in all)",
+        ),
+        (
+            (100, 0, 0),
+            (60.0, 0.0, 0.0),
+            "100\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0% (1,800\u00a0s in all)",
+        ),
+    ],
+)
+def test_what_is_told_adds_up_the_instances_beyond_the_budget(stalled: tuple[int, ...], seconds: tuple[float, ...], words: str) -> None:
+    each = zip(("c1", "c2", "c3"), stalled, seconds, strict=True)
+    rows = [instance(name, calls=100, stalled=count, stalled_sum=spent) for name, count, spent in each]
+    outcome = judge(every_minute(rows, 60), now_minute=60, deployed_minute=0, known=Known(stalled_budget=0.02))
+    (fact,) = outcome.facts
+    assert (fact.why, fact_words(fact)) == (words, words)
+    assert len(fact.instances) == sum(count > 2 for count in stalled)

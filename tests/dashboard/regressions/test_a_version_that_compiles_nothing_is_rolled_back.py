@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from compilewatch.asked import DROPPED, FAILED, SKIPPED, TEXT
 from compilewatch.wire.report import Fact as WireFact
 from compilewatch.wire.report import Finding, Report
 
@@ -64,11 +65,11 @@ def compile_nothing(one: SimulatedInstance, *, as_fact: bool = False, **counts: 
             if counts.get("cause"):
                 region.eager_by = {counts["cause"]: region.calls}
         name = report.regions[0].name if report.regions else ""
-        text = f"{name}: torch.compile was called, and no call met compiled code"
+        text = str(counts.get("text", "{region}: torch.compile was called, and no call met compiled code")).format(region=name)
         if seq == 20 and as_fact:
             report.facts.append(WireFact("compiled_nothing", start, {"region": name, "text": text}))
         elif seq == 20:
-            report.findings.append(Finding("compiled_nothing", text))
+            report.findings.append(Finding("compiled_nothing", text, where=str(counts.get("where", ""))))
         return report
 
     one.report = changed  # type: ignore[method-assign]
@@ -102,6 +103,30 @@ def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
     assert (line.mark, line.where) == ("roll_back", "on 3\u00a0instances, served compiled on the baseline")
     (stored,) = StoredFinding.objects.filter(kind="compiled_nothing")
     assert region in stored.text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        (DROPPED, "its calls do not go through what torch.compile made"),
+        (FAILED, "each compilation failed, and the error was swallowed"),
+        (SKIPPED, "torch skips the function, and finds no graph in it"),
+    ],
+)
+@pytest.mark.parametrize(("where", "place"), [("ranker/serve.py:28", " (ranker/serve.py:28)"), ("", "")])
+def test_the_cause_is_what_its_agents_say_and_where(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], why: str, words: str, where: str, place: str
+) -> None:
+    healthy(side_by_side)
+    for one in side_by_side:
+        if one.identity.version == NEW:
+            compile_nothing(one, runtime="eager", text=TEXT.replace("{why}", why), where=where)
+        send(one)
+    deployments_judge()
+    region = side_by_side[-1].model.region
+    assert verdict().cause == f"`{region}` compiled nothing: {words}{place}"
+    assert f"{words}{place}, on 3 instances of {NEW}" in verdict().sentence
 
 
 @pytest.mark.django_db
