@@ -51,6 +51,7 @@ FINDING_KINDS = (
     "limit_not_in_force",
     "golden_not_compared",
     "golden_cached_code",
+    "aot_load_failed",
 )
 FACT_KINDS = (
     "mark",
