@@ -48,6 +48,8 @@ class VllmKey:
     def __init__(self) -> None:
         self._unread: deque[str] = deque(maxlen=MAX_PARTS)
         self.parts: dict[str, dict[str, str]] = {}
+        self.not_loaded = False
+        """Whether what was kept under the key could not be loaded: what follows is compiled again."""
 
     def note(self, folder: str) -> None:
         """vLLM says that it keeps in this folder what it compiles now; the file is read later."""

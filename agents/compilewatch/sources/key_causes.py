@@ -18,6 +18,7 @@ from compilewatch.wire.causes import (
     FOLDER,
     LACKING_FOLDER,
     NO_EARLIER_RUN,
+    NOT_LOADED,
     NOTHING_DIFFERS,
     OF_GPU,
     OF_THREADS,
@@ -47,8 +48,8 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
     if earlier is None:
         return NO_EARLIER_RUN
     engine = engine_cause(now, earlier)
-    if engine:
-        return engine
+    if engine or VLLM_KEY.not_loaded:
+        return engine or NOT_LOADED
     missed = [lookup for lookup in asked.lookups if lookup.answer == "miss"]
     told = [(lookup, lookup.parts.read()) for lookup in missed if lookup.cache == "fx" and lookup.parts is not None]
     graph, parts = next(((lookup, parts) for lookup, parts in told if parts is not None), (None, None))

@@ -75,7 +75,7 @@ class VllmLoads(Source):
         elif found := _TOOK.match(said):
             self._took(found["tag"] or "", float(found["seconds"]))
         elif found := _FAILED.match(said):
-            model = _model()
+            model, VLLM_KEY.not_loaded = _model(), True
             self._recorder.finding("aot_load_failed", f"{NOT_LOADED}{normal(found['reason'])}", str(model or ""))
         elif found := _FOLDER.match(said):
             VLLM_KEY.note(found["folder"])

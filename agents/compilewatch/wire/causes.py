@@ -16,6 +16,7 @@ OPTIONS = ("inductor_config", "functorch_config", "dynamo_config")
 
 ENGINE_CAUSE = "vLLM's cache key: "
 """Stands before the factor that differs."""
+NOT_LOADED = "vLLM could not load the AOT compilation that it had kept"
 _FACTORS = {
     "config_hash": "an option of the engine, or the model's configuration",
     "code_hash": "source files of the model",
@@ -44,6 +45,7 @@ SENTENCES = (
     UNWRITABLE_FOLDER,
     WAS_UNWRITABLE,
     LACKING_FOLDER,
+    NOT_LOADED,
     OTHER_GRAPH,
     OTHER_INPUTS,
 )
@@ -87,6 +89,12 @@ def engine_differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> tu
     late = (_COMPILER, ENGINE_KEY)
     said = {name: _factor_words(name, mine, theirs) for name in names if name != "vllm env" or not known}
     return [words for name, words in said.items() if name not in late], [said[name] for name in late if name in said]
+
+
+def engine_component(cause: str) -> str:
+    """The name of the factor that a cause of vLLM's key speaks of."""
+    factor = cause.removeprefix(ENGINE_CAUSE).partition(" (")[0]
+    return ENGINE_VERSION if factor.startswith("version ") else f"{ENGINE}{factor}"
 
 
 def _factor_words(name: str, mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
