@@ -14,6 +14,7 @@ from compilewatch.wire.causes import (
     ACCESS,
     AOT_ALONE,
     EMPTY_FOLDER,
+    ENGINE,
     ENVIRONMENT,
     FOLDER,
     LACKING_FOLDER,
@@ -50,6 +51,7 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
     engine = engine_cause(now, earlier)
     if engine or VLLM_KEY.not_loaded:
         return engine or NOT_LOADED
+    now = {name: value for name, value in now.items() if not name.startswith(ENGINE)}  # of the last rank that wrote, and looked at
     missed = [lookup for lookup in asked.lookups if lookup.answer == "miss"]
     told = [(lookup, lookup.parts.read()) for lookup in missed if lookup.cache == "fx" and lookup.parts is not None]
     graph, parts = next(((lookup, parts) for lookup, parts in told if parts is not None), (None, None))
@@ -65,12 +67,12 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
 def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
     """What makes an engine look where nothing of the earlier run is: the first factor of its own key that differs, of the same rank and
     part of the model where those are known, or a version that everything depends on; empty where the key is the same."""
-    before = earlier.components
-    for part, factors in VLLM_KEY.parts.items():
-        mine, theirs = {**now, **factors}, {**before, **earlier.engine.get(part, {})}
+    shared = [part for part in VLLM_KEY.parts if part in earlier.engine]
+    pairs = [({**now, **VLLM_KEY.parts[part]}, {**earlier.components, **earlier.engine[part]}) for part in shared]
+    for mine, theirs in pairs or [(now, earlier.components)]:
         if any(engine_differences(mine, theirs)):
             return first_difference(mine, theirs)
-    return first_difference(now, before) if any(engine_differences(now, before)) else ""
+    return ""
 
 
 def _same_key(graph: Lookup, now: Mapping[str, str], before: Mapping[str, str]) -> str:
