@@ -68,7 +68,9 @@ def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
     """What makes an engine look where nothing of the earlier run is: the first factor of its own key that differs, of the same rank and
     part of the model where those are known, or a version that everything depends on; empty where the key is the same."""
     shared = [part for part in VLLM_KEY.parts if part in earlier.engine]
-    pairs = [({**now, **VLLM_KEY.parts[part]}, {**earlier.components, **earlier.engine[part]}) for part in shared]
+    pairs: list[tuple[Mapping[str, str], Mapping[str, str]]] = [
+        ({**now, **VLLM_KEY.parts[part]}, {**earlier.components, **earlier.engine[part]}) for part in shared
+    ]
     for mine, theirs in pairs or [(now, earlier.components)]:
         if any(engine_differences(mine, theirs)):
             return first_difference(mine, theirs)
