@@ -13,6 +13,7 @@ from typing import Any
 from compilewatch.hashes import sha256_hex
 from compilewatch.hooks import fully_imported
 from compilewatch.sources.torch_names import CACHE_FOLDER, UNSET
+from compilewatch.vllm_key import VLLM_KEY, derived_from
 from compilewatch.wire.causes import ACCESS, ENVIRONMENT, FOLDER, KERNELS_FOLDER, READ_ONLY, WRITTEN
 
 HASH_LENGTH = 8
@@ -75,9 +76,10 @@ def gpu_name() -> str:
 
 
 def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
-    """Where torch and triton keep what they compiled; a folder that is not decided yet is left out."""
+    """Where torch and triton keep what they compiled; a folder that is not decided yet is left out, and one that an engine names after
+    its own key: that differs because the key does."""
     paths = {FOLDER: cache_folder(environ), KERNELS_FOLDER: environ.get("TRITON_CACHE_DIR", "")}
-    return {name: short_hash(name, path) for name, path in paths.items() if path}
+    return {name: short_hash(name, path) for name, path in paths.items() if path and not derived_from(path)}
 
 
 def folder_access(environ: Mapping[str, str]) -> dict[str, str]:
@@ -212,6 +214,7 @@ OPTIONS = Options()
 def components() -> dict[str, str]:
     """Everything that is known now."""
     found = {**versions(), **variables_hashed(os.environ), **OPTIONS.hashed(), **folders_hashed(os.environ), **folder_access(os.environ)}
+    found.update(VLLM_KEY.components(os.environ))
     gpu = gpu_name()
     return {**found, "gpu": gpu} if gpu else found
 

@@ -19,7 +19,7 @@ from compilewatch.leftovers import Leftovers
 from compilewatch.lineage import LINEAGE
 from compilewatch.outbox import Outbox
 from compilewatch.recorder import Recorder
-from compilewatch.roles import role_of
+from compilewatch.roles import capabilities_of, role_of
 from compilewatch.sender import Sender
 from compilewatch.sources.installed import InstalledSources
 from compilewatch.sources.miss_causes import MissCauses
@@ -135,11 +135,13 @@ class Instance:
     def _describe(self) -> None:
         """Adds to the identity what has become known since."""
         with Guard(self._recorder):
-            self.identity.capabilities = {**self._sources.capabilities(), "spool": self.spool.capability()}
+            serves = bool(self._recorder.lines or self._recorder.epoch)
+            self.identity.role = role_of(serves)
+            told = capabilities_of(self.identity.role, serves, self._sources.capabilities())
+            self.identity.capabilities = {**told, "spool": self.spool.capability()}
             if self._commands is not None:
                 self.identity.capabilities["switch"] = self._commands.capability()
             identity_refresh(self.identity)
-            self.identity.role = role_of(bool(self._recorder.lines or self._recorder.epoch))
             self.identity.label = LABEL.text(self._config.instance, os.environ)
             if self.identity.world_size == 1:
                 self.identity.job = self.identity.job or LINEAGE.job(self.identity.host)

@@ -16,7 +16,7 @@ from compilewatch.hashes import sha256_hex
 SUFFIX = ".run"
 MAX_FILE_BYTES, MAX_READ_BYTES = 1 << 20, 8 << 20
 MAX_FILES, MAX_BYTES = 64, 16 << 20
-MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS = 300, 1000, 6
+MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, MAX_PARTS = 300, 1000, 6, 32
 _FORMAT = 1
 
 
@@ -54,6 +54,8 @@ class Run:
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     keys: dict[str, None] = field(default_factory=dict)
     """Keys that the caches were asked for and must hold now, the oldest first."""
+    engine: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The factors of vLLM's own key, by rank and part of the model."""
 
     def add(self, graph: Graph, settings: Mapping[str, str]) -> None:
         """Notes a graph; the oldest make room."""
@@ -71,6 +73,10 @@ class Run:
     def merge(self, newer: Run) -> None:
         """Takes over what a newer run knows."""
         self.components = newer.components
+        for part, factors in newer.engine.items():
+            self.engine.pop(part, None)
+            self.engine[part] = factors
+        _keep_newest(self.engine, MAX_PARTS)
         for graph in newer.graphs.values():
             self.add(graph, newer.settings.get(graph.settings, {}))
         for key in newer.keys:
@@ -131,7 +137,7 @@ def _run_packed(run: Run) -> bytes:
         if graph.components not in tables:
             tables.append(graph.components)
         graphs.append([graph.frame, graph.backward, graph.key, graph.settings, graph.own, tables.index(graph.components)])
-    data = [_FORMAT, tables, graphs, run.settings, list(run.keys)]
+    data = [_FORMAT, tables, graphs, run.settings, list(run.keys), run.engine]
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
 
 
@@ -140,11 +146,12 @@ def _run_read(packed: bytes) -> Run:
     text = stream.decompress(packed, MAX_READ_BYTES)
     if not stream.eof:
         raise DamagedRun("cut")
-    version, tables, graphs, settings, keys = json.loads(text)
+    version, tables, graphs, settings, keys, *more = json.loads(text)
     if version != _FORMAT:
         raise DamagedRun("another format")
     tables = [_texts(table) for table in tables]
     run = Run(tables[0], {}, {str(id): _texts(hashes) for id, hashes in settings.items()}, dict.fromkeys(map(str, keys)))
+    run.engine = {str(part): _texts(factors) for engine in more[:1] for part, factors in engine.items()}
     for frame, backward, key, settings_id, own, table in graphs:
         run.graphs[str(key)] = Graph(str(frame), bool(backward), str(key), str(settings_id), _texts(own), tables[table])
     return run

@@ -35,6 +35,7 @@ _WORDS = {
     *wire.REASON_KINDS,
     *wire.PATTERNS,
     *wire.DYNAMIC,
+    wire.HELPS_ALONE,
     *wire.OWN_MARKS,
     *wire.COLD_START_STAGES,
     *wire.COLD_START_ENDS,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from compilewatch.lineage import LINEAGE
+from compilewatch.wire.report import HELPS_ALONE
 
 _AUXILIARY_MODULES = ("torch._inductor.compile_worker", "vllm.model_executor.models.registry", "torch.distributed.run")
 _AUXILIARY_WORDS = ("from multiprocessing.resource_tracker import main", "from multiprocessing.forkserver import main")
 ENGINE, ENGINE_WORKER, ENGINE_SERVER = ("EngineCore", "VLLM::EngineCore"), ("VllmWorker", "VLLM::Worker"), ("ApiServer", "APIServer")
+_HELPERS, _OF_ANY_PROCESS = ("auxiliary", "parent", "data worker"), ("memory",)
 _RAY_HELPERS = ("ray::ServeController", "ray::ProxyActor", "ray::HTTPProxy")
 
 
@@ -28,6 +31,13 @@ def role_of(serves: bool) -> str:
     with suppress(Exception):
         return "parent" if LINEAGE.children_report() or LINEAGE.starts_processes() else ""
     return ""
+
+
+def capabilities_of(role: str, serves: bool, told: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """What the process can tell of what it does: a helper in which nothing compiles has nothing to tell, whatever its torch could."""
+    if serves or role not in _HELPERS:
+        return dict(told)
+    return {name: answer if name in _OF_ANY_PROCESS else ("no", HELPS_ALONE) for name, answer in told.items()}
 
 
 def _of_loader() -> str:

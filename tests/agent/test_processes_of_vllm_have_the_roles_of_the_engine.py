@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from compilewatch.roles import capabilities_of
+from compilewatch.wire.report import HELPS_ALONE
 
 from tests.agent.conftest import KEY
 from tests.agent.programs import environment
@@ -62,3 +64,18 @@ def test_the_processes_of_a_server(engine: Path, dashboard: Dashboard) -> None:
 def test_a_process_that_inspects_a_model(engine: Path, dashboard: Dashboard) -> None:
     [found] = start(engine, "vllm.model_executor.models.registry", dashboard)
     assert found["role"] == "auxiliary"
+
+
+def test_a_process_that_only_helps_tells_nothing_of_compilations(engine: Path, dashboard: Dashboard) -> None:
+    capabilities = start(engine, "vllm.model_executor.models.registry", dashboard)[0]["capabilities"]
+    assert isinstance(capabilities, dict)
+    told = {name: answer for name, answer in capabilities.items() if name not in ("memory", "spool", "switch")}
+    assert told and {tuple(answer) for answer in told.values()} == {("no", HELPS_ALONE)}
+
+
+@pytest.mark.parametrize(
+    ("role", "serves", "answer"),
+    [("auxiliary", False, "no"), ("auxiliary", True, "yes"), ("worker", False, "yes"), ("engine", False, "yes")],
+)
+def test_what_a_process_can_tell_goes_by_what_it_does(role: str, serves: bool, answer: str) -> None:
+    assert capabilities_of(role, serves, {"compilations": ("yes", "")})["compilations"][0] == answer

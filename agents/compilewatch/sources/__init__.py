@@ -38,6 +38,7 @@ SOURCES: tuple[Listed, ...] = (
     ("aotinductor:AotInductor", "aotinductor", "torch._inductor.package"),
     ("aotinductor:AheadOfTime", "aot_compile", "torch._dynamo.aot_compile"),
     ("jax:Jax", "jax", "jax"),
+    ("vllm_loads:VllmLoads", "vllm_loads", "vllm.compilation.decorators"),
     ("memory:Memory", "memory", ""),
 )
 """In the order of installation. Name and module stand here too so that a source's code is loaded no sooner than it is needed."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 from compilewatch.sources import Answer, Source
+from compilewatch.sources.log_lines import LogLines
 from compilewatch.sources.texts import normal
 
 LOGGER = "torch._inductor.graph.__perf_hints"
@@ -20,41 +20,19 @@ class Fallbacks(Source):
     module = "torch._inductor.graph"
 
     def __init__(self) -> None:
-        self._filter: _Filter | None = None
+        self._lines: LogLines | None = None
 
     def install(self, recorder: Recorder) -> Answer:
-        logger = logging.getLogger(LOGGER)
-        if self._filter is None:
-            self._filter = _Filter(recorder, logger)
-            logger.addFilter(self._filter)
-            if not logger.isEnabledFor(logging.INFO):
-                logger.setLevel(logging.INFO)
+        if self._lines is None:
+            self._recorder = recorder
+            self._lines = LogLines(LOGGER, self._hear, recorder)
         return "partly", "a graph served by the cache does not repeat its fallbacks"
 
     def uninstall(self) -> None:
-        if self._filter is not None:
-            self._filter.remove()
-            self._filter = None
+        if self._lines is not None:
+            self._lines.remove()
+            self._lines = None
 
-
-class _Filter(logging.Filter):
-    """Reads the hints and lets through only what the logger's own level would have let through."""
-
-    def __init__(self, recorder: Recorder, logger: logging.Logger) -> None:
-        super().__init__()
-        self._recorder = recorder
-        self._guard = Guard(recorder)
-        self._logger = logger
-        self._level = logger.level
-        self._effective = logger.getEffectiveLevel()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        with self._guard:
-            if record.msg == _MESSAGE and isinstance(record.args, tuple):
-                self._recorder.finding("fallback", normal(f"no inductor kernel for {record.args[0]}"))
-        return record.levelno >= self._effective
-
-    def remove(self) -> None:
-        self._logger.removeFilter(self)
-        if self._logger.level == logging.INFO:
-            self._logger.setLevel(self._level)
+    def _hear(self, record: logging.LogRecord) -> None:
+        if record.msg == _MESSAGE and isinstance(record.args, tuple):
+            self._recorder.finding("fallback", normal(f"no inductor kernel for {record.args[0]}"))

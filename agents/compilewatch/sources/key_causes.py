@@ -9,14 +9,17 @@ from compilewatch.components import cache_folder
 from compilewatch.last_run import Run
 from compilewatch.sources.cache_keys import KeyParts
 from compilewatch.sources.caches import Asked, Lookup
+from compilewatch.vllm_key import VLLM_KEY
 from compilewatch.wire.causes import (
     ACCESS,
     AOT_ALONE,
     EMPTY_FOLDER,
+    ENGINE,
     ENVIRONMENT,
     FOLDER,
     LACKING_FOLDER,
     NO_EARLIER_RUN,
+    NOT_LOADED,
     NOTHING_DIFFERS,
     OF_GPU,
     OF_THREADS,
@@ -30,6 +33,7 @@ from compilewatch.wire.causes import (
     WAS_UNWRITABLE,
     changed,
     differences,
+    engine_differences,
     first_difference,
     option_words,
     variables_changed,
@@ -44,6 +48,10 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
     """The cause of the first miss of a compilation, in words."""
     if earlier is None:
         return NO_EARLIER_RUN
+    engine = engine_cause(now, earlier)
+    if engine or VLLM_KEY.not_loaded:
+        return engine or NOT_LOADED
+    now = {name: value for name, value in now.items() if not name.startswith(ENGINE)}  # of the last rank that wrote, and looked at
     missed = [lookup for lookup in asked.lookups if lookup.answer == "miss"]
     told = [(lookup, lookup.parts.read()) for lookup in missed if lookup.cache == "fx" and lookup.parts is not None]
     graph, parts = next(((lookup, parts) for lookup, parts in told if parts is not None), (None, None))
@@ -56,9 +64,22 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
     return f"{AOT_ALONE}{cause}" if asked.answers.get("fx") == "hit" else cause
 
 
+def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
+    """What makes an engine look where nothing of the earlier run is: the first factor of its own key that differs, of the same rank and
+    part of the model where those are known, or a version that everything depends on; empty where the key is the same."""
+    shared = [part for part in VLLM_KEY.parts if part in earlier.engine]
+    pairs: list[tuple[Mapping[str, str], Mapping[str, str]]] = [
+        ({**now, **VLLM_KEY.parts[part]}, {**earlier.components, **earlier.engine[part]}) for part in shared
+    ]
+    for mine, theirs in pairs or [(now, earlier.components)]:
+        if any(engine_differences(mine, theirs)):
+            return first_difference(mine, theirs)
+    return ""
+
+
 def _same_key(graph: Lookup, now: Mapping[str, str], before: Mapping[str, str]) -> str:
     """Torch asked for what an earlier run compiled, and the cache did not have it."""
-    if changed(FOLDER, now, before):
+    if FOLDER in now and FOLDER in before and changed(FOLDER, now, before):
         return OTHER_FOLDER
     return OTHER_SIZES if _entries(graph.key) > 1 else _lost(now, before, WAS_UNWRITABLE)
 

@@ -19,6 +19,7 @@ from compilewatch.sources.cache_keys import read_late
 from compilewatch.sources.caches import Asked
 from compilewatch.sources.key_causes import cause_of
 from compilewatch.sources.triton_kernels import compiled_again, sentence
+from compilewatch.vllm_key import VLLM_KEY
 from compilewatch.wire.causes import ACCESS, NO_EARLIER_RUN, READ_ONLY
 from compilewatch.wire.report import Compile
 
@@ -116,7 +117,7 @@ class MissCauses:
     def _keep(self, now: dict[str, str]) -> None:
         if self._last_run is None:
             return
-        self._own.components = now
+        self._own.components, self._own.engine = now, dict(VLLM_KEY.read())
         try:
             self._last_run.write(self._own)
         except OSError as error:

@@ -20,6 +20,7 @@ COMPILING = ("code", "one_graph", "compiler_fn", "cache_size", "recompile_reason
 """The variables of torch's `_compile` that are read."""
 _PACKAGE_FOLDERS = ("/site-packages/", "/dist-packages/")
 _OWN_FOLDER = Path(__file__).resolve().parent.parent.as_posix() + "/"
+_CHILD = "from multiprocessing."
 _STANDARD_LIBRARY = Path(os.__file__).parent.as_posix() + "/"
 
 
@@ -60,13 +61,21 @@ def _is_installed(filename: str) -> bool:
 
 def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
     """The first of `(file, line, function)`, innermost first, outside torch and installed packages; else the innermost one."""
-    found: tuple[str, int, str] | None = None
+    innermost: tuple[str, int, str] | None = None
     for frame in frames:
-        if not is_installed(frame[0]):
-            found = frame
-            break
-        found = found or frame
-    return None if found is None else Place(short_path(found[0]), *found[1:])
+        if not is_installed(frame[0]) and not _starts_a_child(frame):
+            return _placed(frame)
+        innermost = innermost or frame
+    return None if innermost is None else _placed(innermost)
+
+
+def _placed(frame: tuple[str, int, str]) -> Place:
+    return Place(short_path(frame[0]), *frame[1:])
+
+
+def _starts_a_child(frame: tuple[str, int, str]) -> bool:
+    """Whether it is the command that `multiprocessing` starts a child by, `-c "from multiprocessing.spawn import spawn_main; ..."`."""
+    return frame[0] == "<string>" and frame[2] == "<module>" and any(word.startswith(_CHILD) for word in sys.orig_argv)
 
 
 def compiling_frame() -> FrameType | None:
@@ -130,6 +139,18 @@ def _ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:
 def calling_place() -> Place | None:
     """The user's innermost frame on this thread right now."""
     return user_place(_frames(sys._getframe(1)))
+
+
+def users_place() -> Place | None:
+    """The same; None where all frames are torch's or of installed packages, as in a process that an engine starts."""
+    frames = (frame for frame in _frames(sys._getframe(1)) if not is_installed(frame[0]) and not _starts_a_child(frame))
+    return next((_placed(frame) for frame in frames), None)
+
+
+def is_engines(filename: str) -> bool:
+    """Whether it is a file of vLLM, which compiles its models by itself: no line of the user's leads to one of them."""
+    engine = getattr(sys.modules.get("vllm"), "__file__", None)
+    return isinstance(engine, str) and filename.startswith(os.path.join(os.path.dirname(engine), ""))  # noqa: PTH118, PTH120 - both as they are
 
 
 def _frames(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:

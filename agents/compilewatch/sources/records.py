@@ -10,7 +10,7 @@ from compilewatch.sources.fields import line_number, number, text, truth
 from compilewatch.sources.history import AGAIN, Function, History, function_of
 from compilewatch.sources.inputs import Inputs
 from compilewatch.sources.phases import HEADERS, phases_at_run_time, phases_of_record, total_of_record
-from compilewatch.sources.places import Place, calling_place, is_installed
+from compilewatch.sources.places import Place, is_engines, is_installed, users_place
 from compilewatch.sources.texts import break_reason, error_reason, guard_group, guard_reason, short_path
 from compilewatch.wire.report import MAX_REASON
 
@@ -52,9 +52,9 @@ def frame_of(record: Any, compiling: Mapping[str, Any]) -> Frame:
     filename = text(record, "co_filename") or text(code, "co_filename")
     line = line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno")
     caller = None
-    if is_installed(filename):
+    if is_installed(filename) and not is_engines(filename):
         # A record out of a trace brings its caller: this thread's frames have nothing to do with it.
-        caller = record.caller if hasattr(record, "caller") else calling_place()
+        caller = record.caller if hasattr(record, "caller") else users_place()
     return Frame(name, caller or Place(short_path(filename), line, name))
 
 

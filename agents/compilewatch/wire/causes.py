@@ -9,7 +9,20 @@ VERSIONS = ("torch", "cuda", "triton", "gpu")
 ENVIRONMENT, FOLDER, KERNELS_FOLDER = "env ", "cache folder", "triton cache folder"
 ACCESS, READ_ONLY, WRITTEN = "cache folder access", "read-only", "read and write"
 """Whether the process may write where torch keeps what it compiled; the component is left out where that is not known."""
+ENGINE, ENGINE_VERSION, ENGINE_ENVIRONMENT, ENGINE_KEY = "vllm ", "vllm version", "vllm env ", "vllm key"
+"""Components of the key of vLLM's own cache: how all of them begin, the version, a single variable, and the key itself."""
+_COMPILER = "vllm compiler_hash"
 OPTIONS = ("inductor_config", "functorch_config", "dynamo_config")
+
+ENGINE_CAUSE = "vLLM's cache key: "
+"""Stands before the factor that differs."""
+NOT_LOADED = "vLLM could not load the AOT compilation that it had kept"
+_FACTORS = {
+    "config_hash": "an option of the engine, or the model's configuration",
+    "code_hash": "source files of the model",
+    "compiler_hash": "torch, options of inductor, or the machine",
+    "key": "another one than before, which factor differs is not known",
+}
 
 NO_EARLIER_RUN = "no earlier run is known"
 NOTHING_DIFFERS = "nothing that we can see differs"
@@ -32,6 +45,7 @@ SENTENCES = (
     UNWRITABLE_FOLDER,
     WAS_UNWRITABLE,
     LACKING_FOLDER,
+    NOT_LOADED,
     OTHER_GRAPH,
     OTHER_INPUTS,
 )
@@ -50,12 +64,44 @@ def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[
     for name in VERSIONS:
         if changed(name, mine, theirs) and name in mine and name in theirs:
             yield f"{name} {theirs[name] or 'none'} -> {mine[name] or 'none'}"
+    first, last = engine_differences(mine, theirs)
+    yield from first
     yield from variables_changed(mine, theirs)
     for module in OPTIONS:
         options = sorted(name for name in {**mine, **theirs} if name.startswith(f"{module} ") and changed(name, mine, theirs))
         yield from (option_words(name) for name in options)
+    yield from last
     if FOLDER in mine and FOLDER in theirs and changed(FOLDER, mine, theirs):
         yield OTHER_FOLDER
+
+
+def engine_differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The factors of vLLM's key that differ, in words: those that say by themselves what was changed, and those that a variable or an
+    option of torch says better. A factor that only one side tells is no difference, but a variable is: it was not there."""
+    known = any(name.startswith(ENGINE_ENVIRONMENT) for name in mine) and any(name.startswith(ENGINE_ENVIRONMENT) for name in theirs)
+    names = [
+        name
+        for name in sorted({**mine, **theirs}, key=lambda name: (name != ENGINE_VERSION, not name.startswith(ENGINE_ENVIRONMENT), name))
+        if name.startswith(ENGINE)
+        and changed(name, mine, theirs)
+        and ((name in mine and name in theirs) or (known and name.startswith(ENGINE_ENVIRONMENT)))
+    ]
+    late = (_COMPILER, ENGINE_KEY)
+    said = {name: _factor_words(name, mine, theirs) for name in names if name != "vllm env" or not known}
+    return [words for name, words in said.items() if name not in late], [said[name] for name in late if name in said]
+
+
+def engine_component(cause: str) -> str:
+    """The name of the factor that a cause of vLLM's key speaks of."""
+    factor = cause.removeprefix(ENGINE_CAUSE).partition(" (")[0]
+    return ENGINE_VERSION if factor.startswith("version ") else f"{ENGINE}{factor}"
+
+
+def _factor_words(name: str, mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    if name == ENGINE_VERSION:
+        return f"{ENGINE_CAUSE}version {theirs[name]} -> {mine[name]}"
+    factor = name.removeprefix(ENGINE)
+    return f"{ENGINE_CAUSE}{factor}" + (f" ({_FACTORS[factor]})" if factor in _FACTORS else "")
 
 
 def variables_changed(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:

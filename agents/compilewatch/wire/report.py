@@ -52,6 +52,7 @@ FINDING_KINDS = (
     "wrapper_not_entered",
     "golden_not_compared",
     "golden_cached_code",
+    "aot_load_failed",
 )
 FACT_KINDS = (
     "mark",
@@ -90,6 +91,8 @@ MAX_VALUES = 8
 ROLES = ("worker", "parent", "data worker", "engine", "auxiliary")
 """What a process does in its job: one that serves or trains, the parent that forks them, a worker of a DataLoader, an engine's core, and
 one that only helps. Only workers and engines are instances whose figures count from the start."""
+HELPS_ALONE = "this process helps others of its job and compiles nothing"
+"""Why a process of some roles cannot tell what compilers do: nothing is hidden there."""
 DYNAMIC = ("automatic", "yes", "no")
 
 SeqRange = tuple[int, int]

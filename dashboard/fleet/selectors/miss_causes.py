@@ -19,6 +19,7 @@ from compilewatch.wire.causes import (
     UNWRITABLE_FOLDER,
     WRITTEN,
     changed,
+    engine_differences,
     first_difference,
 )
 from django.db.models import Count, Q
@@ -92,11 +93,20 @@ def compared(process: Process, other: Process | None) -> Compared:
         return Compared(NO_EARLIER_RUN, "")
     same = len(process.keys & other.keys)
     if same and same * 2 >= len(process.keys):
-        cause = OTHER_FOLDER if changed(FOLDER, process.components, other.components) else LACKING[process.components.get(ACCESS, "")]
+        cause = _why_lacking(process.components, other.components)
     else:
         cause = first_difference(_without_folder(process.components), _without_folder(other.components))
         cause = cause or (SAME_CONFIGURATION if process.keys and other.keys else NOTHING_DIFFERS)
     return Compared(cause, other.name, other.warm)
+
+
+def _why_lacking(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """Why a process looked where nothing is: an engine by its own key, or in another folder. An engine's own folder is no component."""
+    if any(engine_differences(mine, theirs)):
+        return first_difference(mine, theirs)
+    if FOLDER in mine and FOLDER in theirs and changed(FOLDER, mine, theirs):
+        return OTHER_FOLDER
+    return LACKING[mine.get(ACCESS, "")]
 
 
 def _without_folder(components: Mapping[str, str]) -> dict[str, str]:

@@ -30,6 +30,18 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     ),
     ("cache_miss", "cache folder:", "Set TORCHINDUCTOR_CACHE_DIR to the same folder in every process."),
     ("cache_miss", "inputs of the graph", "Warm up with the sizes that will come, or compile with dynamic=True."),
+    (
+        "cache_miss",
+        "key: config_hash",
+        "Start with the same engine options (--max-num-batched-tokens and others); after a change the first start compiles.",
+    ),
+    ("cache_miss", "key: code_hash", "Source files of the model or of vLLM were changed: after that the first start compiles."),
+    (
+        "cache_miss",
+        "key: compiler_hash",
+        "Keep torch, the options of inductor and the machine the same; after a change the first start compiles.",
+    ),
+    ("cache_miss", "vllm could not load", "The finding of the failed AOT load has the reason."),
     ("cache_miss", "env ", "Set the variable to the same value in every process; after a change the first start compiles anew."),
     ("cache_miss", "_config: ", "Set the option to the same value in every process; after a change the first start compiles anew."),
     ("cache_miss", " -> ", "After an upgrade the first start compiles anew: warm a shared cache before the traffic comes."),
@@ -122,11 +134,38 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
         'Call it compiled with backend="eager", then "aot_eager", to see which stage fails, and correct what the error names: '
         "a missing C++ compiler, a full disk, an operator without a kernel.",
     ),
+    (
+        "fallback",
+        "torch.ops.vllm.",
+        "None is needed: it is an operator of vLLM's own, which splits the graph at attention by design.",
+    ),
+    (
+        "fallback",
+        "torch.ops._c",
+        "None is needed: it is a kernel of the engine's own, which inductor calls as it is.",
+    ),
     ("fallback", "", "Inductor has no kernel for it: replace the operator, or write one with Triton; it costs fusion, not correctness."),
     (
         "alloc_retry",
         "",
         "The GPU is nearly full or fragmented: lower the batch size, or set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+    ),
+    (
+        "aot_load_failed",
+        "finalize_loading",
+        "A bug of vLLM's own: in its trace-once mode (a CPU's default) it keeps an AOT compilation that it can never load. "
+        "VLLM_USE_AOT_COMPILE=0 spares the attempt; the model runs, and each start compiles.",
+    ),
+    (
+        "aot_load_failed",
+        "source code has changed",
+        "Code that the model runs was changed: the first start after it compiles, the next one loads.",
+    ),
+    ("aot_load_failed", "corrupted", "Delete the folder torch_aot_compile in vLLM's cache: the next start writes it again."),
+    (
+        "aot_load_failed",
+        "",
+        "The model runs, and this start compiles; if each start fails, delete the folder torch_aot_compile in vLLM's cache.",
     ),
     ("oom", "", "Lower the batch size or the longest input; compare the peak with that of the version before."),
     ("parity", "", 'Hold the version back. The first of backend="eager", "aot_eager" and "inductor" that fails is where it goes wrong.'),

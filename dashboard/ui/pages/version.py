@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from compilewatch.wire.report import HELPS_ALONE
+
 from dashboard.common import clock
 from dashboard.fleet.figures.recompiles import AGAIN, reason_name
 from dashboard.fleet.selectors.compiled import Compiled
@@ -216,6 +218,8 @@ def _blind(own: Iterable[Started]) -> list[Blind]:
     for process in own:
         for name, told in process.capabilities.items():
             answer, why = (str(one) for one in (told if isinstance(told, list) and len(told) == 2 else ("", "")))
+            if why == HELPS_ALONE:
+                continue
             known[name] += 1
             if answer and answer != "yes":
                 seen[name, answer, why] += 1

@@ -9,6 +9,7 @@ from datetime import datetime
 from compilewatch.wire.causes import (
     AOT_ALONE,
     EMPTY_FOLDER,
+    ENGINE_CAUSE,
     ENVIRONMENT,
     FOLDER,
     LACKING_FOLDER,
@@ -23,6 +24,7 @@ from compilewatch.wire.causes import (
     VERSIONS,
     WAS_UNWRITABLE,
     changed,
+    engine_component,
 )
 
 from dashboard.fleet.selectors.compiled import Answers
@@ -225,6 +227,8 @@ def component_of(cause: str, components: Mapping[str, str]) -> str:
         return FOLDER
     if cause.startswith(ENVIRONMENT):
         return cause
+    if cause.startswith(ENGINE_CAUSE):
+        return engine_component(cause)
     module, _, option = cause.partition(": ")
     if module in OPTIONS:
         return f"{module} {option.partition(' and ')[0]}"

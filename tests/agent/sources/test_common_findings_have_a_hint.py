@@ -105,3 +105,20 @@ def test_an_unknown_finding_has_no_hint() -> None:
 def test_torchs_own_page_is_named_by_its_id() -> None:
     assert break_page("graph_break", "GB0124 Unsupported call").endswith("/gb0124.html")
     assert break_page("graph_break", "generic_jump TensorVariable()") == break_page("guard", "GB0124 x") == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "hint"),
+    [
+        ("fallback", "no inductor kernel for torch.ops.vllm.unified_attention_with_output.default", "by design"),
+        ("fallback", "no inductor kernel for torch.ops._C.onednn_mm.default", "engine's own"),
+        ("fallback", "no inductor kernel for torch.ops.aten.linalg_inv_ex.default", "replace the operator"),
+        ("cache_miss", "vLLM's cache key: config_hash (an option of the engine, or the model's configuration)", "same engine options"),
+        ("cache_miss", "vLLM's cache key: env VLLM_TARGET_DEVICE", "Set the variable"),
+        ("cache_miss", "vLLM's cache key: version 0.31.0 -> 0.32.0", "After an upgrade"),
+        ("aot_load_failed", "AOT compilation cannot be loaded: 'function' object has no attribute 'finalize_loading'", "bug of vLLM's own"),
+        ("aot_load_failed", "AOT compilation cannot be loaded: Source code has changed since", "was changed"),
+    ],
+)
+def test_findings_of_an_engine_have_remedies_that_fit_it(kind: str, text: str, hint: str) -> None:
+    assert hint in hint_for(kind, text)
