@@ -36,7 +36,7 @@ TITLES = {
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
 MUTED = "MUTED"
-SILENT = {"one_sided": "one version does not report it", "too_few_calls": "too few calls a minute"}
+SILENT = {"one_sided": "one version does not report it", "too_few_calls": "too few calls a minute", "bucket_too_wide": "a bucket of the engine is wider than the difference"}
 
 
 @dataclass(frozen=True)
