@@ -86,8 +86,8 @@ def series_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[
                     unit=unit,
                     version_id=id,
                     values=values,
-                    below_seconds=[one and one.bound for one in bounds] if any(bounds) else None,
-                    mean_seconds=[one and one.mean for one in bounds] if any(bounds) else None,
+                    below_seconds=[one.bound if one else None for one in bounds] if any(bounds) else None,
+                    mean_seconds=[one.mean if one else None for one in bounds] if any(bounds) else None,
                 )
             )
     return Series(

@@ -45,17 +45,13 @@ class Snapshot:
 
     def as_json(self) -> dict[str, Any]:
         """For a column; infinity is no JSON and becomes null."""
-        parts = {
-            name: {"bounds": bounds_kept(one.bounds), "counts": one.counts, "total": one.total} for name, one in self.parts.items()
-        }
+        parts = {name: {"bounds": bounds_kept(one.bounds), "counts": one.counts, "total": one.total} for name, one in self.parts.items()}
         return {"started": self.started, "tokens": self.tokens, "failed": self.failed, "parts": parts}
 
     @classmethod
     def of_json(cls, kept: dict[str, Any]) -> Snapshot:
         """The inverse."""
-        parts = {
-            name: Histogram(bounds_read(one["bounds"]), list(one["counts"]), one["total"]) for name, one in kept["parts"].items()
-        }
+        parts = {name: Histogram(bounds_read(one["bounds"]), list(one["counts"]), one["total"]) for name, one in kept["parts"].items()}
         return cls(kept["started"], kept["tokens"], kept.get("failed"), parts)
 
 

@@ -17,8 +17,8 @@ class Cell:
     """Sums per instance of one stratum and bucket, and the bin that is being filled."""
 
     __slots__ = (
-        "_base", "_cand", "_opened", "_span", "_step", "baseline", "baseline_reports", "both_called", "bounds", "candidate", "candidate_reports",
-        "places", "traffic",
+        "_base", "_cand", "_opened", "_span", "_step", "baseline", "baseline_reports", "both_called", "bounds", "candidate",
+        "candidate_reports", "places", "traffic",
     )  # fmt: skip
 
     def __init__(self, traffic: Traffic) -> None:

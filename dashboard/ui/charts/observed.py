@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from statistics import median
 
 from dashboard.fleet.figures.below import Below
@@ -41,6 +42,17 @@ def observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Cont
             detail = "GPU time" if clock == "gpu" else ", ".join(part for part in ("wall time", excluded) if part)
         rows.append(_row(metric, detail, base, cand, metric.below(baseline[0]), metric.below(candidate[0])))
     return rows
+
+
+def levels_observed(rows: Sequence[EvidenceRow], baseline: Side, candidate: Side) -> list[EvidenceRow]:
+    """The judge's rows; where an engine's buckets kept it from comparing, the levels are those that were observed."""
+    quantiles = {metric.key: metric for metric in (metrics.P50, metrics.P99)}
+    return [_observed(row, quantiles[row.key], baseline, candidate) if row.unresolved and row.key in quantiles else row for row in rows]
+
+
+def _observed(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
+    base, cand = (metrics.figure(metric, metric.read(*side), metric.below(side[0])) for side in sides)
+    return replace(row, baseline=base, candidate=cand)
 
 
 def excluded_words(*sides: Calls | None) -> str:
