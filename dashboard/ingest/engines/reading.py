@@ -134,7 +134,7 @@ def _front(families: Mapping[str, Metric], wanted: Front) -> Histogram | None:
     found = _histogram(fine)
     counts = [one for one in by_handler.samples if one.name.endswith("_count")]
     asking = sum(one.value for one in counts if one.labels.get(wanted.label) in wanted.handlers)
-    return found if asking > 0 and asking >= wanted.least * sum(found.counts) else None
+    return found if asking >= wanted.least * sum(found.counts) else None
 
 
 def _bound(text: str) -> float:

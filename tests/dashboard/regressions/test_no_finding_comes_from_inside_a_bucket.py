@@ -1,4 +1,4 @@
-"""An engine counts how long its calls take in buckets: what is not wider apart than a bucket is no difference, and nothing is HEALTHY by it."""
+"""An engine counts in buckets how long its calls take: levels that are no further apart than a bucket are no finding, and not HEALTHY."""
 
 from __future__ import annotations
 
