@@ -21,6 +21,10 @@ def bucket_of(level: float, bounds: Sequence[float]) -> tuple[float, float]:
 
 
 def tells_apart(base: float, candidate: float, bounds: Sequence[float]) -> bool:
-    """Whether two levels lie in two buckets, and further from each other than either of the two is wide."""
+    """Whether two levels lie in two buckets, and further from each other than either of the two is wide.
+
+    A level in the first or the last bucket counts as the one bound that is known, so that the difference is at least what it seems: such a
+    bucket adds no width."""
     ours, theirs = bucket_of(candidate, bounds), bucket_of(base, bounds)
-    return ours != theirs and abs(candidate - base) > max(ours[1] - ours[0], theirs[1] - theirs[0])
+    widths = [upper - lower for lower, upper in (ours, theirs) if math.isfinite(upper - lower)]
+    return ours != theirs and abs(candidate - base) > max(widths, default=0.0)

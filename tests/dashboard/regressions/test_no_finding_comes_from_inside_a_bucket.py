@@ -47,12 +47,13 @@ def test_what_buckets_cannot_tell_apart_is_not_enough_data(before: float | None,
 FAR = {
     "two buckets up": (0.4, 1.2, OWN),
     "far up": (0.4, 6.0, OWN),
+    "from below the first bound to far above it": (None, 2.2, OWN),
     "in the finer histogram": (0.03, 0.09, FINE),
 }
 
 
 @pytest.mark.parametrize(("before", "after", "bounds"), FAR.values(), ids=FAR)
-def test_what_is_further_apart_than_a_bucket_is_found(before: float, after: float, bounds: tuple[float, ...]) -> None:
+def test_what_is_further_apart_than_a_bucket_is_found(before: float | None, after: float, bounds: tuple[float, ...]) -> None:
     found = outcome(before, after, bounds)
     assert found.verdict == "roll_back"
     assert {row.metric for row in found.evidence if row.drives} >= {"p50"}
@@ -83,8 +84,18 @@ def test_a_version_does_not_drift_inside_a_bucket() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "candidate", "told"),
-    [(0.4, 0.4, False), (0.31, 0.49, False), (0.49, 0.52, False), (0.31, 0.81, True), (0.81, 0.31, True), (0.2, 5.0, False)],
+    ("base", "candidate", "apart"),
+    [
+        (0.4, 0.4, False),
+        (0.31, 0.49, False),
+        (0.49, 0.52, False),
+        (0.31, 0.81, True),
+        (0.81, 0.31, True),
+        (0.2, 5.0, True),
+        (5.0, 0.2, True),
+        (0.2, 0.29, False),
+        (12.0, 30.0, False),
+    ],
 )
-def test_two_levels_are_told_apart_by_buckets_alone(base: float, candidate: float, told: bool) -> None:
-    assert tells_apart(log(base), log(candidate), OWN) is told
+def test_two_levels_are_told_apart_by_buckets_alone(base: float, candidate: float, apart: bool) -> None:
+    assert tells_apart(log(base), log(candidate), OWN) is apart
