@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
+from dashboard.fleet.figures.below import below
 from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.selectors.fleet_page import RECENT_MINUTES, FleetFacts, VersionFacts, Window, fleet_facts
 from dashboard.fleet.selectors.instance_states import instance_state
@@ -22,10 +23,13 @@ MOST_DEPLOYMENTS = 200
 """Of one project: beyond them the newest are told, and how many were left out."""
 HOUR = 60
 WHICH = ["project", "model", "version"]
+BY_QUANTILE = ("latency_seconds", "latency_below_seconds")
 
 _FIGURES = {
     "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, all environments together.",
     "latency_seconds": f"Wall time of its calls in {RECENT_MINUTES} minutes, by quantile; with stalled calls where agents report them.",
+    "latency_below_seconds": "Where an engine's first bucket ends, if the quantile lies in it and has no value in latency_seconds.",
+    "latency_mean_seconds": "Mean of the same calls, where a quantile lies in an engine's first bucket.",
     "compiled_share": "Share of the calls that were looked at which ran compiled, last hour.",
     "stalled_share": "Share of calls that waited for a compilation after warm-up, last hour.",
     "cache_hit_share": "Share of compile seconds that a cache served, last hour.",
@@ -39,7 +43,7 @@ class Versions:
 
     def __init__(self) -> None:
         self._figures = {
-            name: GaugeMetricFamily(f"compilewatch_version_{name}", text, labels=[*WHICH, *(["quantile"] if "latency" in name else [])])
+            name: GaugeMetricFamily(f"compilewatch_version_{name}", text, labels=[*WHICH, *(["quantile"] if name in BY_QUANTILE else [])])
             for name, text in _FIGURES.items()
         }
         place = [*WHICH, "environment"]
@@ -111,6 +115,11 @@ class Versions:
         for quantile in (0.5, 0.99):
             if (seconds := version.recent.quantile(quantile)) is not None:
                 self._figures["latency_seconds"].add_metric([*which, f"{quantile:g}"], seconds)
+        bounds = {quantile: found for quantile in (0.5, 0.99) if (found := below(version.recent, quantile)) is not None}
+        for quantile, one in bounds.items():
+            self._figures["latency_below_seconds"].add_metric([*which, f"{quantile:g}"], one.bound)
+        for mean in {one.mean for one in bounds.values()}:
+            self._figures["latency_mean_seconds"].add_metric(which, mean)
 
     def _say_instances(self, project: Project, facts: FleetFacts, names: dict[int, str], models: set[int]) -> None:
         now = clock.now()

@@ -144,3 +144,13 @@ class EngineTarget(models.Model):
     class Meta:
         db_table = "ingest_engine"
         constraints = [models.UniqueConstraint(fields=["project", "url"], name="one_engine_per_address")]
+
+
+class BucketLayout(models.Model):
+    """The buckets of an engine's histogram under the name that shape buckets have: the judge asks how wide they are."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    bounds = models.JSONField(help_text="Upper bounds in seconds, in order; the last may be null, which is no bound.")
+
+    class Meta:
+        db_table = "ingest_bucket_layout"

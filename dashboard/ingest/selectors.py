@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db.models import QuerySet, Sum
 
 from dashboard.common import clock
-from dashboard.ingest.models import FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
+from dashboard.ingest.engines.reading import bounds_read
+from dashboard.ingest.models import BucketLayout, FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
 from dashboard.ingest.ranges import Coverage
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
@@ -89,3 +91,8 @@ def retries_count() -> int:
 
 def _inbox(project: Project | None) -> QuerySet[InboxRow]:
     return InboxRow.objects.all() if project is None else for_project(InboxRow, project)
+
+
+def layouts_of(names: Collection[str]) -> dict[str, tuple[float, ...]]:
+    """The upper bounds of an engine's buckets, by the name of their layout; a layout that is not kept is not there."""
+    return {row.name: tuple(bounds_read(row.bounds)) for row in BucketLayout.objects.filter(name__in=names)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.fleet.figures.below import below
 from dashboard.fleet.fold.asked import Row
 from dashboard.fleet.selectors.fleet_page import VersionFacts
 from dashboard.ui import words
@@ -50,8 +51,8 @@ def figure_cell(newest: VersionFacts, quantile: float, evidence: Sequence[Eviden
 
 def _bound_cell(recent: Row, quantile: float) -> Cell:
     """The bound below which the quantile of an engine lies, with the exact mean; empty where nothing was reported."""
-    bound, mean = recent.upper_bound(quantile), recent.mean
-    return Cell("") if bound is None or mean is None else Cell(f"< {words.duration(bound)}", f"mean {words.duration(mean)}")
+    known = below(recent, quantile)
+    return Cell("") if known is None else Cell(words.bound(known.bound), words.mean(known.mean))
 
 
 def share_cell(value: float | None, base: float | None, evidence: Sequence[EvidenceRow], metrics: tuple[str, ...]) -> Cell:

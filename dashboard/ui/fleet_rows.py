@@ -75,6 +75,8 @@ class FleetRow:
     evidence: list[EvidenceRow] = field(default_factory=list)
     accepted: bool = False
     """Whether somebody accepted this version as the new normal: the verdict stays, and asks for nothing."""
+    called: bool = False
+    """Whether a version of it took calls; without a line, where they have no p50 but a bound."""
 
     @property
     def calm(self) -> bool:
@@ -165,6 +167,7 @@ def _row(
         instances=_groups(instances, states),
         alerts=alerts,
         evidence=evidence,
+        called=any(versions[one.version_id].calls for one in deployments if one.version_id in versions),
     )
 
 

@@ -41,6 +41,21 @@ def duration(seconds: float) -> str:
     return f"{round(seconds / 86400)}{SPACE}days"
 
 
+def bound(seconds: float) -> str:
+    """< 300 ms: all that is known of a quantile in an engine's first bucket."""
+    return f"<{SPACE}{duration(seconds)}"
+
+
+def mean(seconds: float) -> str:
+    """mean 62.6 ms."""
+    return f"mean {duration(seconds)}"
+
+
+def below(seconds: float, average: float) -> str:
+    """< 300 ms, mean 62.6 ms."""
+    return f"{bound(seconds)}, {mean(average)}"
+
+
 def coarse(seconds: float) -> str:
     """How long something lasts, in its largest unit: 8 s, 6 min, 2 h, 3 days."""
     for limit, unit, factor in ((90, "s", 1), (90 * 60, "min", 60), (48 * 3600, "h", 3600)):

@@ -144,7 +144,7 @@ def _level_said(alert: Alert, seen: AlertEvent, minute: int) -> tuple[EventKind,
         return None
     if not before or not after:
         when = f"before {deployment.version.name} was deployed" if not before else "since"
-        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: no calls of {name} were reported {when}."
+        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: no p50 of {name} is known {when}."
     text = (
         f"Rolling back did not help: p50 of {name} is {_time(after[-1])} after {WITHIN} minutes, {_time(sorted(before)[len(before) // 2])} "
         f"before {deployment.version.name} was deployed. Look at the environment: machines, drivers, what else runs there."

@@ -79,7 +79,17 @@ def series_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[
         for id in versions:
             mine, its = calls.get(id, {}), processes.get(id, {})
             values = [metric.read(mine.get(place), its.get(place)) for place in range(window.count)]
-            found.append(SeriesShape(metric=name, unit=unit, version_id=id, values=values))
+            bounds = [metric.below(mine.get(place)) for place in range(window.count)]
+            found.append(
+                SeriesShape(
+                    metric=name,
+                    unit=unit,
+                    version_id=id,
+                    values=values,
+                    below_seconds=[one.bound if one else None for one in bounds] if any(bounds) else None,
+                    mean_seconds=[one.mean if one else None for one in bounds] if any(bounds) else None,
+                )
+            )
     return Series(
         environment=asked.environment,
         region=rows.region,

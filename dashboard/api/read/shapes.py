@@ -60,6 +60,9 @@ class WhyEagerShape(Schema):
     eager_by: dict[str, int] = Field(description="Eager calls by cause: limit, stance, skip, disabled, error, no_graph.")
 
 
+BELOW = "it lies below this, the end of the first bucket in which the engine counts."
+
+
 class Figures(Schema):
     """Sums over the span that stands beside them. Null: not reported, which is not zero."""
 
@@ -68,6 +71,10 @@ class Figures(Schema):
     p50_seconds: float | None = None
     p95_seconds: float | None = None
     p99_seconds: float | None = None
+    p50_below_seconds: float | None = Field(None, description=f"Where p50_seconds is null: {BELOW}")
+    p95_below_seconds: float | None = Field(None, description=f"Where p95_seconds is null: {BELOW}")
+    p99_below_seconds: float | None = Field(None, description=f"Where p99_seconds is null: {BELOW}")
+    mean_seconds: float | None = Field(None, description="Of all calls; where a quantile is only known to be below a bound.")
     throughput_items_per_second: float | None = Field(
         None, description="Of call time, where the job says how many items a call has; of an engine without an agent, of wall time."
     )
@@ -175,7 +182,11 @@ class SeriesShape(Schema):
     metric: str
     unit: str
     version_id: int
-    values: list[float | None] = Field(description="One a bin; null where nothing was reported.")
+    values: list[float | None] = Field(description="One a bin; null where nothing was reported, or only a bound is known.")
+    below_seconds: list[float | None] | None = Field(
+        None, description=f"One a bin, where a quantile has no value in one of them: {BELOW} Null where there is no such bin."
+    )
+    mean_seconds: list[float | None] | None = Field(None, description="Of all calls of these bins.")
 
 
 class Series(Answer):

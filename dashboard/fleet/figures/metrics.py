@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dashboard.fleet.figures.below import Below, below
 from dashboard.fleet.figures.tally import Calls, Processes
 
 Kind = Literal["duration", "share", "size", "rate", "count"]
@@ -22,10 +23,16 @@ class Metric:
     kind: Kind
     read: Read
     worse: Literal["up", "down"] = "up"
+    share: float | None = None
+    """Of calls, where it is a quantile of them."""
+
+    def below(self, calls: Calls | None) -> Below | None:
+        """Where a quantile lies in an engine's first bucket and has no value."""
+        return below(calls.sketch, self.share) if calls and self.share is not None else None
 
 
-def _quantile(q: float) -> Read:
-    return lambda calls, _: calls.sketch.quantile(q) if calls else None
+def _quantile(key: str, q: float) -> Metric:
+    return Metric(key, key, "", "duration", lambda calls, _: calls.sketch.quantile(q) if calls else None, share=q)
 
 
 def _traffic(calls: Calls | None, processes: Processes | None) -> float | None:
@@ -78,9 +85,9 @@ def _cache_hit(_: Calls | None, processes: Processes | None) -> float | None:
     return processes.hit_seconds / seconds if processes and seconds else None
 
 
-P50 = Metric("p50", "p50", "", "duration", _quantile(0.5))
-P95 = Metric("p95", "p95", "", "duration", _quantile(0.95))
-P99 = Metric("p99", "p99", "", "duration", _quantile(0.99))
+P50 = _quantile("p50", 0.5)
+P95 = _quantile("p95", 0.95)
+P99 = _quantile("p99", 0.99)
 TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
 THROUGHPUT = Metric("throughput", "Throughput", "items/s of call time", "rate", _items, "down")
 ENGINE_THROUGHPUT = replace(THROUGHPUT, unit="items/s of wall time, per engine")

@@ -25,5 +25,15 @@ NAMED: dict[str, tuple[Metric, str]] = {
 
 
 def figures_named(calls: Calls | None, processes: Processes | None) -> dict[str, float | None]:
-    """Every figure by its name; None where nothing is known."""
-    return {name: metric.read(calls, processes) for name, (metric, _) in NAMED.items()}
+    """Every figure by its name; None where nothing is known. Of a quantile in an engine's first bucket its end is known, and the mean."""
+    found = {name: metric.read(calls, processes) for name, (metric, _) in NAMED.items()}
+    bounds = {name: metric.below(calls) for name, (metric, _) in NAMED.items()}
+    for name, one in bounds.items():
+        if one is not None:
+            found |= {below_name(name): one.bound, "mean_seconds": one.mean}
+    return found
+
+
+def below_name(name: str) -> str:
+    """What the bound of a quantile is called: p50_seconds is below p50_below_seconds."""
+    return name.replace("_seconds", "_below_seconds")

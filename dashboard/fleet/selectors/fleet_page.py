@@ -186,6 +186,8 @@ class CallBin(NamedTuple):
     looked: int
     stalled: int
     reporting: int
+    timed: int
+    """Calls of which it was told how long they took. Where fewer have a quantile, that of the others lies in an engine's first bucket."""
     weight: int | None
     p50: float | None
     p99: float | None
@@ -228,6 +230,7 @@ def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> Query
             n_looked=_whole(Round(Sum(looked_at()))),
             n_stalled=_whole(Coalesce(Sum("stalled_count"), 0)),
             n_reporting=_whole(Coalesce(Sum("calls", filter=Q(stalled_count__isnull=False)), 0)),
+            n_timed=_whole(Coalesce(Sum("calls", filter=Q(latency_count__gt=0)), 0)),
             weight=_whole(Sum("calls", filter=Q(p50__isnull=False))),
             p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
             p99_weighted=Sum(F("p99") * F("calls"), output_field=FloatField()),
@@ -238,7 +241,7 @@ def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> Query
     )
     columns = (
         *("version", "region", "slot", "n", "seconds", "n_compiled", "n_looked", "n_stalled", "n_reporting"),
-        *("weight", "p50_weighted", "p99_weighted", "caller_weight", "caller_p50_weighted", "caller_p99_weighted"),
+        *("n_timed", "weight", "p50_weighted", "p99_weighted", "caller_weight", "caller_p50_weighted", "caller_p99_weighted"),
     )
     bins: QuerySet[Any, Any] = rows.values_list(*columns)
     return bins
@@ -256,7 +259,7 @@ def _add_bin(facts: VersionFacts, row: CallBin, callers: bool) -> None:
     facts.stalled += row.stalled
     facts.reporting += row.reporting
     weight, p50, p99 = (row.caller_weight, row.caller_p50, row.caller_p99) if callers else (row.weight, row.p50, row.p99)
-    if weight:
+    if weight and weight >= row.timed:
         facts.points.setdefault(row.slot, Point()).add(row.calls, weight, p50 or 0.0, p99 or 0.0)
 
 

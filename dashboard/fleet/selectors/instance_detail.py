@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 from django.db.models import F, FloatField, Q, Sum
 
 from dashboard.common import clock
+from dashboard.fleet.figures.below import Below, below
 from dashboard.fleet.figures.eager import WhyEager
+from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute
 from dashboard.fleet.selectors.cache_answers import COMPILATION
 from dashboard.fleet.selectors.trends import SeriesFacts, Span, series_outermost, spans_days
@@ -30,6 +32,9 @@ class Numbers:
     p99: float | None
     eager: float | None
     why: WhyEager
+    p50_below: Below | None = None
+    p99_below: Below | None = None
+    """Where the quantile of an engine has no value."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class RegionBeside:
     p99: float | None
     eager: float | None
     slower_than: int
-    """Of the others, how many have a lower p50."""
+    """Of the others, how many are known to have a lower p50."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ def regions_beside(instance: Instance) -> list[RegionBeside]:
     project, span = instance.project_id, Span(instance.last_minute - MINUTES + 1, instance.last_minute + 1)
     series = series_outermost(project_id=project, version_ids=[instance.version_id], environment=instance.environment)
     found = _numbers(project, series, span)
+    found |= _of_engines(project, [id for id, facts in series.items() if facts.outside], span, found)
     beside = [_beside(facts, id, instance.pk, found) for id, facts in series.items() if (instance.pk, id) in found]
     return sorted(beside, key=lambda one: (-one.own.calls, one.series.region, one.series.bucket))
 
@@ -97,6 +103,29 @@ def _numbers(project_id: int, series: Mapping[int, SeriesFacts], span: Span) -> 
     return {(row["instance_id"], row["series_id"]): _of(row, of) for row in found}
 
 
+def _of_engines(
+    project_id: int, series: Collection[int], span: Span, found: Mapping[tuple[int, int], Numbers]
+) -> dict[tuple[int, int], Numbers]:
+    """Of engines that are read from outside: a minute whose quantile lies in the first bucket has none, and is in no mean of minutes."""
+    if not series:
+        return {}
+    rows = RegionMinute.objects.filter(
+        spans_days([span]), project_id=project_id, series_id__in=series, minute__gte=span.first, minute__lt=span.last
+    )
+    sketches = merged_by(((id, of), packed) for id, of, packed in rows.values_list("instance_id", "series_id", "latency"))
+    return {
+        key: replace(
+            found[key],
+            p50=sketch.quantile(0.5),
+            p99=sketch.quantile(0.99),
+            p50_below=below(sketch, 0.5),
+            p99_below=below(sketch, 0.99),
+        )
+        for key, sketch in sketches.items()
+        if key in found
+    }
+
+
 def _of(row: Mapping[str, Any], of: str) -> Numbers:
     why = why_of([row[name] for name in SUMS])
     timed = row[f"{of}timed"]
@@ -108,16 +137,18 @@ def _beside(facts: SeriesFacts, series: int, instance: int, found: Mapping[tuple
     own = found[instance, series]
     others = [numbers for (id, of), numbers in found.items() if of == series and id != instance]
     levels = [one.p50 for one in others if one.p50 is not None]
+    bounds = [one.p50_below.bound for one in others if one.p50_below is not None]
     tails = [one.p99 for one in others if one.p99 is not None]
     shares = [one.eager for one in others if one.eager is not None]
     return RegionBeside(
         series=facts,
         own=own,
         others=len(others),
-        p50=median(levels) if levels else None,
-        p99=median(tails) if tails else None,
+        # A median of those alone that have a value would be of the slow ones.
+        p50=median(levels) if levels and not bounds else None,
+        p99=median(tails) if tails and not any(one.p99_below for one in others) else None,
         eager=median(shares) if shares else None,
-        slower_than=sum(level < own.p50 for level in levels) if own.p50 is not None else 0,
+        slower_than=sum(level < own.p50 for level in levels) + sum(end <= own.p50 for end in bounds) if own.p50 is not None else 0,
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from compilewatch.wire.report import HELPS_ALONE
+
 from dashboard.fleet.fold.roles import helps
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.selectors.seen import Seen

@@ -13,6 +13,7 @@ from dashboard.fleet.selectors.units import processes_of
 from dashboard.fleet.selectors.ways import Changed, Place, mode_compared
 from dashboard.ingest.engines.report import MODE as UNTOLD
 from dashboard.ingest.engines.report import MODES as OUTSIDE
+from dashboard.ingest.selectors import layouts_of
 from dashboard.projects.selectors import for_project
 
 __all__ = ["JudgedMinute", "closed_minute", "instance_minutes"]
@@ -63,6 +64,8 @@ class JudgedMinute(NamedTuple):
     """Steady and stalled calls together, untimed ones included; None where the agent does not separate stalled ones."""
     caller_p50: float | None
     caller_p99: float | None
+    bounds: tuple[float, ...] | None
+    """Of the buckets in which an engine that is read from outside counts; empty where they are not known, None for an agent."""
 
 
 class _Where(NamedTuple):
@@ -72,6 +75,7 @@ class _Where(NamedTuple):
     bucket: str
     outermost: bool
     mode: str
+    bounds: tuple[float, ...] | None
 
 
 def instance_minutes(
@@ -128,13 +132,13 @@ def _arm_minutes(series: Mapping[int, _Where], side: Deployment, start: int, end
         *eager,
     ) in values:
         process = who[instance]
-        arm, stratum, region, bucket, outermost, mode = series[series_id]
+        arm, stratum, region, bucket, outermost, mode, bounds = series[series_id]
         by = {cause: count for cause, count in zip(EAGER, eager, strict=True) if count}
         yield JudgedMinute(
             process.instance, process.unit, arm, stratum, region, bucket, minute, process.first_minute,
             calls, 0 if mode in untold else errors, compiled, partial, sum(eager), by,
             p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, covered if mode in OUTSIDE else total, process.host,
-            stalled, stalled_sum, _call_seconds(calls, total, timed, stalled, stalled_sum), caller_p50, caller_p99,
+            stalled, stalled_sum, _call_seconds(calls, total, timed, stalled, stalled_sum), caller_p50, caller_p99, bounds,
         )  # fmt: skip
 
 
@@ -148,12 +152,14 @@ def _call_seconds(calls: int, steady_sum: float, timed: int, stalled: int | None
 
 def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where]:
     kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(region=OTHER, bucket=OTHER)
-    rows = kept.values_list(
-        "id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost"
+    rows = list(
+        kept.values_list("id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost")
     )
+    layouts = layouts_of({row[6] for row in rows if row[2] in OUTSIDE})
     found = {}
     for id, gpu, mode, runtime, size, region, bucket, outermost in rows:
         change = changed.get(Place(region, gpu, size))
         way = (mode_compared(mode), runtime) if change is None else (change, "")
-        found[id] = _Where(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost, mode)
+        bounds = layouts.get(bucket, ()) if mode in OUTSIDE else None
+        found[id] = _Where(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost, mode, bounds)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, F, QuerySet, Sum
+from django.db.models import BigIntegerField, F, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Round
 
 from dashboard.fleet.models import Series, VersionHour
@@ -63,6 +63,7 @@ def _summed(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any, ..
         all_compiled=Sum("compiled"),
         all_known=Cast(Round(Sum(known)), BigIntegerField()),
         timed=Sum("latency_count"),
+        known_timed=Sum("latency_count", filter=Q(p50__isnull=False)),
         p50s=Sum(F("p50") * F("latency_count")),
         p99s=Sum(F("p99") * F("latency_count")),
     )
@@ -71,4 +72,7 @@ def _summed(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any, ..
 
 def _series_day(facts: list[Any], day: int, sums: list[Any]) -> SeriesDay:
     gpu, world_size, region, bucket = facts
-    return SeriesDay(gpu, world_size, region, bucket, day, *(value or 0 for value in sums))
+    calls, compiled, known, timed, with_p50, p50, p99 = (value or 0 for value in sums)
+    if with_p50 < timed:  # an hour lies in an engine's first bucket: the others alone would be the slow ones
+        timed = p50 = p99 = 0
+    return SeriesDay(gpu, world_size, region, bucket, day, calls, compiled, known, timed, p50, p99)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,18 @@ class Finished:
 
 
 @dataclass(frozen=True)
+class Front:
+    """The histogram of an engine's HTTP server, of finer buckets than the engine's own, and the one that says how many requests each
+    `label` had: those of `handlers` ask the model. Where they are fewer than `least` of all, the times are of something else."""
+
+    part: Part
+    by_handler: str
+    label: str
+    handlers: frozenset[str]
+    least: float = 0.95
+
+
+@dataclass(frozen=True)
 class Format:
     """What an engine calls things. `prefix` is what all its own names begin with; the first part is a request as a whole."""
 
@@ -32,9 +45,24 @@ class Format:
     parts: tuple[Part, ...]
     tokens: tuple[str, ...]
     finished: Finished | None = None
+    front: Front | None = None
     started: str = "process_start_time_seconds"
 
+    def parts_in(self, regions: Collection[str]) -> list[Part]:
+        """Those of the regions that an answer has. A request is counted once: as the HTTP server timed it where that is known."""
+        front = self.front.part if self.front and self.front.part.region in regions else None
+        own = [part for part in self.parts if part.region in regions]
+        return own if front is None else [front, *(replace(part, outermost=False) for part in own)]
 
+
+VLLM_HANDLERS = frozenset(
+    {
+        *("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/inference/v1/generate"),
+        *("/v1/audio/transcriptions", "/v1/audio/translations", "/v1/score", "/v1/rerank", "/v2/rerank", "/score", "/rerank"),
+        *("/pooling", "/classify", "/invocations", "/generate"),
+    }
+)
+"""What asks the model; lists of models, tokenizers, health and metrics do not."""
 VLLM = Format(
     engine="vllm",
     prefix="vllm:",
@@ -47,6 +75,12 @@ VLLM = Format(
     # Its source calls `error` an internal error of the request that is always answered with status 500; `abort` is a client that left.
     # Of releases that do not know the reason nothing can be said.
     finished=Finished("vllm:request_success", "finished_reason", "error"),
+    front=Front(
+        part=Part("HTTP request", ("http_request_duration_highr_seconds",), outermost=True),
+        by_handler="http_request_duration_seconds",
+        label="handler",
+        handlers=VLLM_HANDLERS,
+    ),
 )
 SGLANG = Format(
     engine="sglang",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from dashboard.ingest.engines.formats import Finished, Format
+from dashboard.ingest.engines.formats import Finished, Format, Front
 
 MOST_FAMILIES = 2000
 MOST_BUCKETS = 200
@@ -45,19 +45,13 @@ class Snapshot:
 
     def as_json(self) -> dict[str, Any]:
         """For a column; infinity is no JSON and becomes null."""
-        parts = {
-            name: {"bounds": [None if math.isinf(bound) else bound for bound in one.bounds], "counts": one.counts, "total": one.total}
-            for name, one in self.parts.items()
-        }
+        parts = {name: {"bounds": bounds_kept(one.bounds), "counts": one.counts, "total": one.total} for name, one in self.parts.items()}
         return {"started": self.started, "tokens": self.tokens, "failed": self.failed, "parts": parts}
 
     @classmethod
     def of_json(cls, kept: dict[str, Any]) -> Snapshot:
         """The inverse."""
-        parts = {
-            name: Histogram([math.inf if bound is None else bound for bound in one["bounds"]], list(one["counts"]), one["total"])
-            for name, one in kept["parts"].items()
-        }
+        parts = {name: Histogram(bounds_read(one["bounds"]), list(one["counts"]), one["total"]) for name, one in kept["parts"].items()}
         return cls(kept["started"], kept["tokens"], kept.get("failed"), parts)
 
 
@@ -72,6 +66,8 @@ def snapshot_read(text: str, wanted: Format) -> Snapshot:
             found.absent.append(part.names[0])
         else:
             found.parts[part.region] = _histogram(families[name])
+    if wanted.front is not None and (front := _front(families, wanted.front)) is not None:
+        found.parts[wanted.front.part.region] = front
     tokens = next((families[name] for name in wanted.tokens if name in families), None)
     found.tokens = _value(tokens)
     found.failed = _failed(families, wanted.finished)
@@ -130,6 +126,17 @@ def _histogram(family: Metric) -> Histogram:
     return Histogram(bounds, counts, total)
 
 
+def _front(families: Mapping[str, Metric], wanted: Front) -> Histogram | None:
+    """The times of all HTTP requests, where nearly all of them ask the model: their histogram does not tell one handler from another."""
+    fine, by_handler = (families.get(name) for name in (wanted.part.names[0], wanted.by_handler))
+    if fine is None or by_handler is None or fine.type != "histogram":
+        return None
+    found = _histogram(fine)
+    counts = [one for one in by_handler.samples if one.name.endswith("_count")]
+    asking = sum(one.value for one in counts if one.labels.get(wanted.label) in wanted.handlers)
+    return found if asking >= wanted.least * sum(found.counts) else None
+
+
 def _bound(text: str) -> float:
     try:
         bound = float(text)
@@ -168,6 +175,16 @@ def between(before: Snapshot | None, now: Snapshot) -> Snapshot:
     if before.failed is not None and now.failed is not None:
         found.failed = now.failed - before.failed
     return found
+
+
+def bounds_kept(bounds: Sequence[float]) -> list[float | None]:
+    """For a column: infinity is no JSON and becomes null."""
+    return [None if math.isinf(bound) else bound for bound in bounds]
+
+
+def bounds_read(kept: Sequence[float | None]) -> list[float]:
+    """The inverse."""
+    return [math.inf if bound is None else bound for bound in kept]
 
 
 def layout_of(bounds: list[float]) -> str:

@@ -56,7 +56,7 @@ def request_of(
     log: bool = False,
 ) -> Request:
     """One report; an answer without a known name has no regions, and its instance is blind."""
-    regions = [_region(part, wanted.engine, found.parts[part.region], found) for part in wanted.parts if part.region in found.parts]
+    regions = [_region(part, wanted.engine, found.parts[part.region], found) for part in wanted.parts_in(found.parts)]
     identity = identity_of(engine, wanted, started, bounds, log=log, failures=found.failed is not None)
     report = Report(seq=(seq, seq), window=window, regions=[region for region in regions if region.calls])
     return Request(v=VERSION, sent=window[1], instance=identity, reports=[report])
@@ -96,7 +96,7 @@ def started_report(seq: int, at: float, runtime: str, stages: dict[str, float]) 
 def capabilities(wanted: Format, bounds: dict[str, list[float]]) -> dict[str, tuple[str, str]]:
     """What can be said of an engine from outside, and how well."""
     table = dict.fromkeys(("compiled_calls", "compilations", *NOT_COUNTED), ("no", NOT_TOLD))
-    for part in wanted.parts:
+    for part in (*([wanted.front.part] if wanted.front and wanted.front.part.region in bounds else []), *wanted.parts):
         if part.region not in bounds:
             table[f"latency of {part.region}"] = ("no", f"the engine gives no {part.names[0]}")
             continue

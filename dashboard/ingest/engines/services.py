@@ -21,9 +21,9 @@ from dashboard.ingest.batch import batch_read
 from dashboard.ingest.body import Refused
 from dashboard.ingest.engines.formats import FORMATS, Format
 from dashboard.ingest.engines.logs import stages_read
-from dashboard.ingest.engines.reading import NotMetrics, Snapshot, between, restarted, snapshot_read
+from dashboard.ingest.engines.reading import NotMetrics, Snapshot, between, bounds_kept, layout_of, restarted, snapshot_read
 from dashboard.ingest.engines.report import Engine, identity_of, request_of, started_report
-from dashboard.ingest.models import EngineTarget
+from dashboard.ingest.models import BucketLayout, EngineTarget
 from dashboard.ingest.services import reports_store
 from dashboard.projects.models import Project
 
@@ -144,6 +144,8 @@ def _store(target: EngineTarget, wanted: Format, now: Snapshot, at: float) -> No
 def _send(target: EngineTarget, wanted: Format, found: Snapshot, window: tuple[float, float], now: Snapshot) -> None:
     """The inbox takes it as it takes an agent's; the transaction around makes it one with what was counted."""
     bounds = {name: one.bounds for name, one in now.parts.items()}
+    layouts = [BucketLayout(name=layout_of(one), bounds=bounds_kept(one)) for one in bounds.values()]
+    BucketLayout.objects.bulk_create(layouts, ignore_conflicts=True)
     started = target.started if target.started is not None else window[0]
     request = request_of(
         engine=_named(target),

@@ -35,12 +35,18 @@ def tail(middle: float | None, slowest: float | None, calls: int) -> float | Non
 
 def wall_middle(row: InstanceMinute) -> float | None:
     """p50 of what callers waited; of steady calls where not both versions separate stalled ones."""
-    return row.p50 if row.caller_p50 is None else row.caller_p50
+    return _at_most(row, row.p50 if row.caller_p50 is None else row.caller_p50)
 
 
 def wall_tail(row: InstanceMinute) -> float | None:
-    """p99 of the same."""
-    return tail(wall_middle(row), row.p99 if row.caller_p99 is None else row.caller_p99, row.calls)
+    """p99 of the same; one that an engine counted in its buckets is not stretched, for its p50 lies in a bucket too."""
+    slowest = row.p99 if row.caller_p99 is None else row.caller_p99
+    return tail(wall_middle(row), slowest, row.calls) if row.bounds is None else _at_most(row, slowest)
+
+
+def _at_most(row: InstanceMinute, value: float | None) -> float | None:
+    """The value; the end of an engine's first bucket where it lies below: left out, only slow minutes would be compared."""
+    return row.bounds[0] if value is None and row.bounds and row.calls > 0 else value
 
 
 def wall_tail_calls(row: InstanceMinute) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .buckets import Bounds
 from .estimate import Total, Unit, let_go
 from .minutes import CellRows, InstanceMinute, Traffic
 from .sequential import Places
@@ -16,12 +17,13 @@ class Cell:
     """Sums per instance of one stratum and bucket, and the bin that is being filled."""
 
     __slots__ = (
-        "_base", "_cand", "_opened", "_span", "_step", "baseline", "baseline_reports", "both_called", "candidate", "candidate_reports",
-        "places", "traffic",
+        "_base", "_cand", "_opened", "_span", "_step", "baseline", "baseline_reports", "both_called", "bounds", "candidate",
+        "candidate_reports", "places", "traffic",
     )  # fmt: skip
 
     def __init__(self, traffic: Traffic) -> None:
         self.traffic = traffic
+        self.bounds: Bounds | None = None
         self.both_called = self.baseline_reports = self.candidate_reports = False
         self.baseline: dict[Unit, Total] = {}
         self.candidate: dict[Unit, Total] = {}

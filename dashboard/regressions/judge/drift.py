@@ -144,6 +144,7 @@ class Drift:
         self.metric = metric
         self.drifted: Drifted | None = None
         self._effect = math.log1p(metric.tolerated)
+        self._of_buckets = metric.of_buckets
         self._least = settings.bin_calls
         self._value: Callable[[InstanceMinute], float | None] = metric.value
         self._samples: Callable[[InstanceMinute], int] = metric.samples
@@ -166,6 +167,8 @@ class Drift:
         sums, value_of, samples_of, least = self._sums, self._value, self._samples, self._least
         for cell, cell_rows in rows.items():
             for row in cell_rows.candidate:
+                if self._of_buckets and row.bounds is not None:
+                    continue  # a drift is smaller than a bucket of an engine
                 value = value_of(row)
                 if value is None or samples_of(row) < least or not 0.0 < value < math.inf:
                     continue

@@ -49,11 +49,12 @@ def ratio_row(
     region: Region, series: RatioSeries, track: Track, settings: Settings, comparisons: int, judged: bool, verdict: Verdict
 ) -> Evidence:
     """The row of a level."""
-    metric, estimate = series.metric, series.estimate
+    metric, seen = series.metric, series.estimate
+    estimate = None if series.blurred else seen
     margin = estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings)) if estimate else 0.0
     level = baseline_level(series, estimate) if estimate else None
     label, reason = ratio_label(series, margin)
-    strata = strata_changes(estimate)
+    strata = strata_changes(seen)
     return Evidence(
         metric=metric.name,
         region=region.name,
@@ -79,10 +80,10 @@ def ratio_row(
         affected_instances=ratio_affected(estimate, math.log1p(metric.smallest_effect)) if estimate else 0,
         matched_minutes=series.matched_minutes,
         strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
-        strata=strata,
+        strata=strata if estimate else (),
         layouts=series.layouts,
         causes={},
-        dots=ratio_dots(series),
+        dots=() if series.blurred else ratio_dots(series),
         alone=label == "REGRESSED" and series.alone,
     )
 
@@ -111,6 +112,8 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     estimate = series.estimate
     if estimate is None:
         return "NOT ENOUGH DATA", "too_short" if series.matched_minutes else "one_sided" if series.one_sided else "too_few_calls"
+    if series.blurred:
+        return "NOT ENOUGH DATA", "bucket_too_wide"
     effect = math.log1p(series.metric.smallest_effect)
     low, high = estimate.delta - margin, estimate.delta + margin
     if low > 0 and estimate.delta >= effect:

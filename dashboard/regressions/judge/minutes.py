@@ -26,7 +26,8 @@ class InstanceMinute:
     `latency_sum` how long they took together. `stalled` calls waited for a compilation after warm-up, `stalled_sum` seconds
     together, and are in no other number but `calls`; None where the agents do not tell. `call_seconds` is
     how long steady and stalled calls took together, untimed ones included; `caller_p50` and `caller_p99` are of
-    steady and stalled calls together.
+    steady and stalled calls together. `bounds` are those of the buckets in which an engine counts how long its calls take: empty
+    where they are not known, None where an agent measures them.
     """
 
     instance: str | int
@@ -57,6 +58,7 @@ class InstanceMinute:
     call_seconds: float | None = None
     caller_p50: float | None = None
     caller_p99: float | None = None
+    bounds: tuple[float, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -132,6 +132,8 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
         return "one_sided" if any(series.one_sided for series in levels) else "too_few_calls"
     if all(series.estimate is None for series in levels):
         return "too_short"
+    if any(series.blurred for series in levels):
+        return "bucket_too_wide"
     return "not_within_bound" if comparison.policy.looks_taken else "before_look"
 
 

@@ -27,6 +27,7 @@ Reason = Literal[
     "one_sided",
     "too_short",
     "too_wide",
+    "bucket_too_wide",
     "baseline_affected",
     "not_called",
     "before_look",

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
+from .buckets import tells_apart
 from .cell import Cell
 from .estimate import Estimate, Group, Total, Unit, combine, group, pooled, prior_at, same_hosts, without_worst
 from .minutes import CellKey, CellRows, Layout, Stratum
@@ -69,6 +70,8 @@ class RatioSeries:
         if cell is None:
             cell = self.cells[key] = Cell(rows.traffic)
             self._strata.setdefault(key[0], []).append(cell)
+            if self.metric.of_buckets:
+                cell.bounds = next((row.bounds for row in (*rows.candidate, *rows.baseline)), None)
         return cell
 
     @property
@@ -148,12 +151,13 @@ class RatioSeries:
         sure = leaning and self._exceeds(self._settings.roll_back_alpha, comparisons)
         narrow = leaning and (self.lone or self.alone)
         recent = self.recent_change()
+        seen = not (leaning and self.blurred)
         return Reading(
-            regressed=sure and not narrow,
-            leaning=leaning,
+            regressed=sure and seen and not narrow,
+            leaning=leaning and seen,
             recovered=recent is not None and recent < self._effect / 2,
-            relapsed=recent is not None and recent >= self._effect,
-            narrow=narrow,
+            relapsed=recent is not None and recent >= self._effect and seen,
+            narrow=narrow and seen,
         )
 
     def lasting(self, reading: Reading) -> Reading:
@@ -162,6 +166,24 @@ class RatioSeries:
         if 4 * shown >= 3 * max(self._recent_minutes, self._settings.matched_minutes):
             return reading
         return reading._replace(regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False)
+
+    @property
+    def blurred(self) -> bool:
+        """Whether a difference was found inside of a bucket, or is smaller than the bucket of a level: it says nothing then."""
+        counted = [cell for cell in self.cells.values() if cell.bounds is not None]
+        found = [(cell.bounds or (), *levels) for cell in counted if (levels := self._levels(cell)) is not None]
+        return bool(found) and not all(tells_apart(base, candidate, bounds) for bounds, base, candidate in found)
+
+    def _levels(self, cell: Cell) -> tuple[float, float] | None:
+        """The mean log levels of both arms in a cell; None where nothing was compared in it."""
+        past = self.past_of(cell).values()
+        totals = [*cell.candidate.values(), *past]
+        minutes = sum(total.minutes for total in totals)
+        if not minutes:
+            return None
+        sign = self.metric.worse
+        level, difference = (math.fsum(getattr(total, name) for total in totals) / minutes for name in ("level", "difference"))
+        return sign * (level - difference), sign * level
 
     @property
     def lone(self) -> bool:
@@ -186,7 +208,7 @@ class RatioSeries:
     def tolerable(self) -> bool:
         """Whether that bound lies below the tolerated change."""
         bound = self.bound()
-        return bound is not None and bound < math.log1p(self.metric.tolerated)
+        return bound is not None and bound < math.log1p(self.metric.tolerated) and not self.blurred
 
 
 def means(cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None) -> dict[Unit, float]:

@@ -34,6 +34,8 @@ class Ratio(Metric):
     of_call_time: bool = False
     of_callers: bool = False
     """Stalled calls are in it, and one compilation moves a mean for hours: most of the last half hour has to show it."""
+    of_buckets: bool = False
+    """Where an engine counts calls in buckets it lies in one of them, and is known no better than the bucket is wide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,7 @@ P50 = Ratio(
     tolerated=0.10,
     prior_variance=((0, 0.05**2),),
     of_callers=True,
+    of_buckets=True,
 )
 GPU_P50 = Ratio(
     name="gpu_p50",
@@ -98,6 +101,7 @@ P99 = Ratio(
     prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
     follows=("stalled", "p50", "eager"),
     of_callers=True,
+    of_buckets=True,
 )
 GPU_P99 = Ratio(
     name="gpu_p99",

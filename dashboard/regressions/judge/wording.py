@@ -45,6 +45,7 @@ LONG_AGO = 120
 WHY_SILENT: dict[str, str] = {
     "one_sided": "is not judged: one version does not report it",
     "too_few_calls": "is not judged: too few calls a minute",
+    "bucket_too_wide": "is not judged: a bucket in which the engine counts is wider than the difference",
 }
 WHY_NOT_COMPARED = {
     "no_baseline_in_stratum": "no baseline instance in this stratum",
@@ -280,6 +281,8 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
         "too_few_calls": f"No instance of {candidate} and {baseline} made 20 calls of one shape within an hour.",
         "one_sided": f"{candidate} and {baseline} do not both report how long their calls take.",
+        "bucket_too_wide": f"How long calls of {candidate} and {baseline} take lies in buckets of the engine that are wider than the "
+        "difference. The agent in the engine's processes measures it.",
         "muted": "Every metric that could be compared is muted in the settings: nothing is left to judge.",
         "too_short": f"Only {duration(outcome.compared_minutes)} compared with {baseline} so far.",
     }.get(outcome.reason)
@@ -290,7 +293,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         look = f"; next look at {say_minute(outcome.next_look)}" if outcome.next_look is not None else ""
         side = "beside" if outcome.layouts[:1] in ((), ("side_by_side",)) else "against"
         missing = f"{sees} {side} {found_against(baseline, outcome.layouts).rstrip(',')}{look}."
-        missing += not_judged_phrases(outcome, ("one_sided",))
+        missing += not_judged_phrases(outcome, ("one_sided", "bucket_too_wide"))
     step = next_step_phrase(outcome.next_step) if outcome.next_step else ""
     return f"{missing} {step}".rstrip() + adoption(outcome, candidate)
 

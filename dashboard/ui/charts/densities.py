@@ -17,6 +17,8 @@ from dashboard.ui.charts.scales import duration_scale, rounded
 
 PANELS = 6
 LEAST_CALLS = 20
+OPEN_SHARE = 0.05
+"""Of calls in an engine's first bucket, from which on a curve would be drawn where nobody knows how they lie."""
 ENOUGH_IN_MODE = 100
 WIDEST = 8
 """Bins that are joined at most: 8 of 2.2 % are 19 %."""
@@ -94,7 +96,7 @@ def panels_json(panels: Iterable[Panel]) -> list[dict[str, Any]]:
 
 
 def _enough(sketch: Sketch | None) -> bool:
-    return sketch is not None and sketch.count - sketch.zero >= LEAST_CALLS and sketch.upper_bound(0.99) is None
+    return sketch is not None and sketch.count - sketch.zero >= LEAST_CALLS and sketch.upper_bound(OPEN_SHARE) is None
 
 
 def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:

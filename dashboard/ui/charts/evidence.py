@@ -36,7 +36,11 @@ TITLES = {
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
 MUTED = "MUTED"
-SILENT = {"one_sided": "one version does not report it", "too_few_calls": "too few calls a minute"}
+SILENT = {
+    "one_sided": "one version does not report it",
+    "too_few_calls": "too few calls a minute",
+    "bucket_too_wide": "a bucket of the engine is wider than the difference",
+}
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class EvidenceRow:
     causes: str = ""
     """Counts by cause, in words."""
     tone: Tone = "quiet"
+    unresolved: bool = False
+    """Not compared, for a bucket in which an engine counts is wider than the difference."""
 
     @property
     def trend(self) -> str:
@@ -131,6 +137,7 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         follows=TITLES.get(cause, (cause.replace("_", " "), ""))[0] if cause else "",
         causes=causes_said(raw.get("causes")),
         tone=tone,
+        unresolved=not several_regions and raw.get("reason") == "bucket_too_wide",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboard.fleet.figures.below import Below
 from dashboard.fleet.figures.metrics import (
     CACHE,
     COLD_START,
@@ -44,10 +45,10 @@ __all__ = [
 ]
 
 
-def figure(metric: Metric, value: float | None) -> str:
-    """The value in words, with its unit; a dash where there is none."""
+def figure(metric: Metric, value: float | None, known: Below | None = None) -> str:
+    """The value in words, with its unit; without one the bound and the mean where they are known, else a dash."""
     if value is None:
-        return "–"
+        return words.below(known.bound, known.mean) if known else "–"
     if metric.kind == "duration":
         return words.duration(value)
     if metric.kind == "share":

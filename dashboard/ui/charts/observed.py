@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from statistics import median
 
+from dashboard.fleet.figures.below import Below
 from dashboard.fleet.figures.rows import StartRow
 from dashboard.fleet.figures.tally import Calls, Clock, Processes
 from dashboard.ui import words
@@ -30,7 +32,7 @@ def observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Cont
     rows = []
     for metric in SHOWN:
         base, cand = (_seen(metric, side) for side in (baseline, candidate))
-        if metric.key in judged or (base is None and cand is None):
+        if metric.key in judged or not (any(known is not None for known in (base, cand)) or _bounded(metric, baseline, candidate)):
             continue
         detail = DETAILS.get(metric.key, metric.unit)
         if metric is metrics.THROUGHPUT and any(calls and calls.wall for calls, _ in (baseline, candidate)):
@@ -38,8 +40,19 @@ def observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Cont
         if metric.kind == "duration":
             excluded = excluded_words(baseline[0], candidate[0])
             detail = "GPU time" if clock == "gpu" else ", ".join(part for part in ("wall time", excluded) if part)
-        rows.append(_row(metric, detail, base, cand))
+        rows.append(_row(metric, detail, base, cand, metric.below(baseline[0]), metric.below(candidate[0])))
     return rows
+
+
+def levels_observed(rows: Sequence[EvidenceRow], baseline: Side, candidate: Side) -> list[EvidenceRow]:
+    """The judge's rows; where an engine's buckets kept it from comparing, the levels are those that were observed."""
+    quantiles = {metric.key: metric for metric in (metrics.P50, metrics.P99)}
+    return [_observed(row, quantiles[row.key], baseline, candidate) if row.unresolved and row.key in quantiles else row for row in rows]
+
+
+def _observed(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
+    base, cand = (metrics.figure(metric, metric.read(*side), metric.below(side[0])) for side in sides)
+    return replace(row, baseline=base, candidate=cand)
 
 
 def excluded_words(*sides: Calls | None) -> str:
@@ -69,13 +82,20 @@ def cold_start_row(starts: Sequence[StartRow], baseline: int, candidate: int) ->
     return [row]
 
 
-def _row(metric: Metric, detail: str, base: float | None, cand: float | None) -> EvidenceRow:
+def _bounded(metric: Metric, *sides: Side) -> bool:
+    """Whether at least a bound of it is known."""
+    return any(metric.below(calls) for calls, _ in sides)
+
+
+def _row(
+    metric: Metric, detail: str, base: float | None, cand: float | None, base_below: Below | None = None, cand_below: Below | None = None
+) -> EvidenceRow:
     return EvidenceRow(
         key=metric.key,
         title=metric.title,
         detail=detail,
-        baseline=metrics.figure(metric, base),
-        candidate=metrics.figure(metric, cand),
+        baseline=metrics.figure(metric, base, base_below),
+        candidate=metrics.figure(metric, cand, cand_below),
         change=metrics.difference(metric, cand, base) or "–",
         spread="",
         label=NOT_JUDGED,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dashboard.fleet.figures.below import Below
 from dashboard.fleet.figures.rows import StartRow
 from dashboard.fleet.figures.tally import CallGrid, Clock, ProcessGrid
 from dashboard.fleet.figures.window import Window
@@ -33,7 +34,9 @@ class Dot:
 
 @dataclass(frozen=True)
 class Line:
-    """One version in one chart: a value or None per bin, or dots. `low` and `high` are shaded; empty where every bin is exact enough."""
+    """One version in one chart: a value or None per bin, or dots. `low` and `high` are shaded; empty where every bin is exact enough.
+
+    `below` and `mean` are of bins that have no value but a bound, the end of an engine's first bucket; empty where no bin has."""
 
     slot: int
     name: str
@@ -41,6 +44,8 @@ class Line:
     dots: list[Dot]
     low: Values = field(default_factory=list)
     high: Values = field(default_factory=list)
+    below: Values = field(default_factory=list)
+    mean: Values = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class Trend:
     lines: list[Line]
     conclusion: str
     budget: float | None = None
+    note: str = ""
+    """Why bins with calls have no point."""
 
     @property
     def empty(self) -> bool:
@@ -96,7 +103,8 @@ def trends_built(
             shown = metrics.TRAFFIC if not has_items else metrics.ENGINE_THROUGHPUT if engines else metric
         values = {version.id: _values(shown, window, calls.get(version.id, {}), processes.get(version.id, {})) for version in drawn}
         spreads = {version.id: _spreads(shown, window, calls.get(version.id, {})) for version in drawn if version.slot in SHADED}
-        built.append(_trend(shown, drawn, values, spreads, window, clock))
+        bounds = {version.id: _bounds(shown, window, calls.get(version.id, {})) for version in drawn}
+        built.append(_trend(shown, drawn, values, spreads, bounds, window, clock))
     return built
 
 
@@ -120,6 +128,12 @@ def _values(metric: Metric, window: Window, calls: Mapping[int, Any], processes:
     return [metric.read(calls.get(place), processes.get(place)) for place in range(window.count)]
 
 
+def _bounds(metric: Metric, window: Window, calls: Mapping[int, Any]) -> list[Below | None]:
+    """What is known of each bin whose quantile lies in an engine's first bucket; empty where none does."""
+    found = [metric.below(calls.get(place)) for place in range(window.count)] if metric.share is not None else []
+    return found if any(found) else []
+
+
 def _spreads(metric: Metric, window: Window, calls: Mapping[int, Any]) -> list[Interval | None]:
     """The interval of each bin that is worth a shade; empty where none is."""
     read = SPREADS.get(metric.key)
@@ -134,10 +148,13 @@ def _trend(
     drawn: Sequence[Drawn],
     values: Mapping[int, Values],
     spreads: Mapping[int, list[Interval | None]],
+    bounds: Mapping[int, list[Below | None]],
     window: Window,
     clock: Clock,
 ) -> Trend:
-    scale = scale_for(metric, (value for version in drawn for value in values[version.id]), clock)
+    known = {id: [one for one in mine if one] for id, mine in bounds.items()}
+    ends = (one.bound for mine in known.values() for one in mine)
+    scale = scale_for(metric, (*ends, *(value for version in drawn for value in values[version.id])), clock)
     unit = f"{scale.unit} in {words.coarse(window.step * 60)}" if metric is metrics.COMPILE else scale.unit
     lines = [
         Line(
@@ -146,11 +163,28 @@ def _trend(
             [rounded(v * scale.factor) if v is not None else None for v in values[version.id]],
             [],
             *_ends(spreads.get(version.id, []), scale.factor),
+            *_known(bounds[version.id], scale.factor),
         )
         for version in drawn
     ]
-    said = [f"{version.name} {metrics.figure(metric, _latest(values[version.id]))}" for version in drawn]
-    return Trend(metric.key, metric.title, unit, scale.suffix, lines, f"{metric.title}, {unit}. Newest: {'; '.join(said) or 'no version'}.")
+    said = [f"{version.name} {metrics.figure(metric, *_latest(values[version.id], bounds[version.id]))}" for version in drawn]
+    note = _note([(version.name, known[version.id]) for version in drawn if known[version.id]])
+    conclusion = f"{metric.title}, {unit}. Newest: {'; '.join(said) or 'no version'}. {note}".rstrip()
+    return Trend(metric.key, metric.title, unit, scale.suffix, lines, conclusion, note=note)
+
+
+def _note(known: Sequence[tuple[str, Sequence[Below]]]) -> str:
+    """Of which intervals only a bound is known, and why they have no point."""
+    said = [
+        f"{name} {words.bound(max(one.bound for one in bounds))} in {words.plural(len(bounds), 'interval')}, newest "
+        f"{words.mean(bounds[-1].mean)}"
+        for name, bounds in known
+    ]
+    return f"No point where it lies in the engine's first bucket: {'; '.join(said)}." if said else ""
+
+
+def _known(bounds: Sequence[Below | None], factor: float) -> tuple[Values, Values]:
+    return [rounded(one.bound * factor) if one else None for one in bounds], [rounded(one.mean * factor) if one else None for one in bounds]
 
 
 def _ends(spread: Sequence[Interval | None], factor: float) -> tuple[Values, Values]:
@@ -174,6 +208,15 @@ def _cold_starts(drawn: Sequence[Drawn], begun: Sequence[StartRow], window: Wind
     return Trend(metric.key, metric.title, metric.unit, "", lines, f"{metric.title}, {metric.unit}. {'; '.join(said)}.", budget)
 
 
-def _latest(values: Values) -> float | None:
-    """The value of the newest bin, or the one before it while the newest is still empty; older ones are not called new."""
-    return next((value for value in reversed(values[-2:]) if value is not None), None)
+def said_at(line: Line, place: int, suffix: str = "") -> str:
+    """The number of a bin; of one with a bound the bound and the mean, both in the unit of the chart; empty where it has neither."""
+    value, below = line.values[place], line.below[place] if line.below else None
+    if value is None and below is not None:
+        return f"<{words.SPACE}{words.number(below)}, mean {words.number(line.mean[place] or 0.0)}"
+    return f"{words.number(value)}{suffix}" if value is not None else ""
+
+
+def _latest(values: Values, bounds: Sequence[Below | None]) -> tuple[float | None, Below | None]:
+    """What the newest bin says, or the one before it while the newest is still empty; older ones are not called new."""
+    newest = list(zip(values, bounds or [None] * len(values), strict=True))[-2:]
+    return next(((value, known) for value, known in reversed(newest) if value is not None or known), (None, None))

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
+from dashboard.fleet.figures.below import Below
 from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.fold.roles import helps
 from dashboard.fleet.models import Instance, InstanceState
@@ -240,18 +241,28 @@ def _flat(*sources: Any) -> Iterator[tuple[str, str]]:
                 yield str(key), str(value)
 
 
+def _level(value: float | None, known: Below | None) -> str:
+    return words.duration(value) if value is not None else words.bound(known.bound) if known else ""
+
+
+def _mean(known: Below | None) -> str:
+    return words.mean(known.mean) if known else ""
+
+
 def _region(one: RegionBeside) -> RegionLine:
     own = one.own
     ratio = own.p50 / one.p50 if own.p50 is not None and one.p50 else None
     rank = f"slower than {one.slower_than} of {words.plural(one.others, 'other')}" if one.others and own.p50 is not None else ""
+    if one.others and own.p50_below:
+        rank = "not ranked: its p50 is known as a bound alone"
     return RegionLine(
         region=one.series.region,
         place=", ".join(part for part in (one.series.stratum, f"shapes {one.series.bucket}" if one.series.bucket else "") if part),
         calls=own.calls,
-        p50=words.duration(own.p50) if own.p50 is not None else "",
-        p50_beside=f"{words.change(ratio - 1)} beside {words.duration(one.p50)}" if ratio is not None and one.p50 else "",
-        p99=words.duration(own.p99) if own.p99 is not None else "",
-        p99_beside=f"beside {words.duration(one.p99)}" if one.p99 is not None else "",
+        p50=_level(own.p50, own.p50_below),
+        p50_beside=f"{words.change(ratio - 1)} beside {words.duration(one.p50)}" if ratio is not None and one.p50 else _mean(own.p50_below),
+        p99=_level(own.p99, own.p99_below),
+        p99_beside=f"beside {words.duration(one.p99)}" if one.p99 is not None else _mean(own.p99_below),
         eager=words.percent(own.eager) if own.eager is not None else "",
         eager_beside=f"beside {words.percent(one.eager)}" if one.eager is not None else "",
         why=own.why,

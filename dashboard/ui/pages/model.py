@@ -28,7 +28,7 @@ from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.charts.proofs import Proof, proofs_chosen
 from dashboard.ui.charts.roles import JUDGED, Drawn
-from dashboard.ui.charts.trends import Mark, Trend, trends_built
+from dashboard.ui.charts.trends import Mark, Trend, said_at, trends_built
 from dashboard.ui.pages.caches import CachesTable, caches_table
 from dashboard.ui.pages.cold_starts import Start, cold_starts
 from dashboard.ui.pages.compilations import Compilation, compilations
@@ -215,18 +215,18 @@ def _shares(facts: ModelFacts) -> dict[int, float]:
 def table_of(page: ModelPage, drawn: Sequence[Drawn]) -> list[dict[str, Any]]:
     """Every chart's numbers as one table a version: a row a bin, a column a chart; bins without a report are left out."""
     window = page.facts.asked.window
-    charts = [trend for trend in page.trends if not trend.empty and trend.key != "cold_start"]
+    charts = [trend for trend in page.trends if (trend.note or not trend.empty) and trend.key != "cold_start"]
     tables = []
     for version in drawn:
         lines = [next(line for line in trend.lines if line.slot == version.slot) for trend in charts]
         rows = [
             {
                 "minute": start,
-                "cells": [line.values[place] for line in lines],
+                "cells": [said_at(line, place) for line in lines],
                 "so_far": start + window.step > clock.minute_of(clock.unix()),
             }
             for place, start in enumerate(window.starts())
-            if any(line.values[place] is not None for line in lines)
+            if any(said_at(line, place) for line in lines)
         ]
         heads = [f"{trend.title}, {trend.unit}" for trend in charts]
         tables.append({"version": version, "heads": heads, "rows": rows, "missing": words.number(window.count - len(rows))})

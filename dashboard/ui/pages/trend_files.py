@@ -13,9 +13,8 @@ from dashboard.ui.pages.model import ModelPage
 def bins_of(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
     """A row a version and bin; a shaded chart has the ends of its interval beside its value."""
     shaded = {trend.key for trend in charts if any(line.low for line in trend.lines)} if len(charts) == 1 else set()
-    heads = [
-        head for trend in charts for head in (f"{trend.title} ({trend.unit})", *(("95 % low", "95 % high") if trend.key in shaded else ()))
-    ]
+    bounded = {trend.key for trend in charts if any(line.below for line in trend.lines)}
+    heads = [head for trend in charts for head in _heads(trend, shaded=trend.key in shaded, bounded=trend.key in bounded)]
     rows: list[list[Any]] = [["version", "time", *heads]]
     for version in page.facts.drawn:
         lines = [next(line for line in trend.lines if line.slot == version.slot) for trend in charts]
@@ -25,8 +24,16 @@ def bins_of(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
                 cells.append(line.values[place])
                 if trend.key in shaded:
                     cells += [line.low[place], line.high[place]] if line.low else [None, None]
+                if trend.key in bounded:
+                    cells += [line.below[place], line.mean[place]] if line.below else [None, None]
             rows.append([version.name, clock.at_minute(start).isoformat(), *cells])
     return rows
+
+
+def _heads(trend: Trend, *, shaded: bool, bounded: bool) -> list[str]:
+    """Those of one chart; the bound and the mean are of bins whose quantile lies in an engine's first bucket."""
+    heads = [f"{trend.title} ({trend.unit})", *(("95 % low", "95 % high") if shaded else ())]
+    return heads + ([f"{trend.title} below ({trend.unit})", f"mean ({trend.unit})"] if bounded else [])
 
 
 def starts_of(page: ModelPage) -> list[list[Any]]:

@@ -152,6 +152,8 @@ def _cell(
 ) -> Cell:
     value = metric.read(own.calls, own.processes)
     text = metrics.figure(metric, value)
+    if (known := metric.below(own.calls)) is not None:
+        return Cell(metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound)
     if id == baseline:
         return Cell(metric.title, text, "baseline" if value is not None else "", number=value)
     said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged else None

@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 
 from dashboard.ui import words
-from dashboard.ui.charts.trends import Line
+from dashboard.ui.charts.trends import Line, said_at
 
 register = template.Library()
 
@@ -23,8 +23,8 @@ def newest(line: Line, suffix: str) -> str:
     if line.dots:
         return words.number(line.dots[-1].value)
     # The newest bin may still wait for its first report; what is older is not called new.
-    value = next((value for value in reversed(line.values[-2:]) if value is not None), None)
-    return f"{words.number(value)}{suffix}" if value is not None else "–"
+    places = range(len(line.values) - 1, max(-1, len(line.values) - 3), -1)
+    return next((said for place in places if (said := said_at(line, place, suffix))), "–")
 
 
 @register.filter

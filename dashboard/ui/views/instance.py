@@ -76,18 +76,25 @@ def instance_csv(request: ProjectRequest, model_id: int, instance_id: str) -> Ht
         "stratum",
         "calls",
         "p50 (s)",
+        "p50 below (s)",
         "p50 of others (s)",
         "p99 (s)",
+        "p99 below (s)",
         "p99 of others (s)",
+        "mean where only a bound is known (s)",
         "eager",
         "eager of others",
         "why eager",
     ]
-    rows = [
-        (*_place(one), one.own.calls, one.own.p50, one.p50, one.own.p99, one.p99, one.own.eager, one.eager, one.own.why.words)
-        for one in regions_beside(found)
-    ]
+    rows = [(*_place(one), one.own.calls, *_times(one), one.own.eager, one.eager, one.own.why.words) for one in regions_beside(found)]
     return csv_response([head, *rows], f"instance-{instance_id}.csv")
+
+
+def _times(one: RegionBeside) -> tuple[float | None, ...]:
+    """Both quantiles, each with its bound where it has no value, and with that of the others; then the mean."""
+    own, known = one.own, one.own.p50_below or one.own.p99_below
+    p50_below, p99_below = (found.bound if found else None for found in (own.p50_below, own.p99_below))
+    return own.p50, p50_below, one.p50, own.p99, p99_below, one.p99, known.mean if known else None
 
 
 def _place(one: RegionBeside) -> tuple[str, str, str]:

@@ -182,11 +182,17 @@ function point(i) {
       if (one.dots.length) return;
       const value = box.querySelector(`[data-slot="${one.slot}"] [data-value]`);
       if (value.dataset.newest === undefined) value.dataset.newest = value.textContent;
-      const known = i === null ? null : one.values[i];
-      value.textContent = i === null ? value.dataset.newest : figure(known) + (known === null ? "" : chart.suffix);
+      value.textContent = i === null ? value.dataset.newest : said(chart, one, i);
     });
     drawn.draw();
   }
+}
+
+// Of a bin without a value the end of the engine's first bucket may be known, and the mean.
+function said(chart, line, i) {
+  const value = line.values[i], below = line.below[i];
+  if (value === null && below !== undefined && below !== null) return `<\u00a0${figure(below)}, mean ${figure(line.mean[i])}`;
+  return figure(value) + (value === null ? "" : chart.suffix);
 }
 
 function mark(span) {
@@ -228,10 +234,10 @@ async function refresh() {
 function newest() {
   for (const { chart, box } of charts) {
     for (const one of chart.lines) {
-      const last = one.dots.length ? one.dots[one.dots.length - 1].value : one.values.slice(-2).reduce((known, value) => value ?? known, null);
+      const newest = [count - 1, count - 2].find((i) => (one.values[i] ?? one.below[i] ?? null) !== null) ?? count - 1;
       const value = box.querySelector(`[data-slot="${one.slot}"] [data-value]`);
       if (!value) continue;
-      value.textContent = figure(last) + (last === null || one.dots.length ? "" : chart.suffix);
+      value.textContent = one.dots.length ? figure(one.dots[one.dots.length - 1].value) : said(chart, one, newest);
       delete value.dataset.newest;
     }
   }
