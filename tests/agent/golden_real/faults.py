@@ -133,10 +133,11 @@ FAULTS: dict[str, Callable[[fx.Graph], bool]] = {
 
 
 class Planted:
-    """A backend that plants one fault, in the first graph in which it finds the place for it."""
+    """A backend that plants one fault, in the first graph in which it finds the place for it, or in each: a model that keeps something
+    at its first call serves from a later graph."""
 
-    def __init__(self, fault: str) -> None:
-        self.done = False
+    def __init__(self, fault: str, in_each: bool = False) -> None:
+        self.done, self._in_each = False, in_each
         self._fault = FAULTS[fault]
 
     def backend(self) -> Any:
@@ -144,8 +145,8 @@ class Planted:
         return aot_autograd(fw_compiler=self._compile, inference_compiler=self._compile)
 
     def _compile(self, graph: fx.GraphModule, inputs: Any) -> Any:
-        if not self.done:
-            self.done = self._fault(graph.graph)
+        if self._in_each or not self.done:
+            self.done |= self._fault(graph.graph)
             graph.graph.lint()
             graph.recompile()
         return make_boxed_func(graph.forward)

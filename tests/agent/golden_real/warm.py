@@ -28,14 +28,14 @@ UNSEEN = ("another epsilon", "sums in half precision")
 
 class WrongMask(CustomGraphPass):
     """The last product of matrices, or convolution, leaves out the end of each row, as a kernel with a wrong mask does; where a graph has
-    none, as that of a fused encoder layer, the last result."""
+    none, as that of a fused encoder layer, the last result. In each graph, as a model may serve from a later one than the first."""
 
     done = False
 
     def __call__(self, graph: fx.Graph) -> None:
         results = [node for node in graph.nodes if node.op == "call_function" and isinstance(node.meta.get("val"), Tensor)]
         results = [node for node in results if node.target in PRODUCTS] or [node for node in results if node.meta["val"].dim() > 1]
-        if self.done or not results:
+        if not results:
             return
         node = results[-1]
         value, axis = node.meta["val"], 1 if node.target is aten.convolution.default else -1
@@ -89,7 +89,7 @@ def faulty(name: str, make: Callable[[], Made], device: str, fault: str) -> Gold
         with torch.no_grad(), config.patch(post_grad_custom_pre_pass=wrong):
             found = warmed(name, compilewatch.compile(module, name=name), batch)
         return found if wrong.done else None
-    planted = Planted(fault)
+    planted = Planted(fault, in_each=True)
     with torch.no_grad():
         found = warmed(name, compilewatch.compile(module, name=name, backend=planted.backend()), batch)
     return found if planted.done else None
