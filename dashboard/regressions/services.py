@@ -202,7 +202,9 @@ def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deplo
     nothing = nothing_cause(outcome)
     latched = latched_cause(deployment=deployment, baseline=baseline) if eager else ""
     waited = stalled_cause(deployment=deployment, now_minute=now_minute) if stalled else ""
-    cause = waited or way_cause(outcome) or latched or again
+    # A frame that latched compiles no more: it explains what is slow now, unless calls wait beyond their budget still.
+    beyond = waited if stalls(outcome.facts) else ""
+    cause = beyond or way_cause(outcome) or latched or waited or again
     sentence = verdict_sentence(
         outcome,
         candidate=deployment.version.name,

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from compilewatch.wire.report import Compile, Report
+from compilewatch.wire.sketch import Sketch
 
 from dashboard.accounts.models import User
 from dashboard.demo.fleet import Fault, SimulatedInstance
@@ -48,6 +50,28 @@ def test_every_call_and_every_third_is_a_roll_back_with_its_cause(
     assert rows["stalled"]["candidate"] == pytest.approx(share, abs=0.01)
     assert rows["stalled_time"]["label"] == "REGRESSED" and rows["stalled_time"]["candidate"] > 0.9
     assert rows["p99"]["label"] == "REGRESSED" and rows["p99"]["candidate"] > 0.5
+
+
+def test_a_frame_that_latched_is_the_cause_although_calls_waited_before(side_by_side: list[SimulatedInstance], send: Sent) -> None:
+    """Few calls wait, each for long: within the budget of calls, and the time that they wait is worse than on the baseline."""
+    latched = side_by_side[-1]
+    latched.rollout = replace(latched.rollout, fault=replace(EVERY_CALL, stalled=0.0, eager=0.9, slower=2.0))
+    plain = latched.report
+
+    def changed(*, seq: int, start: float, end: float) -> Report:
+        report = plain(seq=seq, start=start, end=end)
+        for region in report.regions[:1]:
+            region.stalled = Sketch.of([60.0])
+            region.calls += 1
+        again = Compile(start + 1.0, f"0/{seq}", "recompile", "ok", frame="score_batch", reason="self.tag == 'a'", reason_kind="guard")
+        report.compiles.append(again)
+        return report
+
+    latched.report = changed  # type: ignore[method-assign]
+    verdict = judged(side_by_side, send, Fault(), latched.rollout.fault)
+    assert {row["metric"] for row in verdict.evidence["evidence"] if row["label"] == "REGRESSED"} >= {"eager", "stalled_time"}
+    assert not any(fact["kind"] == "stalled_calls" for fact in verdict.evidence["facts"])
+    assert "`score_batch` reached its recompile limit" in verdict.cause and "again and again" not in verdict.sentence
 
 
 def test_a_baseline_that_stalls_as_much_makes_it_no_regression_and_the_budget_counts_still(
