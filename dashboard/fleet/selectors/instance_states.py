@@ -70,9 +70,8 @@ def blind_because(instance: Instance | Seen) -> str:
 
 
 def tells(capabilities: Mapping[str, object], name: str) -> bool:
-    """Whether a process can report this kind of thing; one that says nothing of it is taken to, and one in which nothing of it happens."""
-    told = capabilities.get(name)
-    return _answer(told) != "no" or (isinstance(told, list | tuple) and list(told)[1:] == [HELPS_ALONE])
+    """Whether a process can report this kind of thing; one that says nothing of it is taken to."""
+    return _answer(capabilities.get(name)) != "no"
 
 
 def has_ended(instance: Instance | Seen) -> bool:

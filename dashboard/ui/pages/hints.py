@@ -153,8 +153,8 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "aot_load_failed",
         "finalize_loading",
-        "A bug of vLLM's own: in its trace-once mode (a CPU's default) it keeps an AOT compilation that it can never load. "
-        "VLLM_USE_AOT_COMPILE=0 spares the attempt; the model runs, and each start compiles.",
+        "A bug of vLLM's own: in trace-once mode (a CPU's default) no AOT compilation ever loads. Each start compiles; "
+        "VLLM_USE_AOT_COMPILE=0 spares the attempt.",
     ),
     (
         "aot_load_failed",
