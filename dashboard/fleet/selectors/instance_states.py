@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from compilewatch.wire.report import HELPS_ALONE
-
 from dashboard.fleet.fold.roles import helps
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.selectors.seen import Seen

@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -39,7 +40,8 @@ def agent_seconds() -> float:
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
 
 
-def main() -> None:
+def make_decoder() -> Callable[[], list[float]]:
+    """A call decodes one answer and returns the seconds of its steps."""
     torch.manual_seed(0)
     device = "cuda" if GPU else "cpu"
     model = LlamaForCausalLM(LlamaConfig(vocab_size=1000, num_attention_heads=8, num_key_value_heads=4, **SIZE)).to(device).eval()
@@ -63,6 +65,11 @@ def main() -> None:
         )
         return [later - sooner for sooner, later in zip(clock.times, clock.times[1:], strict=False)]
 
+    return decode
+
+
+def main() -> None:
+    decode = make_decoder()
     with torch.no_grad():
         for _ in range(WARM_UP_ROUNDS):
             decode()
