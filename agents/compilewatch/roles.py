@@ -33,11 +33,11 @@ def role_of(serves: bool) -> str:
     return ""
 
 
-def capabilities_of(role: str, serves: bool, told: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+def capabilities_of(role: str, serves: bool, answers: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     """What the process can tell of what it does: a helper in which nothing compiles has nothing to tell, whatever its torch could."""
     if serves or role not in _HELPERS:
-        return dict(told)
-    return {name: answer if name in _OF_ANY_PROCESS else ("no", HELPS_ALONE) for name, answer in told.items()}
+        return dict(answers)
+    return {name: answer if name in _OF_ANY_PROCESS else ("no", HELPS_ALONE) for name, answer in answers.items()}
 
 
 def _of_loader() -> str:

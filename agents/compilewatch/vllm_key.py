@@ -1,4 +1,4 @@
-"""vLLM's own cache key: the factors that it writes beside what it compiled, as hashes, and the folders that it names after the key."""
+"""vLLM's own cache key: the factors that it writes next to its compiled code, as hashes, and the folders that it names after the key."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _RANK = re.compile(r"/(rank_\d+_\d+(?:/[^/]+)?)/?$")
 
 
 def derived_from(folder: str) -> str:
-    """vLLM's key, as it stands in the path of a cache folder that vLLM set; empty for a folder of somebody's choice."""
+    """vLLM's key, from the path of a cache folder that vLLM set; empty for a folder that the user chose."""
     path = folder.replace(os.sep, "/")
     found = _AOT_FOLDER.search(path) or _COMPILE_FOLDER.search(path)
     return found[1] if found else ""
 
 
-def factors_hashed(told: Any) -> dict[str, str]:
+def factors_hashed(factors_file: Any) -> dict[str, str]:
     """A hash per factor, of the variables one each: values may be secrets. Whatever the release writes, by the names that it writes."""
     found: dict[str, str] = {}
-    for name, value in told.items() if isinstance(told, Mapping) else ():
+    for name, value in factors_file.items() if isinstance(factors_file, Mapping) else ():
         if isinstance(value, Mapping):
             found[f"{ENGINE}{name}"] = _hash(name, json.dumps(value, sort_keys=True, default=str))
             found.update((f"{ENGINE}{name} {part}", _hash(part, inner)) for part, inner in value.items())

@@ -69,8 +69,8 @@ def test_a_process_that_inspects_a_model(engine: Path, dashboard: Dashboard) -> 
 def test_a_process_that_only_helps_tells_nothing_of_compilations(engine: Path, dashboard: Dashboard) -> None:
     capabilities = start(engine, "vllm.model_executor.models.registry", dashboard)[0]["capabilities"]
     assert isinstance(capabilities, dict)
-    told = {name: answer for name, answer in capabilities.items() if name not in ("memory", "spool", "switch")}
-    assert told and {tuple(answer) for answer in told.values()} == {("no", HELPS_ALONE)}
+    answers = {name: answer for name, answer in capabilities.items() if name not in ("memory", "spool", "switch")}
+    assert answers and {tuple(answer) for answer in answers.values()} == {("no", HELPS_ALONE)}
 
 
 @pytest.mark.parametrize(

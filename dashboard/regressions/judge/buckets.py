@@ -1,4 +1,4 @@
-"""How wide the buckets are in which an engine counts how long its calls take: inside one bucket two levels cannot be told apart."""
+"""How wide the buckets are in which an engine counts how long its calls take: inside one bucket two levels cannot be distinguished."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def bucket_of(level: float, bounds: Sequence[float]) -> tuple[float, float]:
     return lower, finite[place] if place < len(finite) else math.inf
 
 
-def tells_apart(base: float, candidate: float, bounds: Sequence[float]) -> bool:
+def separates(base: float, candidate: float, bounds: Sequence[float]) -> bool:
     """Whether two levels lie in two buckets, and further from each other than either of the two is wide.
 
     A level in the first or the last bucket counts as the one bound that is known, so that the difference is at least what it seems: such a

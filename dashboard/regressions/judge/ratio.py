@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from .buckets import tells_apart
+from .buckets import separates
 from .cell import Cell
 from .estimate import Estimate, Group, Total, Unit, combine, group, pooled, prior_at, same_hosts, without_worst
 from .minutes import CellKey, CellRows, Layout, Stratum
@@ -172,7 +172,7 @@ class RatioSeries:
         """Whether a difference was found inside of a bucket, or is smaller than the bucket of a level: it says nothing then."""
         counted = [cell for cell in self.cells.values() if cell.bounds is not None]
         found = [(cell.bounds or (), *levels) for cell in counted if (levels := self._levels(cell)) is not None]
-        return bool(found) and not all(tells_apart(base, candidate, bounds) for bounds, base, candidate in found)
+        return bool(found) and not all(separates(base, candidate, bounds) for bounds, base, candidate in found)
 
     def _levels(self, cell: Cell) -> tuple[float, float] | None:
         """The mean log levels of both arms in a cell; None where nothing was compared in it."""

@@ -118,7 +118,7 @@ def quantised(device: str, kind: str, arguments: dict[str, Any] | None = None) -
 
 
 def aot_loaded(device: str) -> Tried:
-    """A package of AOTInductor beside the module that it was made of; the wrong one holds a wrong kernel."""
+    """A package of AOTInductor and the module that it was made of; the wrong one holds a wrong kernel."""
     module, batch = _layers().to(device), _batch(device)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         exported = torch.export.export(module, batch)

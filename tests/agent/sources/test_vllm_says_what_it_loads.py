@@ -62,7 +62,7 @@ def test_a_warm_start_is_a_cache_hit_with_the_seconds_of_vllm(vllm: Seen) -> Non
 def test_a_start_that_compiles_is_no_hit(vllm: Seen, log: str) -> None:
     replay(log)
     report = vllm.look()
-    assert not report.compiles and not report.findings, "what was compiled is told by torch"
+    assert not report.compiles and not report.findings, "torch reports what was compiled"
 
 
 def test_a_load_that_failed_is_a_finding_with_the_reason_of_vllm(vllm: Seen) -> None:
@@ -82,7 +82,7 @@ def test_a_load_without_seconds_is_a_hit_of_unknown_length(vllm: Seen) -> None:
 
 
 @pytest.mark.parametrize(
-    ("logger", "said", "told"),
+    ("logger", "said", "reason"),
     [
         ("decorators", "Cannot load aot compilation from path /c/model, error: Source code has changed", "Source code has changed"),
         ("decorators", "Compiling model again due to a load failure from /c/m, reason: Compile cache file corrupted.", "file corrupted."),
@@ -90,10 +90,10 @@ def test_a_load_without_seconds_is_a_hit_of_unknown_length(vllm: Seen) -> None:
     ],
     ids=["an older release", "a damaged file", "another part of the model, two lines"],
 )
-def test_failed_loads_of_other_kinds(vllm: Seen, logger: str, said: str, told: str) -> None:
+def test_failed_loads_of_other_kinds(vllm: Seen, logger: str, said: str, reason: str) -> None:
     logging.getLogger(f"vllm.compilation.{logger}").warning(said)
     (failed,) = found(vllm.look(), "aot_load_failed")
-    assert failed.text.endswith(told)
+    assert failed.text.endswith(reason)
 
 
 def test_two_parts_of_a_model_have_their_own_seconds(vllm: Seen) -> None:
@@ -150,11 +150,11 @@ class Start:
     def folder(self, key: str) -> Path:
         return self.root / "torch_compile_cache" / key
 
-    def factors(self, key: str, told: dict[str, object] | str, rank: str = "rank_0_0") -> None:
-        """vLLM keeps the factors of the key beside what it compiles."""
+    def factors(self, key: str, content: dict[str, object] | str, rank: str = "rank_0_0") -> None:
+        """vLLM keeps the factors of the key next to what it compiles."""
         folder = self.folder(key) / rank / "backbone"
         folder.mkdir(parents=True)
-        (folder / FACTORS_FILE).write_text((DATA / told).read_text() if isinstance(told, str) else json.dumps(told))
+        (folder / FACTORS_FILE).write_text((DATA / content).read_text() if isinstance(content, str) else json.dumps(content))
 
     def cause(self, key: str, then: Callable[[], None] = lambda: None, rank: str = "rank_0_0") -> str:
         """Why the first graph of a start missed; `then`: what vLLM says before."""

@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from dashboard.regressions.judge import judge
-from dashboard.regressions.judge.buckets import tells_apart
+from dashboard.regressions.judge.buckets import separates
 from dashboard.regressions.judge.outcome import Outcome
 from dashboard.regressions.judge.wording import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -34,7 +34,7 @@ CLOSE = {
 
 
 @pytest.mark.parametrize(("before", "after", "bounds"), CLOSE.values(), ids=CLOSE)
-def test_what_buckets_cannot_tell_apart_is_not_enough_data(before: float | None, after: float | None, bounds: tuple[float, ...]) -> None:
+def test_what_buckets_cannot_separate_is_not_enough_data(before: float | None, after: float | None, bounds: tuple[float, ...]) -> None:
     found = outcome(before, after, bounds)
     assert (found.verdict, found.reason) == ("not_enough_data", "bucket_too_wide")
     [p50] = [row for row in found.evidence if row.metric == "p50"]
@@ -97,5 +97,5 @@ def test_a_version_does_not_drift_inside_a_bucket() -> None:
         (12.0, 30.0, False),
     ],
 )
-def test_two_levels_are_told_apart_by_buckets_alone(base: float, candidate: float, apart: bool) -> None:
-    assert tells_apart(log(base), log(candidate), OWN) is apart
+def test_buckets_alone_separate_two_levels(base: float, candidate: float, apart: bool) -> None:
+    assert separates(log(base), log(candidate), OWN) is apart
