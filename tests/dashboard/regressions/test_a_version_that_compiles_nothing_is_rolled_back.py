@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.asked import DROPPED, FAILED, SKIPPED, TEXT
+from compilewatch.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
 from compilewatch.wire.report import Fact as WireFact
 from compilewatch.wire.report import Finding, Report
 

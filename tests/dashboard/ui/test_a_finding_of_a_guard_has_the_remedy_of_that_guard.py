@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
-from compilewatch.asked import DROPPED, FAILED, SKIPPED, TEXT
+from compilewatch.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
 from compilewatch.sources.history import AGAIN as AGENT_AGAIN
 from compilewatch.wire.report import FINDING_KINDS
 from django.test import Client
