@@ -131,8 +131,8 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "compile_error",
         "",
-        'Call it compiled with backend="eager", then "aot_eager", to see which stage fails, and correct what the error names: '
-        "a missing C++ compiler, a full disk, an operator without a kernel.",
+        'Compile it with backend="eager", then "aot_eager", to see which stage fails; then fix what the error names, such as a '
+        "missing C++ compiler or a full disk.",
     ),
     (
         "fallback",

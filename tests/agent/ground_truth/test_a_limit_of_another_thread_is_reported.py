@@ -118,8 +118,7 @@ def test_a_limit_that_is_in_force_or_set_there_too_is_none(seen: Seen) -> None:
 @pytest.fixture
 def late() -> Iterator[InstalledSources]:
     """As `init` leaves them where torch was imported and set before."""
-    with torch_unused():
-        config.accumulated_cache_size_limit = 512
+    with torch_unused(), config.patch(accumulated_cache_size_limit=512):
         RECORDER.start()
         sources = InstalledSources(RECORDER)
         sources.install(late=True)
