@@ -15,7 +15,8 @@ from compilewatch.wire.report import HELPS_ALONE
 _AUXILIARY_MODULES = ("torch._inductor.compile_worker", "vllm.model_executor.models.registry", "torch.distributed.run")
 _AUXILIARY_WORDS = ("from multiprocessing.resource_tracker import main", "from multiprocessing.forkserver import main")
 ENGINE, ENGINE_WORKER, ENGINE_SERVER = ("EngineCore", "VLLM::EngineCore"), ("VllmWorker", "VLLM::Worker"), ("ApiServer", "APIServer")
-_HELPERS, _OF_ANY_PROCESS = ("auxiliary", "parent", "data worker"), ("memory",)
+_HELPERS, _OF_ANY_PROCESS = ("auxiliary", "data worker"), ("memory",)
+"""A parent is none: a trainer that starts the workers of a DataLoader is one until it compiles."""
 _RAY_HELPERS = ("ray::ServeController", "ray::ProxyActor", "ray::HTTPProxy")
 
 

@@ -8,7 +8,6 @@ import re
 import sys
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from compilewatch.hashes import sha256_hex
 from compilewatch.wire.causes import ENGINE, ENGINE_ENVIRONMENT, ENGINE_KEY, ENGINE_VERSION
 
 FACTORS_FILE = "cache_key_factors.json"
-MAX_FILE_BYTES, MAX_FACTORS, MAX_PARTS = 1 << 20, 1000, 16
+MAX_FILE_BYTES, MAX_FACTORS, MAX_PARTS, MAX_TRIES = 1 << 20, 1000, 16, 600
 HASH_LENGTH = 8
 _COMPILE_FOLDER = re.compile(r"/([^/]+)/(?:rank_\d+_\d+/)(?:[^/]+/)?(?:inductor|triton)_cache/?$")
 _AOT_FOLDER = re.compile(r"/torch_aot_compile/([^/]+)/(?:rank_\d+_\d+/)?(?:inductor|triton)_cache/?$")
@@ -46,23 +45,27 @@ class VllmKey:
     """The factors of what this process compiled, by rank and part of the model, `rank_0_0/backbone`."""
 
     def __init__(self) -> None:
-        self._unread: deque[str] = deque(maxlen=MAX_PARTS)
+        self._unread: deque[tuple[str, int]] = deque(maxlen=MAX_PARTS)
+        """Folders, and how often each was looked at."""
         self.parts: dict[str, dict[str, str]] = {}
         self.not_loaded = False
         """Whether what was kept under the key could not be loaded: what follows is compiled again."""
 
     def note(self, folder: str) -> None:
         """vLLM says that it keeps in this folder what it compiles now; the file is read later."""
-        self._unread.append(folder)
+        self._unread.append((folder, 0))
 
     def read(self) -> dict[str, dict[str, str]]:
         """The factors that are known by now; on the agent's thread."""
-        while self._unread:
-            folder = self._unread.popleft()
-            with suppress(OSError, ValueError):  # not written, not finished, or of another release
+        for _ in range(len(self._unread)):
+            folder, tries = self._unread.popleft()
+            try:
                 file = Path(folder) / FACTORS_FILE
                 if file.stat().st_size <= MAX_FILE_BYTES:
                     self.parts[_part(folder)] = {**_version(), **factors_hashed(json.loads(file.read_bytes()))}
+            except (OSError, ValueError, RecursionError):  # not written, not finished, or of another release
+                if tries < MAX_TRIES:
+                    self._unread.append((folder, tries + 1))
         return self.parts
 
     def components(self, environ: Mapping[str, str]) -> dict[str, str]:

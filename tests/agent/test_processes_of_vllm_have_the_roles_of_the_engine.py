@@ -75,7 +75,13 @@ def test_a_process_that_only_helps_tells_nothing_of_compilations(engine: Path, d
 
 @pytest.mark.parametrize(
     ("role", "serves", "answer"),
-    [("auxiliary", False, "no"), ("auxiliary", True, "yes"), ("worker", False, "yes"), ("engine", False, "yes")],
+    [
+        ("auxiliary", False, "no"),
+        ("auxiliary", True, "yes"),
+        ("worker", False, "yes"),
+        ("engine", False, "yes"),
+        ("parent", False, "yes"),
+    ],
 )
 def test_what_a_process_can_tell_goes_by_what_it_does(role: str, serves: bool, answer: str) -> None:
     assert capabilities_of(role, serves, {"compilations": ("yes", "")})["compilations"][0] == answer

@@ -23,6 +23,8 @@ A pair of events costs up to 180 us of a step on an H100, which leaves 80 sample
 LEAST_GAP_S = 1 / 40
 """Between two samples of one region: the agent reads once a second, and a GPU that is a second behind leaves room in the pool."""
 LONGEST_GAP_S = 10.0
+MOST_AHEAD = 1.5
+"""By how much the samples of a second may cost more than their share: calls that were rare may come in a burst."""
 LEAST_READ_S = 0.5
 """Fewer seconds say little of how often calls come."""
 MAX_PAIRS = 64
@@ -151,6 +153,8 @@ class EventProbe:
         """Calls since the last reading; threads that count at once may lose one."""
         self._rate = 0.0
         """Calls in a second, as the last reading found them; 0: none, and samples keep their distance by the clock."""
+        self._samples = 0
+        """Since the last reading, about a second ago."""
         self._sampled = -math.inf
         self._read = time.perf_counter()
         self._costs: deque[float] = deque(maxlen=COSTS)
@@ -166,15 +170,16 @@ class EventProbe:
         if self._countdown > 0 or self.off:
             return None
         now = time.perf_counter()
-        if not self._rate and now - self._sampled < self._gap:
+        if (not self._rate and now - self._sampled < self._gap) or self._samples * self._gap > MOST_AHEAD * max(1.0, now - self._read):
             return None
         began = time.thread_time()
         try:
             if self._cuda.is_current_stream_capturing():
                 return None
             self._sampled = now
-            # With chance in it, so that sampling does not fall into step with the job.
-            self._countdown = int(self._rate * self._gap * (0.5 + chance()))
+            self._samples += 1
+            # With chance in it, so that sampling does not fall into step with the job, and the mean distance is `gap`.
+            self._countdown = int(self._rate * self._gap * (0.5 + chance()) + chance())
             pair = self._take()
             if pair is None:
                 self.skipped += 1
@@ -232,5 +237,5 @@ class EventProbe:
         elapsed = now - self._read
         if elapsed < LEAST_READ_S:
             return
-        self._rate, self._calls, self._read = self._calls / elapsed, 0, now
+        self._rate, self._calls, self._samples, self._read = self._calls / elapsed, 0, 0, now
         self._countdown = min(self._countdown, int(1.5 * self._rate * self._gap))

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from compilewatch.guard import Guard
 from compilewatch.recorder import Recorder
 
+LISTENING = logging.INFO - 1
+"""A level that no job sets: what a job sets later is its own and stays."""
+
 
 class LogLines(logging.Filter):
     """Has `hear` called with each record from INFO on, and lets through what the logger's own level would have let through."""
@@ -20,7 +23,7 @@ class LogLines(logging.Filter):
         self._raised = not self._logger.isEnabledFor(logging.INFO)
         self._logger.addFilter(self)
         if self._raised:
-            self._logger.setLevel(logging.INFO)
+            self._logger.setLevel(LISTENING)
 
     def filter(self, record: logging.LogRecord) -> bool:
         with self._guard:
@@ -30,11 +33,11 @@ class LogLines(logging.Filter):
     def remove(self) -> None:
         """Puts back the level, unless somebody else has changed it meanwhile."""
         self._logger.removeFilter(self)
-        if self._raised and self._logger.level == logging.INFO:
+        if self._raised and self._logger.level == LISTENING:
             self._logger.setLevel(self._level)
 
     def _level_of_job(self) -> int:
         """The level that would be in force without us."""
-        if self._logger.level != logging.INFO:
+        if self._logger.level != LISTENING:
             return self._logger.getEffectiveLevel()
         return self._level or (self._logger.parent.getEffectiveLevel() if self._logger.parent else logging.WARNING)

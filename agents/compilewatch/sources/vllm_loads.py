@@ -69,7 +69,10 @@ class VllmLoads(Source):
             one.remove()
 
     def _hear(self, record: logging.LogRecord) -> None:
-        said = record.getMessage()
+        try:
+            said = record.getMessage()
+        except Exception:  # noqa: BLE001 - the line's own arguments do not fit it: no fault of ours, and no line that we read
+            return
         if found := _LOADED.match(said):
             self._note(found["tag"] or "", found["path"])
         elif found := _TOOK.match(said):

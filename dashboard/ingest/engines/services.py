@@ -144,7 +144,10 @@ def _store(target: EngineTarget, wanted: Format, now: Snapshot, at: float) -> No
 def _send(target: EngineTarget, wanted: Format, found: Snapshot, window: tuple[float, float], now: Snapshot) -> None:
     """The inbox takes it as it takes an agent's; the transaction around makes it one with what was counted."""
     bounds = {name: one.bounds for name, one in now.parts.items()}
-    layouts = [BucketLayout(name=layout_of(one), bounds=bounds_kept(one)) for one in bounds.values()]
+    kept = {layout_of(one): bounds_kept(one) for one in bounds.values()}
+    layouts = [
+        BucketLayout(name=name, bounds=kept[name]) for name in sorted(kept)
+    ]  # in one order, so that two readers never wait in a ring
     BucketLayout.objects.bulk_create(layouts, ignore_conflicts=True)
     started = target.started if target.started is not None else window[0]
     request = request_of(

@@ -169,21 +169,23 @@ class RatioSeries:
 
     @property
     def blurred(self) -> bool:
-        """Whether a difference was found inside of a bucket, or is smaller than the bucket of a level: it says nothing then."""
-        counted = [cell for cell in self.cells.values() if cell.bounds is not None]
-        found = [(cell.bounds or (), *levels) for cell in counted if (levels := self._levels(cell)) is not None]
-        return bool(found) and not all(separates(base, candidate, bounds) for bounds, base, candidate in found)
-
-    def _levels(self, cell: Cell) -> tuple[float, float] | None:
-        """The mean log levels of both arms in a cell; None where nothing was compared in it."""
-        past = self.past_of(cell).values()
-        totals = [*cell.candidate.values(), *past]
-        minutes = sum(total.minutes for total in totals)
-        if not minutes:
-            return None
-        sign = self.metric.worse
-        level, difference = (math.fsum(getattr(total, name) for total in totals) / minutes for name in ("level", "difference"))
-        return sign * (level - difference), sign * level
+        """Whether buckets hide the change: without the cells whose levels no bucket separates, what the others show is too small."""
+        if all(cell.bounds is None for cell in self.cells.values()):
+            return False
+        shown, all_minutes, hides = 0.0, 0, False
+        for cell in self.cells.values():
+            totals = [*cell.candidate.values(), *self.past_of(cell).values()]
+            minutes = sum(total.minutes for total in totals)
+            if not minutes:
+                continue
+            level, difference = (math.fsum(getattr(total, name) for total in totals) for name in ("level", "difference"))
+            base, candidate = (self.metric.worse * value / minutes for value in (level - difference, level))
+            all_minutes += minutes
+            if cell.bounds is None or separates(base, candidate, cell.bounds):
+                shown += difference
+            else:
+                hides = True
+        return hides and shown < self._effect * all_minutes
 
     @property
     def lone(self) -> bool:

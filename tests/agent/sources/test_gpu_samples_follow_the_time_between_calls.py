@@ -137,6 +137,13 @@ def test_calls_that_come_in_bursts_have_their_samples(probe: EventProbe, host: H
     assert 2 * DEAR_EVENT_S * sum(sampled[1:6]) / 50.0 <= 1.5 * SHARE
 
 
+def test_a_burst_after_rare_calls_fills_no_pool(probe: EventProbe, host: Host, gpu: Gpu) -> None:
+    gpu.event_s = DEAR_EVENT_S
+    list(calls(probe, host, 10.0, 0.4, 0.0002))
+    sampled = len(list(calls(probe, host, 0.9, 0.0005, 0.0002)))
+    assert (probe.skipped, 1 <= sampled <= 14) == (0, True)
+
+
 def test_time_of_other_threads_is_no_cost_of_events(probe: EventProbe, host: Host, gpu: Gpu) -> None:
     gpu.others_s = 0.002
     seconds = list(calls(probe, host, 30.0, 0.050, 0.0002))
@@ -172,7 +179,7 @@ def test_threads_that_share_a_pool_never_break_it(probe: EventProbe, gpu: Gpu) -
             pair = probe.begin()
             if pair is not None:
                 probe.end(pair)
-            probe._countdown = 0
+            probe._countdown = probe._samples = 0
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:

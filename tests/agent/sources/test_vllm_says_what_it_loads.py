@@ -17,7 +17,7 @@ from compilewatch.last_run import LastRun
 from compilewatch.recorder import Recorder
 from compilewatch.sources.caches import Asked, Lookup
 from compilewatch.sources.miss_causes import MissCauses
-from compilewatch.vllm_key import FACTORS_FILE, VLLM_KEY, derived_from, factors_hashed
+from compilewatch.vllm_key import FACTORS_FILE, VLLM_KEY, VllmKey, derived_from, factors_hashed
 from compilewatch.wire.causes import EMPTY_FOLDER, ENGINE_CAUSE, NO_EARLIER_RUN, OTHER_FOLDER
 from compilewatch.wire.report import Compile, Report
 
@@ -249,3 +249,13 @@ def test_the_factors_of_all_ranks_stay_in_the_file(start: Start) -> None:
         start.cause("one", said(start, "one", rank), rank)
     run = LastRun.of(Config("chat", "file:/dev/null", spool=str(start.root / "spool"))).read()
     assert run is not None and set(run.engine) == {"rank_0_0/backbone", "rank_1_0/backbone"}
+
+
+def test_factors_that_vllm_writes_after_its_line_are_read_later(tmp_path: Path) -> None:
+    key = VllmKey()
+    key.note(str(tmp_path))
+    assert key.read() == {}
+    (tmp_path / FACTORS_FILE).write_text("[" * 100_000)
+    assert key.read() == {}
+    (tmp_path / FACTORS_FILE).write_text((DATA / "cache_key_factors.json").read_text())
+    assert [bool(factors) for factors in key.read().values()] == [True]

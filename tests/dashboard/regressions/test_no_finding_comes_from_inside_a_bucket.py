@@ -64,6 +64,17 @@ def test_the_same_times_that_an_agent_measured_are_judged() -> None:
     assert outcome(0.55, 0.55, None).verdict == "healthy"
 
 
+@pytest.mark.parametrize("bounds", [OWN, None], ids=["of the engine too", "of the agent"])
+def test_a_level_that_stays_in_its_bucket_hides_no_other(bounds: tuple[float, ...] | None) -> None:
+    """The A100 did not become slower, or not so that its buckets show it."""
+    quiet = [instance(name, stratum="A100", p50=0.4, p99=0.4, bounds=OWN) for name in ("b9", "c9")]
+    rows = [instance(f"b{n}", stratum="H100", p50=0.4, p99=0.4, bounds=bounds) for n in range(6)]
+    rows += [instance(f"c{n}", stratum="H100", p50=2.2, p99=2.2, bounds=bounds) for n in range(6)]
+    found = judge(every_minute([*rows, *quiet], 120), now_minute=120, deployed_minute=0)
+    assert found.verdict == "roll_back"
+    assert {row.metric for row in found.evidence if row.drives} >= {"p50"}
+
+
 def test_slow_minutes_alone_are_not_compared() -> None:
     """A minute below the first bound has no p50: left out, a busy hour of both would be all that is seen."""
     quiet = [instance(name, p50=None, p99=0.4, bounds=OWN) for name in ("b0", "b1", "c0", "c1")]
