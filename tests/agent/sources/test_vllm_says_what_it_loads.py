@@ -16,6 +16,7 @@ from compilewatch.config import Config
 from compilewatch.last_run import LastRun
 from compilewatch.recorder import Recorder
 from compilewatch.sources.caches import Asked, Lookup
+from compilewatch.sources.log_lines import LogLines
 from compilewatch.sources.miss_causes import MissCauses
 from compilewatch.vllm_key import FACTORS_FILE, VLLM_KEY, VllmKey, derived_from, factors_hashed
 from compilewatch.wire.causes import EMPTY_FOLDER, ENGINE_CAUSE, NO_EARLIER_RUN, OTHER_FOLDER
@@ -259,3 +260,17 @@ def test_factors_that_vllm_writes_after_its_line_are_read_later(tmp_path: Path) 
     assert key.read() == {}
     (tmp_path / FACTORS_FILE).write_text((DATA / "cache_key_factors.json").read_text())
     assert [bool(factors) for factors in key.read().values()] == [True]
+
+
+def test_a_level_that_the_job_sets_later_is_the_jobs(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("engine.of.a.test")
+    logger.parent.setLevel(logging.WARNING)  # type: ignore[union-attr]
+    heard: list[str] = []
+    lines = LogLines(logger.name, lambda record: heard.append(record.getMessage()), Recorder())
+    logger.info("quiet")
+    logger.setLevel(logging.INFO)
+    logger.info("wanted")
+    lines.remove()
+    assert heard == ["quiet", "wanted"]
+    assert [record.getMessage() for record in caplog.records] == ["wanted"]
+    assert logger.level == logging.INFO
