@@ -137,8 +137,8 @@ class Instance:
         with Guard(self._recorder):
             serves = bool(self._recorder.lines or self._recorder.epoch)
             self.identity.role = role_of(serves)
-            told = capabilities_of(self.identity.role, serves, self._sources.capabilities())
-            self.identity.capabilities = {**told, "spool": self.spool.capability()}
+            answers = capabilities_of(self.identity.role, serves, self._sources.capabilities())
+            self.identity.capabilities = {**answers, "spool": self.spool.capability()}
             if self._commands is not None:
                 self.identity.capabilities["switch"] = self._commands.capability()
             identity_refresh(self.identity)

@@ -187,7 +187,7 @@ class CallBin(NamedTuple):
     stalled: int
     reporting: int
     timed: int
-    """Calls of which it was told how long they took. Where fewer have a quantile, that of the others lies in an engine's first bucket."""
+    """Calls whose duration was reported. Where fewer have a quantile, that of the others lies in an engine's first bucket."""
     weight: int | None
     p50: float | None
     p99: float | None
