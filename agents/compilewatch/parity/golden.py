@@ -15,12 +15,14 @@ from compilewatch import hotpath
 from compilewatch.client import CLIENT
 from compilewatch.identity import version_of
 from compilewatch.lines import named
+from compilewatch.parity.comparison import all_compared, judge
 from compilewatch.parity.empty_cache import run_with_empty_cache
 from compilewatch.parity.execution import observe_execution
 from compilewatch.parity.kept import Kept, against, summary_of
-from compilewatch.parity.rule import ALONE, Compared, compared, picked, tolerance, worst
+from compilewatch.parity.rule import share_alone, worst
 from compilewatch.parity.runs import GRAPH_RUNS, Batch, Result, run, undisturbed
 from compilewatch.parity.target import NotCompared, Target, precise, target_of, uncompiled
+from compilewatch.parity.tf32 import emulate_tf32, is_rough
 from compilewatch.recorder import RECORDER
 from compilewatch.runtimes import AOTINDUCTOR, runtime_of
 from compilewatch.watching import region_of
@@ -99,9 +101,15 @@ def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads:
             compiled = _compiled(torch, target, batch, grads)
         if not (ran.compiled or runtime_of(target.compiled) == AOTINDUCTOR or (not ran.known and _cached(target.eager))):
             raise NotCompared("nothing of it was compiled")
-        outcome = _judged(torch, name, compiled, eager, exact, precision)
+
+        def judge_one(result: Result) -> Parity:
+            outcome = judge(torch, name, result, eager, exact, precision)
+            rounded = _rounded(torch, target, batch, grads, eager) if outcome.state == "failed" else None
+            return outcome if rounded is None else judge(torch, name, result, rounded, exact or eager, precision)
+
+        outcome = judge_one(compiled)
         if outcome.state == "failed":
-            outcome = _repeated(torch, target, batch, grads, outcome, lambda again: _judged(torch, name, again, eager, exact, precision))
+            outcome = _repeated(torch, target, batch, grads, outcome, judge_one)
         return _with_last(torch, target, batch, eager, compiled, outcome)
 
 
@@ -142,10 +150,23 @@ def _eager(torch: Any, target: Target, batch: Batch, grads: bool) -> Result:
         raise NotCompared("it changes its inputs in place")
     if not first.outputs:
         raise NotCompared("it returns no tensor")
-    found = _all_compared(torch, second, first, None)
+    found = all_compared(torch, second, first, None)
     if first.rest != second.rest or worst(found).times > 1.0:
         raise NotCompared("two eager calls differ: it is random, or keeps something from call to call")
     return first
+
+
+def _rounded(torch: Any, target: Target, batch: Batch, grads: bool, eager: Result) -> Result | None:
+    """Eager in TF32, where the job lets a GPU take it; None elsewhere, or where that cannot be had."""
+    if not any(is_rough(torch, one) for one in eager.outputs.values()):
+        return None
+    try:
+        with uncompiled(torch, target.module), emulate_tf32(torch):
+            rounded = run(torch, target.eager, batch, target.module, grads=grads)
+    except Exception:  # noqa: BLE001 - eager as it is remains the reference
+        _forget(torch)
+        return None
+    return rounded if rounded.outputs.keys() == eager.outputs.keys() else None
 
 
 def _exact(torch: Any, target: Target, batch: Batch, grads: bool, eager: Result) -> tuple[Result | None, str]:
@@ -208,56 +229,6 @@ def _why(what: str, error: Exception) -> str:
     return f"{what} raised {type(error).__name__}"
 
 
-def _all_compared(torch: Any, compiled: Result, eager: Result, exact: Result | None) -> list[Compared]:
-    pairs = [(compiled.outputs, eager.outputs, exact.outputs if exact else {})]
-    pairs += [(compiled.gradients, eager.gradients, exact.gradients if exact else {})]
-    found: list[Compared] = []
-    for mine, theirs, higher in pairs:
-        if mine.keys() != theirs.keys():
-            odd = min(mine.keys() ^ theirs.keys())
-            found.append(Compared(odd, 0.0, 0.0, 0.0, 0, 0, False, f"{odd} is there only {'compiled' if odd in mine else 'eager'}"))
-            continue
-        found += [_one_compared(torch, place, mine, theirs, higher) for place in theirs]
-    return found
-
-
-def _one_compared(torch: Any, place: str, mine: dict[str, Any], theirs: dict[str, Any], higher: dict[str, Any]) -> Compared:
-    """One tensor; places of the largest score by how far the scores are apart, where they come back too."""
-    one = compared(torch, place, mine[place], theirs[place], higher.get(place))
-    if one.times <= 1.0 or one.wrong or theirs[place].dtype.is_floating_point:
-        return one
-    scores = ((mine[other], theirs[other]) for other in theirs if other != place)
-    found = (picked(torch, place, mine[place], theirs[place], both) for both in scores)
-    return next((each for each in found if each is not None), one)
-
-
-def _judged(torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str) -> Parity:
-    if compiled.inputs_changed:
-        return Parity(name, "failed", "the compiled one changes its inputs, and eager does not")
-    found = _all_compared(torch, compiled, eager, exact)
-    one = worst(found)
-    rest = next((place for place in {**eager.rest, **compiled.rest} if eager.rest.get(place) != compiled.rest.get(place)), "")
-    wrong = one.wrong or (f"{rest} is another value compiled than eager" if rest else "")
-    failed = bool(wrong) or one.times > 1.0
-    if not failed and all(each.blind for each in found):
-        raise NotCompared("eager itself is too far from the same in a higher precision to tell anything")
-    return Parity(
-        name,
-        "failed" if failed else "passed",
-        wrong,
-        where=one.where,
-        error=None if wrong else one.error,
-        eager_error=None if wrong else one.eager_error,
-        tolerance=None if wrong else one.allowed,
-        reference=precision,
-        dtype=str(next(iter(eager.outputs.values())).dtype).removeprefix("torch."),
-        outputs=len(compiled.outputs),
-        gradients=len(compiled.gradients),
-        nonfinite=sum(each.nonfinite for each in found),
-        eager_nonfinite=sum(each.eager_nonfinite for each in found),
-    )
-
-
 def _with_last(torch: Any, target: Target, batch: Batch, eager: Result, compiled: Result, outcome: Parity) -> Parity:
     """Beside what the last version gave; what passed is kept for the next one. Whatever goes wrong here takes nothing back."""
     config = CLIENT.config
@@ -273,7 +244,6 @@ def _with_last(torch: Any, target: Target, batch: Batch, eager: Result, compiled
         if outcome.state == "passed":
             kept.write(version, now)
         if last is not None:
-            dtype = next(iter(eager.outputs.values())).dtype
-            state, change = against(last[1], now, ALONE[tolerance(torch, dtype)])
+            state, change = against(last[1], now, share_alone(torch, next(iter(eager.outputs.values()))))
             return replace(outcome, last=state, last_version=clip(last[0], MAX_NAME), last_change=change)
     return outcome

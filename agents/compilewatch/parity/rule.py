@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from compilewatch.parity.tf32 import is_rough
+
 SINGLE, HALF, DOUBLE = 1e-4, 1e-3, 1e-7
 """torch's tolerances by precision; a tenth of it is allowed on top of eager's error."""
 ALONE = {SINGLE: 1e-4, HALF: 3e-2, DOUBLE: 1e-9}
-"""What is allowed, as a share of the result's size, where eager alone is there to hold against."""
+"""What is allowed, as a share of the result's size, where eager alone is there to compare with."""
+ALONE_TF32 = 1e-2
+"""The same for float32 of a GPU where TF32 is allowed: one of the two may have kept eleven digits of its operands."""
 SMALLEST = 1e-3
 """Of results smaller than this the size counts no more: what cancels out has no size, and its rounding has."""
 PEAKS = 5.0
@@ -62,8 +66,8 @@ def compared(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | Non
         return Compared(where, 0.0, 0.0, 0.0, bad, eager_bad, eager.numel() > 0)
     if not bool(torch.isfinite(three).all()):
         three, exact = two, None
-    rough = eager.dtype in (torch.float16, torch.bfloat16) or _in_tf32(torch, eager)
-    return _ruled(torch, where, eager.dtype, one, two, three, exact is not None, rough)._replace(nonfinite=bad, eager_nonfinite=eager_bad)
+    ruled = _ruled(torch, where, eager, one, two, three) if exact is not None else _ruled_alone(torch, where, eager, one, two)
+    return ruled._replace(nonfinite=bad, eager_nonfinite=eager_bad)
 
 
 def worst(found: Sequence[Compared]) -> Compared:
@@ -78,19 +82,35 @@ def tolerance(torch: Any, dtype: Any) -> float:
     return SINGLE if dtype in (torch.float32, torch.complex64) else HALF
 
 
-def _ruled(torch: Any, where: str, dtype: Any, compiled: Any, eager: Any, exact: Any, higher: bool, rough: bool) -> Compared:
-    tol, factor = tolerance(torch, dtype), _factor(eager.numel(), rough)
-    size, peak = float(exact.square().mean().sqrt()), float(exact.abs().max())
-    off, eager_off = (compiled - exact).abs(), (eager - exact).abs()
-    error, eager_error = float(off.square().mean().sqrt()), float(eager_off.square().mean().sqrt())
-    top, eager_top = float(off.max()), float(eager_off.max())
-    share = tol / 10.0 if higher else ALONE[tol]
-    allowed = factor * eager_error + share * min(1.0, max(size, SMALLEST)) if higher else share * max(size, SMALLEST)
+def share_alone(torch: Any, result: Any) -> float:
+    """What is allowed, as a share of the size, of a result like this where eager alone is there to compare with."""
+    return ALONE_TF32 if is_rough(torch, result) else ALONE[tolerance(torch, result.dtype)]
+
+
+def _ruled(torch: Any, where: str, result: Any, compiled: Any, eager: Any, exact: Any) -> Compared:
+    """Both against a higher precision."""
+    rough = result.dtype in (torch.float16, torch.bfloat16) or is_rough(torch, result)
+    share, factor = tolerance(torch, result.dtype) / 10.0, _factor(eager.numel(), rough)
+    (size, peak), (error, top), (eager_error, eager_top) = map(_mean_and_top, (exact, compiled - exact, eager - exact))
+    allowed = factor * eager_error + share * min(1.0, max(size, SMALLEST))
     most = PEAKS * (factor * eager_top + share * max(peak, SMALLEST))
-    blind = higher and eager_error > BLIND * max(size, SMALLEST)
+    blind = eager_error > BLIND * max(size, SMALLEST)
     of_all = Compared(where, error, eager_error, allowed, 0, 0, blind)
     of_one = Compared(f"one value of {where}", top, eager_top, most, 0, 0, blind)
     return max(of_all, of_one, key=lambda one: one.times) if of_all.times <= 1.0 else of_all
+
+
+def _ruled_alone(torch: Any, where: str, result: Any, compiled: Any, eager: Any) -> Compared:
+    """Against eager itself."""
+    share, (size, peak), (error, top) = share_alone(torch, result), _mean_and_top(eager), _mean_and_top(compiled - eager)
+    of_all = Compared(where, error, 0.0, share * max(size, SMALLEST), 0, 0, False)
+    of_one = Compared(f"one value of {where}", top, 0.0, PEAKS * share * max(peak, SMALLEST), 0, 0, False)
+    return max(of_all, of_one, key=lambda one: one.times) if of_all.times <= 1.0 else of_all
+
+
+def _mean_and_top(values: Any) -> tuple[float, float]:
+    """The root of the mean square and the largest size."""
+    return float(values.square().mean().sqrt()), float(values.abs().max())
 
 
 def _counted(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | None) -> Compared:
@@ -126,17 +146,6 @@ def _factor(several: int, rough: bool) -> float:
     if several <= 10:
         return 10.0
     return 3.0 if several < 1000 or rough else 2.0
-
-
-def _in_tf32(torch: Any, eager: Any) -> bool:
-    """Whether a GPU may have made this of numbers with float16's eleven digits: cuDNN's convolutions do unless told otherwise."""
-    if eager.device.type != "cuda" or eager.dtype not in (torch.float32, torch.complex64):
-        return False
-    try:
-        return bool(torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32)
-    except RuntimeError:  # a job that set the newer switch may not read the older one
-        backends = torch.backends
-        return "tf32" in (backends.cudnn.conv.fp32_precision, backends.cuda.matmul.fp32_precision)
 
 
 def _flat(torch: Any, tensor: Any) -> Any:
