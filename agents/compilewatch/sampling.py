@@ -22,6 +22,8 @@ H100 (`tests/gpu/llm_pairs.py`) a timed call costs 10 to 20 us, 1 % of the first
 caches."""
 TIMED_A_SECOND, MOST_EVERY = 60, 256
 """So many calls are timed all the same, and one in so many at least: few calls cost little, and their quantiles need each."""
+SLOWEST_FALL = 4
+"""By how much the calls that stand for one timed call become fewer in a second at most."""
 PACE_SECONDS = 0.9
 ALIKE_SECONDS = 60.0
 """A region is sampled that was for so long called in other regions alone, or in none alone: a call that is only counted does not ask."""
@@ -176,12 +178,16 @@ class Sampling:
         return spent * (1 + untimed / timed) if timed else 0.0
 
     def pace(self, elapsed: float, quiet: bool) -> bool:
-        """Decides what part of the calls is timed from now on, by those of the last stretch; True if it is not all of them."""
+        """Decides what part of the calls is timed from now on, by those of the last stretch; True if it is not all of them. A stretch
+        without calls changes nothing, and one with fewer calls only so much: calls may come in bursts, as the
+        tokens of one answer do, and the second in which the rate of a burst is found would cost more than the rest of it."""
+        if quiet and not self.calls and self.every > 1:
+            return True
         usual, calls = self.seconds / self.timed if self.timed else None, self.calls
         self.ratio = calls / self.timed if self.timed else self.ratio
         self.calls, self.timed, self.seconds = 0, 0, 0.0
         limit = SHORT_SECONDS if self.every == 1 else NOT_SHORT_SECONDS
-        every = min(MOST_EVERY, int(calls / elapsed / TIMED_A_SECOND))
+        every = min(MOST_EVERY, max(int(calls / elapsed / TIMED_A_SECOND), self.every // SLOWEST_FALL))
         if not quiet or usual is None or usual > limit or every < 2:
             self.stop()
             return False

@@ -102,7 +102,7 @@ def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
         return sampling.every
 
     assert [second(9_000, 110e-6), second(90_000, 10e-6)] == [150, MOST_EVERY]
-    assert [second(500, 100e-6), second(110, 100e-6)] == [8, 1]
+    assert [second(500, 100e-6) for _ in range(3)] + [second(110, 100e-6) for _ in range(2)] == [64, 16, 8, 2, 1]
     assert [second(400, 2.5e-3), second(600, 1.6e-3), second(400, 2.5e-3), second(300, 3.1e-3)] == [1, 10, 6, 1]
     assert second(18_000, 55e-6, quiet=False) == 1
     sampling.calls, sampling.timed, sampling.seconds = 0, 0, 0.0
@@ -192,3 +192,34 @@ def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(wi
     [region] = window().regions
     assert region.latency is not None
     assert (region.calls, region.latency.count < 1_500_000 / 10) == (1_500_000, True)
+
+
+def test_a_region_that_rests_is_sampled_from_the_first_call_on_when_calls_come_back(window: Window) -> None:
+    """Tokens of one answer come in bursts: else the first second of each would be timed call by call."""
+    call = compilewatch.watch(answer, name="f")
+    every = sampled(call).every
+    window()
+    for _ in range(5):
+        second_passes()
+    for i in range(BURST):
+        call(i)
+    [region] = window().regions
+    assert region.calls == BURST
+    assert region.latency is not None and region.latency.count < 2 * BURST / every
+
+
+def test_rare_calls_after_a_burst_are_all_timed_soon(window: Window) -> None:
+    call = compilewatch.watch(answer, name="f")
+    sampling = sampled(call)
+    seconds = 0
+    while sampling.every > 1:
+        for _ in range(4):
+            call(1)
+        second_passes()
+        seconds += 1
+    assert seconds <= 9
+    window()
+    for _ in range(40):
+        call(1)
+    [region] = window().regions
+    assert region.latency is not None and (region.calls, region.latency.count) == (40, 40)
