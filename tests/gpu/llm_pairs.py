@@ -1,7 +1,9 @@
-"""What the agent adds to a decode step of a small Llama that transformers compiles by itself: pairs of runs in turn, without and with it.
+"""What the agent adds to a decode step of a small Llama that transformers compiles by itself: pairs of processes, without and with it.
 
-`python tests/gpu/llm_pairs.py [PAIRS] [SECONDS]` runs `programs/llm_decode.py` plainly and under `compilewatch run`, in a new order in
-every pair. It prints each pair and the median over pairs of the difference, in percent, of the median, lowest tenth and mean step."""
+`python tests/gpu/llm_pairs.py [PAIRS] [ROUNDS] [SECONDS]` starts `programs/llm_decode.py` plainly and under `compilewatch run`, PAIRS
+times each and all at once, for the start takes most of the time. One process at a time then decodes for SECONDS, alone on the GPU and on
+the same two processors as every other: the two of a pair in turn, in a new order in each of ROUNDS rounds. It prints each pair, then the
+median over pairs of the difference, in percent, of the median, lowest tenth and mean step."""
 
 from __future__ import annotations
 
@@ -12,38 +14,82 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "programs" / "llm_decode.py")
-AGENT = ["-m", "compilewatch", "run", "--model", "llm", "--", "python", "-W", "ignore"]
+PLAIN = ["-W", "ignore"]
+AGENT = ["-m", "compilewatch", "run", "--model", "llm", "--", sys.executable, "-W", "ignore"]
 FIGURES = ("median_ms", "tenth_ms", "mean_ms")
 
 
-def run(words: list[str], seconds: str, cache: str) -> dict[str, float]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(HERE.parents[1] / "agents"),
-        "COMPILEWATCH_ENDPOINT": f"file:{cache}/reports.jsonl",
-        "TORCHINDUCTOR_CACHE_DIR": cache,
-    }
-    done = subprocess.run([sys.executable, *words, PROGRAM, seconds], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+class Decoder:
+    """A process that decodes when it is asked to."""
+
+    def __init__(self, words: list[str], cache: str) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(HERE.parents[1] / "agents"),
+            "COMPILEWATCH_ENDPOINT": f"file:{cache}/reports.jsonl",
+            "TORCHINDUCTOR_CACHE_DIR": cache,
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # else each process starts as many workers as there are processors
+        }
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, *words, PROGRAM, "asked"], env=environment, **pipes)  # type: ignore[call-overload]
+
+    def wait_until_ready(self) -> None:
+        self._read()
+
+    def measure(self, seconds: float) -> dict[str, float]:
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, float]:
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return dict(json.loads(line))
+        raise RuntimeError(f"the decoder ended with {self.process.wait()}")
+
+    def __enter__(self) -> Decoder:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+def measure_pair(plain: Decoder, other: Decoder, rounds: int, seconds: float) -> dict[str, float]:
+    """The difference of the other to the plain one, in percent: the median over rounds."""
+    found: list[dict[str, float]] = []
+    for _ in range(rounds):
+        turns = [plain, other]
+        random.shuffle(turns)
+        took = {one: one.measure(seconds) for one in turns}
+        found.append({name: 100 * (took[other][name] / took[plain][name] - 1) for name in FIGURES})
+    said = {name: round(statistics.median(one[name] for one in found), 3) for name in FIGURES}
+    return {**said, "plain_median_ms": took[plain]["median_ms"], "agent_cpu_percent": took[other]["agent_cpu_percent"]}
 
 
 def main() -> None:
-    pairs, seconds = int("".join(sys.argv[1:2]) or 10), "".join(sys.argv[2:3]) or "6"
-    found: list[dict[str, float]] = []
+    pairs, rounds, seconds = int("".join(sys.argv[1:2]) or 10), int("".join(sys.argv[2:3]) or 2), float("".join(sys.argv[3:4]) or 2.5)
     with tempfile.TemporaryDirectory() as cache:
-        run(["-W", "ignore"], "1", cache)  # fills the cache
-        for _ in range(pairs):
-            ways = [("plain", ["-W", "ignore"]), ("watched", AGENT)]
-            random.shuffle(ways)
-            took = {name: run(words, seconds, cache) for name, words in ways}
-            found.append({name: 100 * (took["watched"][name] / took["plain"][name] - 1) for name in FIGURES})
-            print(json.dumps({"plain": took["plain"], "watched": took["watched"]}), flush=True)
-    print(json.dumps({name: round(statistics.median(one[name] for one in found), 3) for name in FIGURES}))
+        with Decoder(PLAIN, cache) as first:  # fills the cache
+            first.wait_until_ready()
+        with ExitStack() as stack:
+            began = time.monotonic()
+            started = [[stack.enter_context(Decoder(words, cache)) for words in (PLAIN, AGENT)] for _ in range(pairs)]
+            for one in (one for pair in started for one in pair):
+                one.wait_until_ready()
+            print(f"{2 * pairs} processes are ready after {time.monotonic() - began:.0f} s", flush=True)
+            rows: list[dict[str, float]] = []
+            for plain, watched in started:
+                rows.append(measure_pair(plain, watched, rounds, seconds))
+                print(json.dumps(rows[-1]), flush=True)
+        print(json.dumps({figure: round(statistics.median(row[figure] for row in rows), 3) for figure in FIGURES}))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
@@ -120,10 +121,13 @@ def _run(asked: list[tuple[str, str]], options: argparse.Namespace) -> dict[str,
     rows: dict[str, Row] = {}
     _say(f"{'model':32} {'compared':>8} {'false':>6} {'found':>7} {'seconds':>8}")
     pool = ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"))
-    runs: list[Future[Row]] = [pool.submit(_tried, part, name, options.device, options.faults) for part, name in asked]
+    runs: dict[Future[Row], str] = {pool.submit(_tried, part, name, options.device, options.faults): name for part, name in asked}
     try:
         for done in as_completed(runs, timeout=options.seconds):
-            row = done.result()
+            try:
+                row = done.result()
+            except BrokenProcessPool:  # one of the models that were under way ended its process: run them one by one to see which
+                row = Row(runs[done], 0, 0, 0, 0, ["a process of the pool died"], 0.0)
             rows[row.name] = row
             _say(f"{row.name:32} {_cells([row])} {row.seconds:8.0f}{''.join(f'{chr(10)}    {note}' for note in row.notes)}")
     except TimeoutError:

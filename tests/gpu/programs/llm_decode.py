@@ -1,22 +1,27 @@
 """Decodes with a small Llama, as transformers compiles it by itself on a GPU, and prints one line of JSON: times of the steps.
 
-`python llm_decode.py [SECONDS]`. A step is the time from one token to the next within `generate`, in milliseconds. Where there is no GPU
-the program compiles the forward, for transformers compiles for GPUs alone."""
+`python llm_decode.py [SECONDS]`. A step is the time from one token to the next within `generate`, in milliseconds. With `asked` in place
+of SECONDS the program prints `{}` once it is warm, and then decodes for as long as each line of its input says, on its first two processors
+alone. Where there is no GPU the program compiles the forward, for transformers compiles for GPUs alone."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, StoppingCriteria, StoppingCriteriaList
 
 NEW_TOKENS, WARM_UP_ROUNDS = 256, 2
-BEGAN, SECONDS = time.perf_counter(), float("".join(sys.argv[1:2]) or 8)
+RAMP_S = 0.8
+"""Before a measurement: clocks of an idle processor and GPU are low."""
+BEGAN, SECONDS = time.perf_counter(), "".join(sys.argv[1:2]) or "8"
 GPU = torch.cuda.is_available()
 SIZE = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4} if GPU else {"hidden_size": 64, "num_hidden_layers": 2}
 
@@ -68,17 +73,22 @@ def make_decoder() -> Callable[[], list[float]]:
     return decode
 
 
-def main() -> None:
-    decode = make_decoder()
-    with torch.no_grad():
-        for _ in range(WARM_UP_ROUNDS):
-            decode()
-        time.sleep(0.5)
-        steps: list[float] = []
-        began, used = time.perf_counter(), agent_seconds()
-        while time.perf_counter() - began < SECONDS:
-            steps += decode()[5:]
-        took, used = time.perf_counter() - began, agent_seconds() - used
+def keep_to_two_processors() -> None:
+    """For every thread of this process: what differs between processors is no difference between programs."""
+    two = set(sorted(os.sched_getaffinity(0))[:2])
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), two)
+
+
+def measure(decode: Callable[[], list[float]], seconds: float) -> dict[str, float]:
+    began = time.perf_counter()
+    while time.perf_counter() - began < RAMP_S:
+        decode()
+    steps: list[float] = []
+    began, used = time.perf_counter(), agent_seconds()
+    while time.perf_counter() - began < seconds:
+        steps += decode()[5:]
+    took, used = time.perf_counter() - began, agent_seconds() - used
     ordered = sorted(steps)
     said = {
         "steps": len(steps),
@@ -89,7 +99,22 @@ def main() -> None:
         "p99_ms": 1e3 * ordered[len(ordered) * 99 // 100],
         "agent_cpu_percent": 100 * used / took,
     }
-    print(json.dumps({name: round(value, 4) for name, value in said.items()}))
+    return {name: round(value, 4) for name, value in said.items()}
+
+
+def main() -> None:
+    decode = make_decoder()
+    with torch.no_grad():
+        for _ in range(WARM_UP_ROUNDS):
+            decode()
+        if SECONDS != "asked":
+            time.sleep(0.5)
+            print(json.dumps(measure(decode, float(SECONDS))))
+            return
+        keep_to_two_processors()
+        print("{}", flush=True)
+        for line in sys.stdin:
+            print(json.dumps(measure(decode, float(line))), flush=True)
 
 
 if __name__ == "__main__":
