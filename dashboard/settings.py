@@ -150,6 +150,7 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False  # nobody is found by an address: who a person is at a provider is the provider's own id of them
+ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")  # no sign-in codes by e-mail, which allauth 65.22 would offer
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 ACCOUNT_RATE_LIMITS = {
     "login": "30/m/ip",
