@@ -33,7 +33,7 @@ ADVICE = {
     "wrong_scope": "use a key for reports (cw_ing_...), from the dashboard's Setup page",
     "plain_http": "use https; to allow plain http on a trusted network, set it on the dashboard too",
     "wrong_version": "update the agent or the dashboard: they speak different versions of the protocol",
-    "too_many": "wait: the project sends more than its rate allows",
+    "too_many": "wait: the project sends more than its quota allows",
     "busy": "wait: the dashboard cannot store reports right now",
 }
 """What to do about a refusal, by its code."""

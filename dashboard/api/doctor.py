@@ -22,6 +22,7 @@ from dashboard.common import clock
 from dashboard.common.broker import BROKER, place
 from dashboard.common.health import ALIVE_FOR, Check, disk_check, heartbeats
 from dashboard.common.outbound import OutboundError, outbound_knock
+from dashboard.ingest.health import quarantine_check
 
 APART = 2.0
 """Seconds by which the clocks of this machine and the database may differ: minutes are counted by both."""
@@ -32,7 +33,13 @@ PROVIDER_WITHIN = 5.0
 
 def doctor() -> list[Check]:
     """Every check, whatever the others found."""
-    named: dict[str, Callable[[], Check]] = {"settings": settings_check, **CHECKS, "beat": beat_check, "redis": redis_check}
+    named: dict[str, Callable[[], Check]] = {
+        "settings": settings_check,
+        **CHECKS,
+        "quarantine": quarantine_check,
+        "beat": beat_check,
+        "redis": redis_check,
+    }
     named |= {"clock": clock_check, "disk": disk_check, "secrets": secrets_check, "mail": mail_check}
     named |= {"sign-in": provider_check, "outbound": outbound_check}
     found = []

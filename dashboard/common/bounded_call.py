@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from dashboard.common.numbers import significant
+
 T = TypeVar("T")
 
 
@@ -24,7 +26,7 @@ def bounded_call(work: Callable[[], T], *, seconds: float) -> T:
     try:
         done, error = found.get(timeout=seconds)
     except queue.Empty:
-        raise TimeoutError(f"not done within {seconds:g} s") from None
+        raise TimeoutError(f"not done within {significant(seconds)} s") from None
     if error is not None:
         raise error
     return done[0]

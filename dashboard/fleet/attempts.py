@@ -1,15 +1,18 @@
-"""Which rows a folder takes next, noted before it folds them: a note that stays behind names rows that stop a worker, and is bisected."""
+"""Which rows a folder takes next, noted before it folds them: a note that stays behind names rows that stop a worker, and is bisected.
+
+A note names rows of one project, so that the reports of a project that fail hold up no other project."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from django.db import connection
+from django.db.models import Max
 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
@@ -35,10 +38,16 @@ class Waiting(NamedTuple):
 
 
 _COLUMNS = ", ".join(f"taken.{name}" for name in Waiting._fields)
+_NOTED = (
+    "EXISTS (SELECT 1 FROM ingest_fold_attempt AS note WHERE note.shard = {row}.shard"
+    " AND (note.project_id = {row}.project_id OR note.project_id IS NULL) AND {row}.id BETWEEN note.first_id AND note.last_id)"
+)
+"""Whether a row is one that a fold left behind."""
 _OLDEST = (
-    f"SELECT {_COLUMNS} FROM ingest_inbox AS taken JOIN (SELECT found.id FROM unnest(%b::smallint[]) AS wanted(shard) CROSS JOIN LATERAL"
-    " (SELECT id FROM ingest_inbox WHERE ingest_inbox.shard = wanted.shard ORDER BY id LIMIT %b) AS found"
-    " ORDER BY id LIMIT %b) AS oldest ON taken.id = oldest.id ORDER BY taken.id"
+    f"SELECT {_COLUMNS} FROM ingest_inbox AS taken JOIN (SELECT found.id FROM unnest(%b::smallint[]) AS wanted(shard)"
+    " CROSS JOIN unnest(%b::bigint[]) AS whose(project_id) CROSS JOIN LATERAL (SELECT id FROM ingest_inbox AS one"
+    " WHERE one.shard = wanted.shard AND one.project_id = whose.project_id AND NOT " + _NOTED.format(row="one") + " ORDER BY id LIMIT %b)"
+    " AS found ORDER BY id LIMIT %b) AS oldest ON taken.id = oldest.id ORDER BY taken.id"
 )
 
 
@@ -49,7 +58,7 @@ def batch_size() -> int:
 
 @dataclass(frozen=True)
 class Begun:
-    """A fold under way: its notes, one a shard, the rows it takes, and whether there is more to fold after it."""
+    """A fold under way: its notes, one a shard and project, the rows it takes, and whether there is more to fold after it."""
 
     notes: list[FoldAttempt]
     rows: list[Waiting]
@@ -58,7 +67,7 @@ class Begun:
     @property
     def shards(self) -> list[int]:
         """The shards it takes rows of."""
-        return [note.shard for note in self.notes]
+        return sorted({note.shard for note in self.notes})
 
     @property
     def alone(self) -> bool:
@@ -70,61 +79,94 @@ class Begun:
         """How often these rows were tried, this time included."""
         return max(note.attempts for note in self.notes)
 
+    def by_project(self) -> list[Begun]:
+        """One fold a project, for a fold that failed; empty if it is of one project already."""
+        projects = sorted({row.project_id for row in self.rows})
+        if len(projects) == 1:
+            return []
+        return [
+            Begun(
+                [note for note in self.notes if note.project_id == project], [row for row in self.rows if row.project_id == project], True
+            )
+            for project in projects
+        ]
 
-def attempt_begin(*, shards: Sequence[int]) -> Begun | None:
-    """Notes and returns the next rows of shards that this worker has claimed; None if none wait. What a fold left behind comes first."""
-    for note in FoldAttempt.objects.filter(shard__in=shards).order_by("shard", "first_id"):
-        rows = _rows(note)
-        if rows:
-            return _again(note, rows)
-        with write_transaction():
-            note.delete()
-    most = batch_size()
-    waiting = _oldest(shards, most)
+
+def fresh_begin(*, shards: Sequence[int], projects: Collection[int], most: int | None = None) -> Begun | None:
+    """Notes and returns the oldest rows of the projects in shards that this worker has claimed; None if none wait.
+
+    What an earlier fold left behind is not among them."""
+    most = most or batch_size()
+    waiting = _oldest(shards, projects, most)
     if not waiting:
         return None
-    spans: dict[int, list[int]] = {}
+    spans: dict[tuple[int, int], list[int]] = {}
     for row in waiting:
-        spans.setdefault(row.shard, []).append(row.id)
+        spans.setdefault((row.shard, row.project_id), []).append(row.id)
+    now, worker = clock.now(), _worker()
     with write_transaction():
         notes = FoldAttempt.objects.bulk_create(
             [
-                FoldAttempt(shard=shard, first_id=ids[0], last_id=ids[-1], started_at=clock.now(), attempts=1, worker=_worker())
-                for shard, ids in spans.items()
+                FoldAttempt(shard=shard, project_id=project, first_id=ids[0], last_id=ids[-1], started_at=now, attempts=1, worker=worker)
+                for (shard, project), ids in spans.items()
             ]
         )
     return Begun(notes, waiting, more=len(waiting) == most)
 
 
+def failed_shards() -> list[int]:
+    """The shards of which some fold has a note: it failed, its worker ended, or it is still in progress."""
+    return sorted(set(FoldAttempt.objects.values_list("shard", flat=True)))
+
+
+def failed_projects(shards: Sequence[int]) -> list[int | None]:
+    """Whose rows earlier folds left behind in shards that this worker has claimed, those first that were not tried for longest."""
+    notes = FoldAttempt.objects.filter(shard__in=shards).values("project_id").annotate(tried=Max("started_at"))
+    return [note["project_id"] for note in notes.order_by("tried", "project_id")]
+
+
+def failed_begin(*, shards: Sequence[int], project: int | None) -> Begun | None:
+    """The oldest rows that a fold of the project left behind; None if there are none. Notes of rows that are gone are deleted."""
+    for note in FoldAttempt.objects.filter(shard__in=shards, project_id=project).order_by("shard", "first_id"):
+        rows = _rows(note)
+        if rows:
+            return _again(note, rows)
+        with write_transaction():
+            note.delete()
+    return None
+
+
 def _again(note: FoldAttempt, rows: list[Waiting]) -> Begun:
     """Takes up what a fold left behind. What was tried in company goes on in halves; `attempts` is 0 for a half not tried yet."""
+    now = clock.now()
     with write_transaction():
         if note.attempts and len(rows) > 1:
             middle = len(rows) // 2
-            FoldAttempt.objects.create(
-                shard=note.shard, first_id=rows[middle].id, last_id=note.last_id, started_at=clock.now(), attempts=0, worker=""
-            )
+            half = FoldAttempt(shard=note.shard, project_id=note.project_id, first_id=rows[middle].id, last_id=note.last_id, worker="")
+            half.started_at, half.attempts = now, 0
+            half.save()
             rows = rows[:middle]
             note.last_id, note.attempts = rows[-1].id, 0
         note.attempts += 1
-        note.started_at, note.worker = clock.now(), _worker()
+        note.started_at, note.worker = now, _worker()
         note.save()
     return Begun([note], rows, more=True)
 
 
 def _rows(note: FoldAttempt) -> list[Waiting]:
     found = InboxRow.objects.filter(shard=note.shard, id__range=(note.first_id, note.last_id)).order_by("id")
-    return [Waiting(*row) for row in found.values_list(*Waiting._fields)]
+    mine = found if note.project_id is None else found.filter(project_id=note.project_id)
+    return [Waiting(*row) for row in mine.values_list(*Waiting._fields)]
 
 
-def _oldest(shards: Sequence[int], most: int) -> list[Waiting]:
-    """The oldest rows of the shards: of each those that came first, however unevenly they fill."""
+def _oldest(shards: Sequence[int], projects: Collection[int], most: int) -> list[Waiting]:
+    """The oldest rows of the projects in the shards: of each those that came first, however unevenly they fill."""
     if connection.vendor == "postgresql":
         with server_cursor() as cursor:
-            cursor.execute(_OLDEST, [list(shards), most, most])
+            cursor.execute(_OLDEST, [list(shards), list(projects), most, most])
             return [Waiting(*row) for row in cursor.fetchall()]
-    rows = InboxRow.objects.filter(shard__in=shards).order_by("id").values_list(*Waiting._fields)
-    return [Waiting(*row) for row in rows[:most]]
+    rows = InboxRow.objects.filter(shard__in=shards, project_id__in=projects).extra(where=["NOT " + _NOTED.format(row="ingest_inbox")])
+    return [Waiting(*row) for row in rows.order_by("id").values_list(*Waiting._fields)[:most]]
 
 
 def _worker() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common.locks import write_transaction
+from dashboard.common.numbers import significant
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 
@@ -63,6 +64,13 @@ def budgets_in(model: WatchedModel, settings: Mapping[str, Any]) -> Budgets:
     )
 
 
+def budgets_from(model: WatchedModel) -> dict[str, str]:
+    """Where each budget in force comes from: model, project, or the default, which only stalled calls have."""
+    own, below = own_budgets(model).as_dict(), project_budgets(model.project.settings).as_dict()
+    found = {name: "model" if own[name] is not None else "project" for name in own if own[name] is not None or below[name] is not None}
+    return {"stalled": "default"} | found
+
+
 def own_budgets(model: WatchedModel) -> Budgets:
     """Those that were set for this model alone."""
     return Budgets(model.cold_start_budget, model.served_budget, model.stalled_budget)
@@ -79,7 +87,8 @@ def project_budgets(settings: Mapping[str, Any]) -> Budgets:
 def budget_checked(name: str, value: float | None) -> float | None:
     """The budget, None for none; raises BudgetError for one that cannot be."""
     if value is not None and not _within(name, value):
-        raise BudgetError(name, WORDS[name].format(f"{value * 100:g} %" if name in SHARES else f"{value:g} seconds"))
+        said = f"{significant(value * 100, 6)} %" if name in SHARES else f"{significant(value, 6)} seconds"
+        raise BudgetError(name, WORDS[name].format(said))
     return value
 
 

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.models import F, QuerySet
@@ -16,7 +16,7 @@ from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
 from dashboard.common.server_cursor import server_cursor
 from dashboard.common.totals import timed, totals_add
-from dashboard.fleet.attempts import TRIES, Begun, Waiting, attempt_begin, batch_size
+from dashboard.fleet.attempts import TRIES, Begun, Waiting, failed_begin, failed_projects, failed_shards, fresh_begin
 from dashboard.fleet.claims import ClaimLost, claims_confirm, shards_claim
 from dashboard.fleet.fold.decode import Row
 from dashboard.fleet.fold.presence import GONE_AFTER
@@ -24,13 +24,13 @@ from dashboard.fleet.fold.reports import rows_fold
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.partitions import days_expected, partitions_make
 from dashboard.fleet.store import facts_store
-from dashboard.ingest.models import SHARDS, FoldAttempt, InboxRow, PoisonReport
+from dashboard.fleet.turns import turns
+from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
 
 logger = logging.getLogger(__name__)
 
-SHARDS_AT_ONCE = 16
-"""One fold takes rows of so many where more waits than a batch holds, so that other workers find the other shards. Less is one fold: what
-that costs however little it holds is paid once."""
+FAILED_SECONDS, FAILED_ROWS = 0.25, 500
+"""How long folds that failed are tried again before fresh reports have their turn; rows of a failed project that one fold takes."""
 
 _KEPT = ("project_id", "shard", "instance_id", "seq_first", "seq_last", "received_at", "clock_offset", "identity", "report")
 
@@ -39,33 +39,50 @@ _KEPT = ("project_id", "shard", "instance_id", "seq_first", "seq_last", "receive
 def fold_all(*, seconds: float = math.inf) -> int:
     """Folds what waits and is with no other worker, again while more waits than a batch holds; returns how many reports left the inbox.
 
-    After so many seconds it begins no further shards: whoever calls it comes again."""
-    total, more, stop = 0, True, time.monotonic() + seconds
-    while more and time.monotonic() < stop:
-        more, (shards, reports) = False, _waiting()
-        at_once = SHARDS if reports <= batch_size() else SHARDS_AT_ONCE
-        for start in range(0, len(shards), at_once):
+    Fresh reports and folds that failed take turns, and the latter have little time in each: a project whose reports fail holds up no other.
+    After so many seconds no further fold begins: the caller comes again."""
+    total, again, stop = 0, True, time.monotonic() + seconds
+    while again and time.monotonic() < stop:
+        moved, left = 0, False
+        for turn in turns():
+            one, more = shards_fold(turn.shards, turn.projects)
+            moved, left = moved + one, left or (more and one > 0)
             if time.monotonic() >= stop:
                 break
-            moved, left = shards_fold(shards[start : start + at_once])
-            total += moved
-            more |= left and moved > 0
+        tried, back = failed_fold(stop=min(stop, time.monotonic() + FAILED_SECONDS))
+        total, again = total + moved + back, (left and moved > 0) or tried > 0
     return total
 
 
-def shards_fold(shards: Sequence[int]) -> tuple[int, bool]:
-    """Folds the oldest batch of those shards that no other worker has; returns how many reports left the inbox, and whether more wait.
-
-    The other shards get their turn before the next batch; only what fails is taken up again at once."""
+def shards_fold(shards: Sequence[int], projects: Collection[int]) -> tuple[int, bool]:
+    """Folds the oldest batch of the projects in those shards that no other worker has; returns how many reports left the inbox, and whether
+    more wait. Projects of which a fold failed there are left out: they have a turn of their own."""
     with shards_claim(shards) as mine:
-        while mine:
-            begun = attempt_begin(shards=mine)
-            if begun is None:
-                break
-            moved = _fold_or_step_aside(begun)
-            if moved:
-                return moved, begun.more
-    return 0, False
+        apart = set(failed_projects(mine)) if mine else set()
+        begun = fresh_begin(shards=mine, projects=[one for one in projects if one not in apart]) if mine else None
+        if begun is None:
+            return 0, False
+        moved = _fold_or_step_aside(begun)
+        # What fails in company is folded project by project at once: all but one of them have done nothing wrong.
+        moved += 0 if moved else sum(map(_fold_or_step_aside, begun.by_project()))
+        return moved, begun.more
+
+
+def failed_fold(*, stop: float) -> tuple[int, int]:
+    """Tries again what folds left behind, project by project, and folds fresh reports of those projects in turn.
+
+    Returns how many folds it tried and how many reports left the inbox. A fold that begins before `stop` ends."""
+    tried = moved = 0
+    with shards_claim(failed_shards()) as mine:
+        while mine and (projects := failed_projects(mine)):
+            for project in projects:
+                fresh = None if project is None else fresh_begin(shards=mine, projects=[project], most=FAILED_ROWS)
+                for begun in (fresh, failed_begin(shards=mine, project=project)):
+                    if begun is not None:
+                        tried, moved = tried + 1, moved + _fold_or_step_aside(begun)
+                if time.monotonic() >= stop:
+                    return tried, moved
+    return tried, moved
 
 
 def _fold_or_step_aside(begun: Begun) -> int:
@@ -158,19 +175,6 @@ def deployments_update(*, now_minute: int) -> int:
     with write_transaction():
         gone = Deployment.objects.filter(ended_minute=None, last_minute__lt=now_minute - GONE_AFTER)
         return gone.update(ended_minute=F("last_minute"))
-
-
-def _waiting() -> tuple[list[int], int]:
-    """Shards with reports, those first whose oldest has waited longest, and how many reports that may be: never fewer than there are."""
-    numbers = ", ".join(f"({shard})" for shard in range(SHARDS))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"WITH shard(number) AS (VALUES {numbers}), waiting(number, oldest) AS"
-            " (SELECT number, (SELECT min(id) FROM ingest_inbox WHERE ingest_inbox.shard = shard.number) FROM shard)"
-            " SELECT number, (SELECT max(id) FROM ingest_inbox) - oldest + 1 FROM waiting WHERE oldest IS NOT NULL ORDER BY oldest"
-        )
-        found = cursor.fetchall()
-    return [shard for shard, _ in found], found[0][1] if found else 0
 
 
 def _look_up_by_key() -> None:

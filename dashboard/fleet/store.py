@@ -10,7 +10,7 @@ from dashboard.fleet.stored.dimensions import ids_of
 from dashboard.fleet.stored.events import compiles_store
 from dashboard.fleet.stored.findings import findings_store
 from dashboard.fleet.stored.instances import instances_store
-from dashboard.fleet.stored.limits import facts_limited
+from dashboard.fleet.stored.limits import facts_limited, saturated_note
 from dashboard.fleet.stored.parities import parities_store
 from dashboard.fleet.stored.processes import processes_store
 from dashboard.fleet.stored.versions import deployments_store, models_store, series_store, versions_store
@@ -24,8 +24,7 @@ def facts_store(facts: Facts, *, now: float) -> None:
     ids = ids_of(facts)
     instances_store(facts, ids, now_minute=int(now // 60))
     parities_store(facts, ids)
-    calls_store(facts, ids)
-    processes_store(facts, ids)
+    saturated = calls_store(facts, ids) + processes_store(facts, ids)
     compiles_store(facts, ids)
     cold_starts_store(facts, ids)
     series_store(facts, ids)
@@ -33,3 +32,4 @@ def facts_store(facts: Facts, *, now: float) -> None:
     deployments_store(facts, ids, now_minute=int(now // 60))
     findings_store(facts, ids, today=int(now // 86400))
     models_store(facts, ids)
+    saturated_note(saturated, now=now)

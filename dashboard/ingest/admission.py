@@ -1,14 +1,17 @@
-"""Keeps a flood from taking everything: a limit on requests under way in a process, and a rate per project."""
+"""Keeps a flood from taking everything: a limit on requests under way in a process, and a quota per project."""
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Mapping
 from threading import Lock
 
+from dashboard.common.numbers import significant
 from dashboard.ingest.body import Refused
-from dashboard.projects.rate import rate_of
+from dashboard.ingest.selectors import inbox_size_up_to
+from dashboard.projects.rate import rate_of, waiting_of
 
 MAX_UNDER_WAY = 64
 MAX_WHILE_STALLED = 8
@@ -16,6 +19,8 @@ MAX_WHILE_STALLED = 8
 
 STALLED_AFTER = 1.0
 BURST_SECONDS = 2.0
+COUNTED_EVERY = 2.0
+"""Seconds from one count of the reports of a project that wait to the next, in each process."""
 
 
 class Admission:
@@ -57,6 +62,7 @@ class Bucket:
 
     def __init__(self, rate: float) -> None:
         self.rate, self._level, self._filled, self._lock = rate, rate * BURST_SECONDS, time.monotonic(), Lock()
+        self._waiting, self._counted_at = 0, -math.inf
 
     def wait(self) -> float:
         """Seconds until the bucket is above zero; 0 if it is."""
@@ -66,10 +72,23 @@ class Bucket:
             self._filled = now
             return max(0.0, -self._level / self.rate)
 
+    def waiting(self, project_id: int, most: int) -> int:
+        """How many reports of the project wait, counted up to `most` and every few seconds, plus what came here since."""
+        now = time.monotonic()
+        with self._lock:
+            due = now - self._counted_at > COUNTED_EVERY
+            self._counted_at = now if due else self._counted_at
+        if due:
+            counted = inbox_size_up_to(project_id, most)
+            with self._lock:
+                self._waiting = counted
+        return self._waiting
+
     def charge(self, reports: int) -> None:
         """Takes a token per report."""
         with self._lock:
             self._level -= max(1, reports)
+            self._waiting += reports
 
 
 _buckets: dict[int, Bucket] = {}
@@ -84,8 +103,17 @@ def bucket_of(project_id: int, settings: Mapping[str, object]) -> Bucket:
     return bucket
 
 
-def rate_check(bucket: Bucket) -> None:
-    """Raises Refused if the project has sent more than its rate allows."""
+def quota_check(project_id: int, settings: Mapping[str, object]) -> Bucket:
+    """Raises Refused if the project has sent more than its quota allows, or more waits to be folded; returns its bucket to charge."""
+    bucket, most = bucket_of(project_id, settings), waiting_of(settings)
+    _rate_check(bucket)
+    if bucket.waiting(project_id, most) >= most:
+        detail = f"{most:,} or more reports of the project wait to be folded, the most it may have."
+        raise Refused("too_many", detail, retry_after=random.randint(15, 45))
+    return bucket
+
+
+def _rate_check(bucket: Bucket) -> None:
     wait = bucket.wait()
     if wait > 0:
-        raise Refused("too_many", f"The project sends more than {bucket.rate:g} reports a second.", retry_after=int(wait) + 1)
+        raise Refused("too_many", f"The project sends more than {significant(bucket.rate)} reports a second.", retry_after=int(wait) + 1)

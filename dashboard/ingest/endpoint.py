@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection
 from dashboard.common import clock
 from dashboard.common.crash import crash_point
 from dashboard.common.sentences import Seldom
-from dashboard.ingest.admission import ADMISSION, bucket_of, rate_check
+from dashboard.ingest.admission import ADMISSION, quota_check
 from dashboard.ingest.batch import Batch, batch_read
 from dashboard.ingest.body import Refused
 from dashboard.ingest.commands import Place, commands_live
@@ -60,8 +60,7 @@ def reports_answer(environ: Environ) -> Answer:
 
 
 def _accept(environ: Environ, key: KnownKey, length: int) -> Answer:
-    bucket = bucket_of(key.project_id, key.project_settings)
-    rate_check(bucket)
+    bucket = quota_check(key.project_id, key.project_settings)
     batch = batch_read(text=body_read(environ, length), project_id=key.project_id, received=clock.unix())
     crash_point("web_parsed")
     bucket.charge(len(batch.items) + len(batch.rejected))

@@ -1,7 +1,7 @@
-"""Whether what was acknowledged is also folded: the age of the oldest report that waits."""
+"""Whether what was acknowledged is also folded: the age of the oldest report that waits, and what is quarantined."""
 
 from dashboard.common.health import Check, how_long
-from dashboard.ingest.selectors import inbox_age
+from dashboard.ingest.selectors import inbox_age, quarantine_reasons
 
 FRESH = 60.0
 """Seconds that a report may wait; a worker that is well folds it within three."""
@@ -15,3 +15,17 @@ def inbox_check() -> Check:
             "inbox", False, age, FRESH, "s", f"The oldest report has waited {how_long(age)} to be folded: pages are behind by that."
         )
     return Check("inbox", True, age, FRESH, "s", "Reports are folded as they come.")
+
+
+def quarantine_check() -> Check:
+    """How many reports could not be folded, and the most frequent reason; for the operator, since the text may be of any project."""
+    reasons = quarantine_reasons()
+    count = sum(number for _, number in reasons)
+    if not count:
+        return Check("quarantine", True, 0, 0, "reports", "No report is quarantined.")
+    error, most = reasons[0]
+    what = "1 report is" if count == 1 else f"{count:,} reports are"
+    said = (
+        f"{what} quarantined. Most frequent reason ({most:,}): {' '.join(error.split())[:200]}. Fix the cause, then run manage.py refold."
+    )
+    return Check("quarantine", False, count, 0, "reports", said)

@@ -38,13 +38,17 @@ class InboxRow(models.Model):
 
     class Meta:
         db_table = "ingest_inbox"
-        indexes = [models.Index(fields=["shard", "id"], name="inbox_by_shard")]
+        indexes = [
+            models.Index(fields=["shard", "id"], name="inbox_by_shard"),
+            models.Index(fields=["project", "shard", "id"], name="inbox_by_project"),
+        ]
 
 
 class FoldAttempt(models.Model):
     """A fold under way: committed before the fold, deleted inside it; one that stays names rows that kill a worker."""
 
     shard = models.SmallIntegerField()
+    project_id = models.BigIntegerField(null=True, help_text="Whose rows; NULL: all rows of the range, as earlier releases took them.")
     first_id = models.BigIntegerField()
     last_id = models.BigIntegerField()
     started_at = models.DateTimeField()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
 
 from dashboard.common import clock
 from dashboard.ingest.engines.reading import bounds_read
@@ -35,6 +35,17 @@ class SenderState:
 def inbox_size(project: Project | None = None) -> int:
     """How many reports wait to be folded, of one project or of all."""
     return _inbox(project).count()
+
+
+def inbox_size_up_to(project_id: int, most: int) -> int:
+    """How many reports of the project wait, counted no further than `most`."""
+    return InboxRow.objects.filter(project_id=project_id).order_by()[:most].count()
+
+
+def quarantine_reasons() -> list[tuple[str, int]]:
+    """Why reports of all projects are quarantined, the most frequent reason first."""
+    reasons = PoisonReport.objects.values_list("error").annotate(count=Count("pk")).order_by("-count", "error")
+    return [(str(error), int(count)) for error, count in reasons]
 
 
 def inbox_age(project: Project | None = None) -> float:

@@ -1,4 +1,4 @@
-"""How many reports a second a project may send; above it its agents are told to wait, and nobody else is."""
+"""The quota of a project: reports a second, and reports that may wait to be folded; above it only its own agents are told to wait."""
 
 from __future__ import annotations
 
@@ -6,24 +6,37 @@ from collections.abc import Mapping
 
 REPORTS_PER_SECOND = 5000.0
 RATE_SETTING = "reports_per_second"
-MOST = 1_000_000
+REPORTS_WAITING = 200_000
+WAITING_SETTING = "reports_waiting"
+MOST = {RATE_SETTING: 1_000_000, WAITING_SETTING: 100_000_000}
 
 
 class RateError(ValueError):
-    """A rate that cannot be; the text says what was expected."""
+    """A quota that cannot be; the text says what was expected."""
 
 
 def rate_of(settings: Mapping[str, object]) -> float:
-    """What a project's settings say, else the default; each web process counts for itself."""
+    """Reports a second by a project's settings, else the default; each web process counts for itself."""
     wanted = settings.get(RATE_SETTING)
     return float(wanted) if isinstance(wanted, (int, float)) and wanted > 0 else REPORTS_PER_SECOND
 
 
-def rate_checked(changes: Mapping[str, int]) -> int:
-    """The new rate; raises RateError for what cannot be one."""
+def waiting_of(settings: Mapping[str, object]) -> int:
+    """How many reports of a project may wait to be folded, by its settings, else the default."""
+    wanted = settings.get(WAITING_SETTING)
+    return wanted if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0 else REPORTS_WAITING
+
+
+def quota_of(settings: Mapping[str, object]) -> dict[str, float]:
+    """Both numbers in force, by the names of their settings."""
+    return {RATE_SETTING: rate_of(settings), WAITING_SETTING: waiting_of(settings)}
+
+
+def quota_checked(changes: Mapping[str, int]) -> dict[str, int]:
+    """The new numbers; raises RateError for what cannot be one."""
     for name, number in changes.items():
-        if name != RATE_SETTING:
-            raise RateError(f"{name} is not a rate, expected {RATE_SETTING}.")
-        if not 1 <= number <= MOST:
-            raise RateError(f"{name} is {number}, expected a whole number from 1 to {MOST:,}.")
-    return changes[RATE_SETTING]
+        if name not in MOST:
+            raise RateError(f"{name} is not a quota, expected {RATE_SETTING} or {WAITING_SETTING}.")
+        if not 1 <= number <= MOST[name]:
+            raise RateError(f"{name} is {number}, expected a whole number from 1 to {MOST[name]:,}.")
+    return dict(changes)

@@ -13,7 +13,7 @@ from dashboard.common.locks import write_transaction
 from dashboard.projects.keys import key_digest, key_text_make
 from dashboard.projects.limits import Limits, limits_checked, limits_of
 from dashboard.projects.models import Key, Member, Project, Role
-from dashboard.projects.rate import RATE_SETTING, rate_checked, rate_of
+from dashboard.projects.rate import quota_checked, quota_of
 from dashboard.projects.retention import Retention, retention_checked, retention_of
 
 EXPOSURE_NOTED_EVERY = timedelta(minutes=1)
@@ -65,17 +65,17 @@ def limits_set(
 
 def rate_set(
     *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
-) -> int:
-    """Lets the project send another number of reports a second; raises RateError for what cannot be."""
-    rate = rate_checked(changes)
+) -> dict[str, float]:
+    """Gives the project another quota; raises RateError for what cannot be one."""
+    wanted = quota_checked(changes)
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
-        before = rate_of(stored.settings)
-        stored.settings = {**stored.settings, RATE_SETTING: rate}
+        before = {name: number for name, number in quota_of(stored.settings).items() if name in wanted}
+        stored.settings = {**stored.settings, **wanted}
         stored.save(update_fields=["settings"])
-        _audit(project, "rate.set", project.slug, actor, actor_name, {RATE_SETTING: before}, {RATE_SETTING: rate}, address)
+        _audit(project, "rate.set", project.slug, actor, actor_name, before, wanted, address)
     project.settings = stored.settings
-    return rate
+    return quota_of(stored.settings)
 
 
 def member_add(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dashboard.fleet.fold.counts import EAGER, Calls
+from dashboard.fleet.fold.counts import EAGER, MOST, Calls
 from dashboard.fleet.fold.sketches import Sketches, joined, sketches_of, sketches_unpacked, summed
 from dashboard.fleet.fold.varints import Bools, Floats, Ints
 
@@ -55,14 +55,22 @@ class CallColumns:
     def merged(self, groups: Sequence[int], size: int) -> CallColumns:
         """One row per group, 0 up to `size`: the sum of the rows that `groups` puts into it."""
         group = np.asarray(groups, np.int64)
+        # Each is at most MOST, and fewer than 8,192 are added at once: the sum fits 64 bits before it saturates.
         counts = np.zeros((size, len(COUNTS)), np.int64)
         np.add.at(counts, group, self.counts)
+        np.minimum(counts, MOST, out=counts)
         known = ~np.isnan(self.items)
         items = np.bincount(group[known], weights=self.items[known], minlength=size).astype(np.float64)
         items[np.bincount(group[known], minlength=size) == 0] = np.nan
         tells = np.bincount(group[self.tells], minlength=size) > 0
         owners = (group[:, None] * _CLOCKS + np.arange(_CLOCKS)).ravel()
         return CallColumns(counts, items, summed(group, self.covered, size), tells, self.sketches.merged(owners, size * _CLOCKS))
+
+    def saturated(self) -> list[int]:
+        """The rows with a counter that reached MOST, or a sketch that was thinned out at it."""
+        counts = self.counts.max(axis=1, initial=0) >= MOST
+        sketches = self.sketches.count.reshape(len(self), _CLOCKS).max(axis=1, initial=0) > MOST // 2
+        return [int(row) for row in np.flatnonzero(counts | sketches)]
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The values of COLUMNS for each row."""

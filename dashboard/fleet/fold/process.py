@@ -8,6 +8,7 @@ from compilewatch.wire.report import Compile, Fact, Gauges, Report
 
 from dashboard.fleet.fold.counts import Process
 from dashboard.fleet.fold.window import Window
+from dashboard.ingest.numbering import windows_of
 
 MAX_BYTES = 1 << 62
 MAX_FINDING_COUNT = 10**9
@@ -36,11 +37,6 @@ def process_of(report: Report, window: Window) -> Process:
     process.ooms = sum(ooms_of(fact) for fact in report.facts if fact.kind == "oom")
     _gauges_note(process, report.gauges)
     return process
-
-
-def windows_of(report: Report) -> int:
-    """How many windows it stands for; in an outage several merge."""
-    return min(max(report.seq[1] - report.seq[0] + 1, 1), 10**6)
 
 
 def ooms_of(fact: Fact) -> int:

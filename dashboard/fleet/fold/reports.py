@@ -10,18 +10,19 @@ from compilewatch.wire.report import Gauges, Region, Report
 from compilewatch.wire.text import clip_data
 
 from dashboard.fleet.fold.cold_start import start_fold
-from dashboard.fleet.fold.counts import EAGER, Calls
+from dashboard.fleet.fold.counts import EAGER, MOST, Calls
 from dashboard.fleet.fold.decode import MAX_INT32, Row, Sender, report_of, sender_of
 from dashboard.fleet.fold.events import compiles_fold, findings_fold
 from dashboard.fleet.fold.facts import Ended, Facts, InstanceFact, Latched, value_add
 from dashboard.fleet.fold.keys import Place, instance_of
 from dashboard.fleet.fold.parities import parities_of
-from dashboard.fleet.fold.process import process_of, seconds_of, windows_of
+from dashboard.fleet.fold.process import process_of, seconds_of
 from dashboard.fleet.fold.receipts import receipts_of
 from dashboard.fleet.fold.roles import never_counts
 from dashboard.fleet.fold.text import label, name
 from dashboard.fleet.fold.window import Window, window_of
 from dashboard.fleet.minute_ends import late
+from dashboard.ingest.numbering import windows_of
 
 
 class Folded(NamedTuple):
@@ -98,7 +99,7 @@ def _calls_of(region: Region, window: Window) -> Calls:
         compiled=region.compiled,
         partial=region.partial,
         eager=[by.get(cause, 0) for cause in EAGER] if by else [0] * len(EAGER),
-        unknown=region.unknown + sum(count for cause, count in by.items() if cause not in EAGER),
+        unknown=min(region.unknown + sum(count for cause, count in by.items() if cause not in EAGER), MOST),
         sampled=region.sampled,
         covered=window.seconds,
         latency=region.latency,

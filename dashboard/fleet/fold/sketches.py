@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 from compilewatch.wire.packing import HEAD
 from compilewatch.wire.sketch import BINS_PER_OCTAVE, SCALE, Sketch, lower_bound
 
+from dashboard.fleet.fold.counts import MOST
 from dashboard.fleet.fold.varints import Floats, Ints, numbers_read, numbers_write
 
 K = TypeVar("K", bound=Hashable)
@@ -80,6 +81,8 @@ class Sketches:
     def merged(self, groups: Sequence[int] | Ints, size: int) -> Sketches:
         """One sketch per group, 0 up to `size`: the sum of the rows that `groups` puts into it, in their order."""
         group = np.asarray(groups, np.int64)
+        if self.count.sum(dtype=np.float64) > MOST:
+            self = self._saturated(group, size)  # the same rows, with less in them
         some = self.count > 0
         low, high = np.full(size, np.inf), np.zeros(size)
         np.minimum.at(low, group[some], self.low[some])
@@ -106,6 +109,14 @@ class Sketches:
             filled=dense[place],
             ends=np.cumsum(np.bincount(row, minlength=size)).astype(np.int64),
         )
+
+    def _saturated(self, group: Ints, size: int) -> Sketches:
+        """The same rows, thinned out where a group would count more than MOST: its quantiles and its mean stay."""
+        sums = np.bincount(group, weights=self.count.astype(np.float64), minlength=size)
+        factor = np.ceil(sums / MOST).astype(np.int64).clip(1)[group]
+        zero, filled = self.zero // factor, self.filled // factor[self.row]
+        count = zero + np.bincount(self.row, weights=filled, minlength=len(self)).astype(np.int64)
+        return replace(self, count=count, total=self.total / factor, zero=zero, filled=filled)
 
     def quantile(self, q: float | Floats) -> list[float | None]:
         """What `Sketch.quantile` says of each row, None in an open bin too; all are asked for one share, or each for its own."""

@@ -1,6 +1,6 @@
 """What was counted per minute and hour. Keys begin with the project and hold the day, by which PostgreSQL partitions.
 
-Every column adds (counts, seconds, sketches) or takes the larger value (gauges), so late and repeated folding order changes nothing.
+Every column adds (64-bit counts, seconds, sketches) or takes the larger value (gauges), so late and repeated folding order changes nothing.
 No foreign key points at these rows or from them."""
 
 from django.db import models
@@ -51,24 +51,24 @@ class CallColumns(models.Model):
 class ProcessColumns(models.Model):
     """The columns that have no region: compilations, caches, memory. Gauges keep the largest value; NULL means not seen."""
 
-    windows = models.IntegerField(default=0)
+    windows = models.BigIntegerField(default=0)
     covered = models.FloatField(default=0.0, help_text="Seconds of windows in it.")
-    compiles = models.IntegerField(default=0)
-    recompiles = models.IntegerField(default=0)
-    compile_failures = models.IntegerField(default=0)
-    request_compiles = models.IntegerField(default=0, help_text="Compilations in the middle of requests, after warm-up.")
+    compiles = models.BigIntegerField(default=0)
+    recompiles = models.BigIntegerField(default=0)
+    compile_failures = models.BigIntegerField(default=0)
+    request_compiles = models.BigIntegerField(default=0, help_text="Compilations in the middle of requests, after warm-up.")
     compile_seconds = models.FloatField(default=0.0)
     saved_seconds = models.FloatField(default=0.0, help_text="torch's estimate.")
-    cache_hits = models.IntegerField(default=0)
-    cache_misses = models.IntegerField(default=0)
-    cache_bypasses = models.IntegerField(default=0)
+    cache_hits = models.BigIntegerField(default=0)
+    cache_misses = models.BigIntegerField(default=0)
+    cache_bypasses = models.BigIntegerField(default=0)
     hit_seconds = models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")
     miss_seconds = models.FloatField(default=0.0)
     graph_breaks = models.BigIntegerField(default=0)
     fallbacks = models.BigIntegerField(default=0)
     cudagraph_skips = models.BigIntegerField(default=0)
-    ooms = models.IntegerField(default=0)
-    recordings = models.IntegerField(default=0, db_default=0, help_text="CUDA graphs recorded: no compilations.")
+    ooms = models.BigIntegerField(default=0)
+    recordings = models.BigIntegerField(default=0, db_default=0, help_text="CUDA graphs recorded: no compilations.")
     recording_seconds = models.FloatField(default=0.0, db_default=0.0)
     gpu_allocated = models.BigIntegerField(null=True)
     gpu_peak = models.BigIntegerField(null=True)
@@ -149,7 +149,7 @@ class VersionProcessMinute(ProcessColumns):
     environment = models.CharField(max_length=64)
     gpu_type = models.CharField(max_length=100)
     minute = models.BigIntegerField()
-    instances = models.IntegerField(default=0, help_text="Instances with data in it.")
+    instances = models.BigIntegerField(default=0, help_text="Instances with data in it.")
 
     class Meta:
         db_table = "version_process_minute"
@@ -165,7 +165,7 @@ class VersionProcessHour(ProcessColumns):
     environment = models.CharField(max_length=64)
     gpu_type = models.CharField(max_length=100)
     hour = models.BigIntegerField()
-    instances = models.IntegerField(default=0)
+    instances = models.BigIntegerField(default=0)
 
     class Meta:
         db_table = "version_process_hour"

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.models import LimitReached
+from dashboard.fleet.models.limits import COUNTER
 
 SHOWN_FOR = 86400.0
 """Seconds after the last name there was no room for."""
@@ -26,13 +27,17 @@ class OverLimit:
 
 
 def limits_reached(*, project_id: int, now: float) -> list[LimitReached]:
-    """The newest row of each kind, within a day."""
-    rows = LimitReached.objects.filter(project_id=project_id, last_at__gte=clock.at(now - SHOWN_FOR)).order_by("kind", "day")
+    """The newest row of each kind of name, within a day."""
+    rows = (
+        LimitReached.objects.exclude(kind=COUNTER)
+        .filter(project_id=project_id, last_at__gte=clock.at(now - SHOWN_FOR))
+        .order_by("kind", "day")
+    )
     return list({row.kind: row for row in rows}.values())
 
 
 def over_limits(*, project_id: int, now: float) -> list[OverLimit]:
-    """By kind, for each that was over its limit within seven days."""
+    """By kind, for each that was over its limit within seven days; counters that saturated are a kind, too."""
     today = int(now // 86400)
     found: dict[str, list[LimitReached]] = {}
     for row in LimitReached.objects.filter(project_id=project_id, day__gt=today - DAYS).order_by("kind", "day"):

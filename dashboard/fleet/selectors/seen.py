@@ -54,9 +54,10 @@ class Seen(NamedTuple):
 _PLAIN = [name for name in Seen._fields if name not in ("cold_start", "capabilities", "latched_eager")]
 
 
-def instances_seen(*, project_id: int, environment: str = "") -> list[Seen]:
-    """Those of a project, or of one environment of it, that reported within the last half hour; what only helps a job is none."""
-    rows = _lately(project_id).exclude(helping())
+def instances_seen(*, project_id: int, environment: str = "", since: datetime | None = None) -> list[Seen]:
+    """Those of a project, or of one environment of it, that reported since then, usually within the last half hour; what only helps a job
+    is none."""
+    rows = _lately(project_id, since).exclude(helping())
     if environment:
         rows = rows.filter(environment=environment)
     # As texts: of the many only a few differ, and each of those is taken apart once.
@@ -72,6 +73,11 @@ def helpers_seen(*, project_id: int) -> Counter[str]:
     return Counter(dict(rows.values("role").annotate(n=Count("pk")).values_list("role", "n")))
 
 
-def _lately(project_id: int) -> QuerySet[Instance]:
-    since = clock.now() - timedelta(seconds=GONE_AFTER)
+def silent_seen(*, project_id: int, after: float) -> bool:
+    """Whether any process of the last half hour has not reported for so many seconds, and did not report its end; one query."""
+    return _lately(project_id).filter(last_seen_at__lt=clock.now() - timedelta(seconds=after)).exclude(ended()).exists()
+
+
+def _lately(project_id: int, since: datetime | None = None) -> QuerySet[Instance]:
+    since = since or clock.now() - timedelta(seconds=GONE_AFTER)
     return Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)

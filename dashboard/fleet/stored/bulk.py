@@ -9,16 +9,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import DateTimeField, Field, JSONField, Model
+from django.db.models import DateTimeField, Field, IntegerField, JSONField, Model
 
 from dashboard.common.server_cursor import server_cursor
+from dashboard.fleet.fold.counts import MOST
 
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as the store writes it; columns outside `key`, `added` and `largest` are replaced."""
+    """A table as the store writes it; columns outside `key`, `added` and `largest` are replaced. Integers that add saturate at MOST."""
 
     model: type[Model]
     key: tuple[str, ...]
@@ -48,9 +49,9 @@ class Table:
     def _assignment(self, column: str, new: str) -> str:
         """What becomes of a column of a row that is there already. An absent value never wins over one that was seen."""
         mine = f'"{self.name}"."{column}"'
-        if column in self.added:
-            return f"{mine} + {new}"
         greatest, least = ("GREATEST", "LEAST") if connection.vendor == "postgresql" else ("MAX", "MIN")
+        if column in self.added:
+            return f"{least}({mine} + {new}, {MOST})" if isinstance(self._fields[column], IntegerField) else f"{mine} + {new}"
         if column in self.largest:
             return f"{greatest}(COALESCE({mine}, {new}), COALESCE({new}, {mine}))"
         if column in self.smallest:

@@ -26,12 +26,15 @@ REGION_MINUTES = _table(RegionMinute, "project_id", "day", "instance_id", "serie
 VERSION_MINUTES = _table(VersionMinute, "project_id", "day", "series_id", "minute")
 VERSION_HOURS = _table(VersionHour, "project_id", "day", "series_id", "hour")
 
+Saturated = tuple[int, str]
+"""A project, and what a counter of it counts that reached its largest value."""
+
 Keyed = tuple[list[Row], CallColumns]
 """Keys that differ from each other, and what there is to add to the row of each."""
 
 
-def calls_store(facts: Facts, ids: Ids) -> None:
-    """Adds the facts' calls to the minutes and hours that are stored."""
+def calls_store(facts: Facts, ids: Ids) -> list[Saturated]:
+    """Adds the facts' calls to the minutes and hours that are stored; returns the hours that saturated, which hold every minute."""
     places, owners, series = [], [], []
     for source, place, minute in facts.minutes:
         project, number = source.version.project, ids.series[series_of(source, place)]
@@ -46,7 +49,8 @@ def calls_store(facts: Facts, ids: Ids) -> None:
     hours = _by_key([*of_minutes, *series], columns_joined(minutes[1], long))
     _add(REGION_MINUTES, (places, regions))
     _add(VERSION_MINUTES, minutes)
-    _add(VERSION_HOURS, hours)
+    full = {key[2] for key in _add(VERSION_HOURS, hours)}
+    return [(key.version.project, f"calls of {key.region}") for key, id in ids.series.items() if id in full] if full else []
 
 
 def _read(calls: Iterable[Calls]) -> CallColumns:
@@ -69,15 +73,20 @@ def _by_key(keys: Sequence[Row], columns: CallColumns) -> Keyed:
     return different, columns_joined(*parts).merged(owners, len(different))
 
 
-def _add(table: Table, keyed: Keyed) -> None:
-    """Reads what is stored, adds it, writes the whole. Nobody else writes these rows meanwhile: a version has one folder at a time."""
+def _add(table: Table, keyed: Keyed) -> list[Row]:
+    """Reads what is stored, adds it, writes the whole; returns the keys of rows that saturated.
+
+    No other process writes these rows at the same time: a version has one folder at a time."""
     keys, columns = keyed
     width = len(table.key)
     stored = {row[:width]: row[width : width + len(STORED)] for row in rows_read(table, keys)}
-    found: list[Row] = []
+    found, full = list[Row](), list[Row]()
     for start in range(0, len(keys), CHUNK):
         mine = keys[start : start + CHUNK]
         known = [place for place, key in enumerate(mine) if key in stored]
         both = columns_joined(columns.part(start, start + len(mine)), rows_columns([stored[mine[place]] for place in known]))
-        found.extend(key + row for key, row in zip(mine, both.merged([*range(len(mine)), *known], len(mine)).rows(), strict=True))
+        merged = both.merged([*range(len(mine)), *known], len(mine))
+        full.extend(mine[place] for place in merged.saturated())
+        found.extend(key + row for key, row in zip(mine, merged.rows(), strict=True))
     rows_upsert(table, found)
+    return full

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from compilewatch.wire.report import pattern_rank
 
+from dashboard.fleet.fold.counts import MOST
 from dashboard.fleet.fold.facts import Facts, FindingFact, Seen, values_kept
 from dashboard.fleet.fold.keys import FindingKey, Source, instance_of
 from dashboard.fleet.models import Finding, FindingInstance, FindingVersion
@@ -101,7 +102,7 @@ def _range(fact: FindingFact, ids: Ids) -> _Range:
 
 def _update(finding: Finding, seen: _Range) -> None:
     """Adds what was seen; the text is that of the first sighting, so that it is the same in whatever order reports arrive."""
-    finding.count += seen.count
+    finding.count = min(finding.count + seen.count, MOST)
     finding.values = sorted(values_kept(seen.fact.values.union(finding.values)))
     finding.distinct = max(finding.distinct, seen.fact.distinct)
     finding.pattern = max(finding.pattern, seen.fact.pattern, key=pattern_rank)

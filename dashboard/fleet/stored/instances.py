@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from dashboard.fleet.fold.counts import smaller
+from dashboard.fleet.fold.counts import MOST, smaller
 from dashboard.fleet.fold.facts import Facts, InstanceFact
 from dashboard.fleet.fold.keys import InstanceKey
 from dashboard.fleet.models import CommandReceipt, Instance
@@ -162,7 +162,7 @@ def _moved(row: dict[str, Any], fact: InstanceFact) -> Row:
         min((at for at in (ready, row["ready_at"]) if at is not None), default=None),
         _latched(row["latched_eager"], fact) if fact.latched else row["latched_eager"],
         *max(fact.calls, tuple(row[name] for name in CALLS)),
-        row["late_windows"] + fact.late_windows,
+        min(row["late_windows"] + fact.late_windows, MOST),
         *(max(value, row[name]) for name, value in zip(LOSSES, fact.losses, strict=True)),
     )
 

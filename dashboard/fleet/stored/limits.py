@@ -18,6 +18,7 @@ from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.keys import OTHER, EnvironmentKey, VersionKey, series_of
 from dashboard.fleet.fold.other import Renamed, findings_renamed, series_renamed, sources_renamed
 from dashboard.fleet.models import LimitReached, WatchedModel
+from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.stored import room
 from dashboard.fleet.stored.dimensions import moment
 from dashboard.projects.limits import limits_of
@@ -67,6 +68,15 @@ FINDING = Kind("finding", 3, room.findings_existing, room.findings_used, lambda 
 KINDS = (ENVIRONMENT, VERSION, INSTANCE, SERIES, FINDING)
 
 
+def saturated_note(saturated: Iterable[tuple[int, str]], *, now: float) -> None:
+    """Counts rows with a counter that stays at its largest value, by project and what it counts: Health shows them."""
+    found: dict[int, list[str]] = {}
+    for project, word in saturated:
+        found.setdefault(project, []).append(word)
+    for project, words in sorted(found.items()):
+        _count(COUNTER, project, words, now)
+
+
 def known_forget() -> None:
     """Looks everything up again, as a restart does."""
     for kind in KINDS:
@@ -100,7 +110,7 @@ def _refused(kind: Kind, keys: Collection[Key], now: float) -> set[Key]:
         limit = getattr(limits_of(Project.objects.values_list("settings", flat=True).get(pk=project)), kind.name)
         over = fresh[max(0, limit - kind.used(project, now)) :]
         if over:
-            _note(kind, project, over, now)
+            _count(kind.name, project, [kind.word(key) for key in over], now)
             refused.update(over)
     return refused
 
@@ -118,9 +128,6 @@ def _lock(kind: Kind, project: int) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS + kind.number, project])
 
 
-def _note(kind: Kind, project: int, over: Collection[Key], now: float) -> None:
-    row, _ = LimitReached.objects.get_or_create(
-        project_id=project, kind=kind.name, day=int(now // 86400), defaults={"last_at": moment(now)}
-    )
-    example = kind.word(max(over))[:200]
-    LimitReached.objects.filter(pk=row.pk).update(count=F("count") + len(over), example=example, last_at=moment(now))
+def _count(kind: str, project: int, words: list[str], now: float) -> None:
+    row, _ = LimitReached.objects.get_or_create(project_id=project, kind=kind, day=int(now // 86400), defaults={"last_at": moment(now)})
+    LimitReached.objects.filter(pk=row.pk).update(count=F("count") + len(words), example=words[-1][:200], last_at=moment(now))

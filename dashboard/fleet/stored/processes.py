@@ -7,7 +7,9 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from dashboard.fleet.fold.counts import ADDED, LARGEST, Process
+from django.db.models import IntegerField
+
+from dashboard.fleet.fold.counts import ADDED, LARGEST, MOST, Process
 from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.keys import GroupKey, Source, group_of, instance_of
 from dashboard.fleet.models import ProcessMinute, VersionProcessHour, VersionProcessMinute
@@ -20,6 +22,7 @@ _columns_of = attrgetter(*COLUMNS)
 _INSTANCE = ("project_id", "day", "instance_id", "minute")
 _MINUTE = ("project_id", "day", "version_id", "environment", "gpu_type", "minute")
 _HOUR = ("project_id", "day", "version_id", "environment", "gpu_type", "hour")
+COUNTERS = tuple(name for name in ADDED if isinstance(VersionProcessHour._meta.get_field(name), IntegerField))
 _added, _largest = frozenset(ADDED), frozenset(LARGEST)
 
 PROCESS_MINUTES = Table(ProcessMinute, _INSTANCE, (*_INSTANCE, *COLUMNS), _added, _largest)
@@ -29,8 +32,9 @@ VERSION_HOURS = Table(VersionProcessHour, _HOUR, (*_HOUR, *COLUMNS, "instances")
 Group = tuple[GroupKey, int]
 
 
-def processes_store(facts: Facts, ids: Ids) -> None:
-    """Adds the facts' process minutes to what is stored, for instances and for versions.
+def processes_store(facts: Facts, ids: Ids) -> list[tuple[int, str]]:
+    """Adds the facts' process minutes to what is stored, for instances and for versions; returns the project and the name of each
+    counter of an hour that saturated.
 
     An instance and the seconds that it covers count from its first call or compilation on. A report that comes late may move that minute
     back: what was stored after it and did not count is counted then, so that the order of reports makes no difference."""
@@ -55,7 +59,8 @@ def processes_store(facts: Facts, ids: Ids) -> None:
         (*_key(ids, key, hour // 24), hour, *_columns_of(process), most.get((key, hour), int(process.covered > 0)))
         for (key, hour), process in hours.items()
     ]
-    rows_upsert(VERSION_HOURS, rows)
+    written = rows_upsert(VERSION_HOURS, rows, returning=("project_id", *COUNTERS))
+    return [(project, name) for project, *counts in written for name, count in zip(COUNTERS, counts, strict=True) if count >= MOST]
 
 
 def _woken(facts: Facts, ids: Ids) -> Iterator[tuple[Group, float]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compilewatch.wire.report import VERSION, Compile, Fact, Identity, Region, Report, Request
 
+from dashboard.common.numbers import significant
 from dashboard.ingest.engines.buckets import sketch_of, widest
 from dashboard.ingest.engines.formats import Format, Part
 from dashboard.ingest.engines.reading import Histogram, Snapshot, layout_of
@@ -89,7 +90,7 @@ def started_report(seq: int, at: float, runtime: str, stages: dict[str, float]) 
         frame, total = f"{runtime} start", {"total": stages["torch.compile"]}
         report.compiles.append(Compile(at=at, id="start", kind="first", outcome="ok", frame=frame, seconds=total, backend=runtime))
     for name, seconds in stages.items():
-        report.facts.append(Fact(kind="mark", at=at, data={"name": f"{name} {seconds:g} s"}))
+        report.facts.append(Fact(kind="mark", at=at, data={"name": f"{name} {significant(seconds, 6)} s"}))
     return report
 
 

@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.common import clock
 from dashboard.common.http import API_HEADERS, error_answer, json_answer
-from dashboard.ingest.admission import ADMISSION, bucket_of, rate_check
+from dashboard.ingest.admission import ADMISSION, quota_check
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.body import Refused, text_check
 from dashboard.ingest.committer import COMMITTER
@@ -52,8 +52,7 @@ def metrics_receive(request: WSGIRequest) -> HttpResponse:
 
 def _accept(environ: Environ, key: KnownKey, binary: bool) -> Taken:
     length = head_check(environ, PROTOBUF if binary else JSON)
-    bucket = bucket_of(key.project_id, key.project_settings)
-    rate_check(bucket)
+    bucket = quota_check(key.project_id, key.project_settings)
     body, now = body_read(environ, length), clock.unix()
     try:
         taken = requests_of(metrics_read(body) if binary else _json(body), key.project_id, now)

@@ -28,6 +28,7 @@ from compilewatch.wire.otlp import (
 )
 from compilewatch.wire.report import MAX_REPORTS, VERSION, Identity, Region, Report, Request
 
+from dashboard.ingest.numbering import numbers_of
 from dashboard.ingest.otlp.histograms import NotASketch, exact, sketch_of
 
 BLIND = ("no", "OpenTelemetry's metrics bring counts and times of calls alone; a dashboard's own reports tell it")
@@ -62,9 +63,8 @@ class _Window:
     """Whether a histogram's bins were wider than ours."""
 
     def report(self) -> Report:
-        """Numbered by its sender, else by the microseconds since 1970 that it covers: those of the next window follow on them."""
-        numbers = (self.start // 1000 + 1, self.end // 1000)
-        seq = (self.seq[FIRST], self.seq[LAST]) if len(self.seq) == 2 else numbers
+        """Numbered by its sender, else by the time that it covers."""
+        seq = (self.seq[FIRST], self.seq[LAST]) if len(self.seq) == 2 else numbers_of(self.start, self.end)
         regions = [_whole(one) for one in self.regions.values() if one.calls or one.latency is not None]
         return Report(seq=seq, window=(self.start / NANOSECONDS, self.end / NANOSECONDS), regions=regions)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dashboard.projects.limits import COUNTED, limits_of
 from dashboard.projects.models import Project
-from dashboard.projects.rate import rate_of
+from dashboard.projects.rate import rate_of, waiting_of
 from dashboard.projects.retention import BOUNDS, WORDS, Retention, days_expected, retention_of
 
 NAMES = {
@@ -49,6 +49,7 @@ class DataPage:
     rows: list[DaysRow]
     limits: list[tuple[str, int, str]]
     rate: float
+    waiting: int
 
 
 def data_page(project: Project, given: Given | None = None) -> DataPage:
@@ -67,7 +68,12 @@ def data_page(project: Project, given: Given | None = None) -> DataPage:
         )
         for name, label in NAMES.items()
     ]
-    return DataPage(rows, [(THINGS[kind], number, COUNTED[kind]) for kind, number in limits.items()], rate_of(project.settings))
+    return DataPage(
+        rows,
+        [(THINGS[kind], number, COUNTED[kind]) for kind, number in limits.items()],
+        rate_of(project.settings),
+        waiting_of(project.settings),
+    )
 
 
 def days_wrong(name: str, given: str, expected: str) -> str:

@@ -21,16 +21,19 @@ from dashboard.alerts.selectors import deliveries_by_state
 from dashboard.common import clock
 from dashboard.common.health import Check, database_check, disk_check, heartbeats, migrations_check, worker_state, workers_check
 from dashboard.common.models import Heartbeat
+from dashboard.fleet.fold.counts import MOST
 from dashboard.fleet.models import Instance, InstanceState, StorageMeasure
+from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.selectors.instance_states import SEVERITY, instance_state
 from dashboard.fleet.selectors.limits import OverLimit, over_limits
 from dashboard.fleet.selectors.seen import helpers_seen, instances_seen
 from dashboard.fleet.storage import GOALS
 from dashboard.ingest.health import inbox_check
 from dashboard.ingest.models import PoisonReport, Sender
-from dashboard.ingest.selectors import inbox_size, intake_by_hour, poison_count, refusals_by_hour
+from dashboard.ingest.selectors import inbox_size, inbox_size_up_to, intake_by_hour, poison_count, refusals_by_hour
 from dashboard.projects.limits import COUNTED, limits_of
 from dashboard.projects.models import Project
+from dashboard.projects.rate import quota_of, waiting_of
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.health import judge_check
 from dashboard.ui import words
@@ -79,6 +82,9 @@ class HealthPage:
     checks: list[Check]
     workers: list[tuple[Heartbeat, str]]
     waiting: int
+    waiting_here: int
+    """Reports of this project among them, counted up to its quota."""
+    quota: dict[str, float]
     bars: list[Bar]
     taken: int
     taken_bytes: int
@@ -98,6 +104,13 @@ class HealthPage:
     database_size: int | None
     storage: list[tuple[StorageMeasure, int]]
     over: list[tuple[OverLimit, int, str]]
+    saturated: OverLimit | None
+    """Hours with a counter that reached its largest value."""
+
+    @property
+    def counter_most(self) -> int:
+        """The value at which counters stop."""
+        return MOST
 
     @property
     def most_taken(self) -> int:
@@ -154,10 +167,13 @@ def health_page(*, project: Project) -> HealthPage:
     bars, taken, taken_bytes = _bars(project)
     elsewhere = poison_count() - (here := poison_count(project))
     waiting = Delivery.objects.filter(project=project, state=DeliveryState.WAITING)
+    limits, over = limits_of(project.settings).as_dict(), over_limits(project_id=project.pk, now=clock.unix())
     return HealthPage(
         checks=[database_check(), migrations_check(), inbox_check(), judge_check(), workers_check(), disk_check()],
         workers=[(beat, worker_state(beat)) for beat in heartbeats()],
         waiting=inbox_size(),
+        waiting_here=inbox_size_up_to(project.pk, waiting_of(project.settings)),
+        quota=quota_of(project.settings),
         bars=bars,
         taken=taken,
         taken_bytes=taken_bytes,
@@ -174,7 +190,8 @@ def health_page(*, project: Project) -> HealthPage:
         stands_on=_stands_on(),
         database_size=_database_size(),
         storage=[(one, GOALS[one.of]) for one in StorageMeasure.objects.order_by("of") if one.of in GOALS],
-        over=_over(project),
+        over=[(one, limits[one.kind], COUNTED[one.kind]) for one in over if one.kind in limits],
+        saturated=next((one for one in over if one.kind == COUNTER), None),
     )
 
 
@@ -238,13 +255,6 @@ def _stands_on() -> list[tuple[str, str]]:
         ("Python", platform.python_version()),
         ("Django", django.get_version()),
     ]
-
-
-def _over(project: Project) -> list[tuple[OverLimit, int, str]]:
-    """What was over a limit, with the limit and over which time it counts."""
-    limits = limits_of(project.settings).as_dict()
-    over = over_limits(project_id=project.pk, now=clock.unix())
-    return [(one, limits[one.kind], COUNTED[one.kind]) for one in over if one.kind in limits]
 
 
 def _database_size() -> int | None:

@@ -17,13 +17,29 @@ from dashboard.common import clock, health
 from dashboard.common.health import Check
 from dashboard.common.heartbeat import fold_ended, heartbeat_note
 from dashboard.env_parts import Oidc
+from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 from tests.dashboard.common.wire_server import answering, wire_server
 from tests.dashboard.ui.test_a_page_without_its_database_says_so import database_fails
 from tests.flow.stack import free_port
 
 NAMES = [
-    *("settings", "database", "migrations", "inbox", "judge", "workers", "beat", "redis", "clock", "disk", "secrets", "mail", "sign-in"),
+    *(
+        "settings",
+        "database",
+        "migrations",
+        "inbox",
+        "judge",
+        "workers",
+        "quarantine",
+        "beat",
+        "redis",
+        "clock",
+        "disk",
+        "secrets",
+        "mail",
+        "sign-in",
+    ),
     "outbound",
 ]
 
@@ -122,3 +138,16 @@ def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazyS
     with wire_server(answering(b'HTTP/1.1 200 OK\r\n\r\n{"issuer": "https://elsewhere.example"}')) as server:
         other = said(f"http://127.0.0.1:{server.port}/realms/team")
     assert not other.ok and "calls itself 'https://elsewhere.example'" in other.sentence
+
+
+def test_quarantined_reports_are_named_with_their_reason(project: Project) -> None:
+    for number, error in enumerate(["DataError: integer\nout of range", "DataError: integer\nout of range", "KeyError: 'x'"]):
+        PoisonReport.objects.create(
+            project=project, shard=0, instance_id=f"{number:026d}", seq_first=1, seq_last=1, received_at=clock.now(), clock_offset=0.0,
+            identity=b"{}", report=b"{}", set_aside_at=clock.now(), error=error,
+        )  # fmt: skip
+    [check] = [check for check in json.loads(told("--json")[1])["checks"] if check["name"] == "quarantine"]
+    assert not check["ok"] and check["value"] == 3
+    assert check["sentence"].startswith(
+        "3 reports are quarantined. Most frequent reason (2): DataError: integer out of range. Fix the cause"
+    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pytest
 from compilewatch.wire.report import Request
 from django.db.models import F
 
-from dashboard.fleet import attempts, services
+from dashboard.fleet import attempts, services, turns
 from dashboard.fleet.models import Instance, ProcessMinute, RegionMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.fleet.services import fold_all, shards_fold
 from dashboard.ingest.models import FoldAttempt, InboxRow
@@ -76,7 +76,7 @@ def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
     monkeypatch.setattr(attempts, "batch_size", lambda: 4)
     waiting = list(InboxRow.objects.order_by("id").values_list("id", flat=True))
     shards = list(InboxRow.objects.values_list("shard", flat=True).distinct())
-    assert shards_fold(shards) == (4, True)
+    assert shards_fold(shards, InboxRow.objects.values_list("project_id", flat=True).distinct()) == (4, True)
     assert list(InboxRow.objects.order_by("id").values_list("id", flat=True)) == waiting[4:]
     assert fold_all() == 8
     assert_all_counted([many, few])
@@ -91,12 +91,13 @@ def test_what_a_batch_holds_is_one_fold_and_of_more_other_workers_find_some(
     InboxRow.objects.update(shard=F("id") % 40)
     begun: list[int] = []
 
-    def noted(shards: Sequence[int]) -> tuple[int, bool]:
-        begun.append(len(shards))
-        return shards_fold(shards)
+    def noted(shards: Sequence[int], projects: Collection[int]) -> tuple[int, bool]:
+        found = shards_fold(shards, projects)
+        begun.extend([len(shards)] * bool(found[0]))
+        return found
 
     monkeypatch.setattr(services, "shards_fold", noted)
-    monkeypatch.setattr(services, "batch_size", lambda: most)
+    monkeypatch.setattr(turns, "batch_size", lambda: most)
     assert fold_all() == 40
     assert begun == folds
     assert_all_counted(requests)

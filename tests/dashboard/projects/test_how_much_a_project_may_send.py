@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.projects.models import Project
-from dashboard.projects.rate import REPORTS_PER_SECOND, rate_of
+from dashboard.projects.rate import REPORTS_PER_SECOND, quota_of, rate_of
 
 pytestmark = pytest.mark.django_db
 
@@ -30,11 +30,20 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
     assert (entry.before, entry.after) == ({"reports_per_second": 5000}, {"reports_per_second": 200})
 
 
+def test_how_many_may_wait_is_set_beside_it(project: Project) -> None:
+    text = said("--project", project.slug, "--set", "reports_waiting=900", "reports_per_second=7")
+    assert "reports_waiting         900  (usually 200,000)" in text and "reports_per_second        7  (usually 5,000)" in text
+    project.refresh_from_db()
+    assert quota_of(project.settings) == {"reports_per_second": 7.0, "reports_waiting": 900}
+    assert "reports_waiting         900" in said("--project", project.slug, "--set", "reports_per_second=8")
+
+
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
         ("reports_per_second=0", "reports_per_second is 0, expected a whole number from 1 to 1,000,000."),
-        ("bytes=5", "bytes is not a rate, expected reports_per_second."),
+        ("reports_waiting=0", "reports_waiting is 0, expected a whole number from 1 to 100,000,000."),
+        ("bytes=5", "bytes is not a quota, expected reports_per_second or reports_waiting."),
         ("reports_per_second=0.5", "expected a name and a whole number such as reports_per_second=200."),
     ],
 )

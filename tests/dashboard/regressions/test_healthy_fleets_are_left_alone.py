@@ -3,7 +3,8 @@
 import pytest
 
 from dashboard.regressions.judge import Comparison, outcome_of
-from tests.bench.fleet_sim import CONFOUNDERS, Fleet, instance_minutes
+from tests.bench.fleet_sim import Fleet, instance_minutes
+from tests.bench.fleet_worlds import CONFOUNDERS
 
 
 def watched(fleet: Fleet) -> Comparison:

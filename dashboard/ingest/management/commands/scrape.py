@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.common import clock
+from dashboard.common.numbers import significant
 from dashboard.ingest.engines.formats import FORMATS
 from dashboard.ingest.engines.services import EngineError, engine_add, engine_log, engine_remove, engines_read
 from dashboard.ingest.models import EngineTarget
@@ -52,7 +53,7 @@ class Command(BaseCommand):
                 stages = engine_log(project=_project(options["project"]), url=options["of"], lines=lines)
         except OSError as error:
             raise CommandError(f"{options['log']} cannot be read: {error.strerror}.") from error
-        self.stdout.write(", ".join(f"{name} {seconds:g} s" for name, seconds in stages.items()))
+        self.stdout.write(", ".join(f"{name} {significant(seconds, 6)} s" for name, seconds in stages.items()))
 
     def _add(self, options: dict[str, Any]) -> None:
         engine_add(

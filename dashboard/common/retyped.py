@@ -1,0 +1,128 @@
+"""Another type for columns of a large table while processes of either release write to it, without a rewrite and without a long lock.
+
+On PostgreSQL each column gets a second one that a trigger keeps equal; what is stored already is copied in batches, partition by partition;
+at the end the second column takes the name of the first. On SQLite every integer has 64 bits: only Django's state changes there."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import OperationalError, transaction
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 0.1
+"""Seconds that a change of a table waits for its lock. Everyone who reads or writes the table waits behind it for as long."""
+PAUSE, GIVE_UP = 0.2, 900.0
+"""Seconds between two tries, and until the migration fails; started again, it continues where it was."""
+PAGES = 2000
+"""Pages of 8 KiB that one batch copies."""
+BIGGEST = {"integer": 2**31 - 1, "bigint": 2**63 - 1}
+
+
+class NoLock(Exception):
+    """The table was in use for so long that its columns could not be changed."""
+
+
+def columns_retype(editor: BaseDatabaseSchemaEditor, table: str, columns: Sequence[str], kind: str) -> None:
+    """Gives the columns another type, a key of BIGGEST; a value that the type cannot hold becomes its largest one."""
+    if editor.connection.vendor != "postgresql":
+        return
+    wanted = [column for column in columns if _type_of(editor, table, column) != kind]
+    if not wanted:
+        return
+    if _type_of(editor, table, _second(wanted[0])) is None:
+        _patiently(editor, _begin_statements(table, wanted, kind))
+    while True:
+        parts = _parts(editor, table)
+        copied = sum(_copied(editor, part, wanted, kind) for part in parts)
+        # Rows of a day move to a partition that is made meanwhile: one more look, until there is nothing to copy.
+        if not copied and _parts(editor, table) == parts:
+            break
+    _patiently(editor, _end_statements(table, wanted))
+
+
+def columns_retyper(table: str, columns: Sequence[str], kind: str) -> Callable[[Any, BaseDatabaseSchemaEditor], None]:
+    """The same as RunPython wants it."""
+    return lambda apps, editor: columns_retype(editor, table, columns, kind)
+
+
+def _second(column: str) -> str:
+    return f"{column}_retyped"
+
+
+def _value(source: str, kind: str) -> str:
+    return f"LEAST({source}, {BIGGEST[kind]})::{kind}"
+
+
+def _begin_statements(table: str, columns: Sequence[str], kind: str) -> list[str]:
+    added = ", ".join(f'ADD COLUMN "{_second(column)}" {kind} NOT NULL DEFAULT 0' for column in columns)
+    kept = " ".join(f'NEW."{_second(column)}" := {_value(f"NEW.{chr(34)}{column}{chr(34)}", kind)};' for column in columns)
+    return [
+        f'ALTER TABLE "{table}" {added}',
+        f"CREATE OR REPLACE FUNCTION {table}_retype() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {kept} RETURN NEW; END $$",
+        f'CREATE TRIGGER {table}_retype BEFORE INSERT OR UPDATE ON "{table}" FOR EACH ROW EXECUTE FUNCTION {table}_retype()',
+    ]
+
+
+def _end_statements(table: str, columns: Sequence[str]) -> list[str]:
+    dropped = ", ".join(f'DROP COLUMN "{column}"' for column in columns)
+    renamed = [f'ALTER TABLE "{table}" RENAME COLUMN "{_second(column)}" TO "{column}"' for column in columns]
+    return [f'DROP TRIGGER {table}_retype ON "{table}"', f"DROP FUNCTION {table}_retype()", f'ALTER TABLE "{table}" {dropped}', *renamed]
+
+
+def _copied(editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str], kind: str) -> int:
+    """Rows of one partition that differed; what is written from now on, the trigger keeps equal."""
+    given = ", ".join(f'"{_second(column)}" = {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
+    differs = " OR ".join(f'"{_second(column)}" <> {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
+    copied = 0
+    with editor.connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_relation_size('\"{part}\"') / current_setting('block_size')::int")
+        pages = int(cursor.fetchone()[0])
+        for page in range(0, pages, PAGES):
+            cursor.execute(f"UPDATE \"{part}\" SET {given} WHERE ctid >= '({page},0)' AND ctid < '({page + PAGES},0)' AND ({differs})")
+            copied += cursor.rowcount
+    return copied
+
+
+def _patiently(editor: BaseDatabaseSchemaEditor, statements: Sequence[str]) -> None:
+    """Runs the statements as one as soon as their locks can be had without holding up others."""
+    began = time.monotonic()
+    while True:
+        try:
+            with transaction.atomic(editor.connection.alias), editor.connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE * 1000:.0f}ms'")
+                for statement in statements:
+                    cursor.execute(statement)
+                return
+        except OperationalError as error:
+            if time.monotonic() - began > GIVE_UP:
+                raise NoLock(f"the table was in use for {GIVE_UP:.0f} s; stop the workers and migrate again") from error
+            logger.info("%s; tried again", str(error).strip().splitlines()[0])
+        time.sleep(PAUSE)
+
+
+def _type_of(editor: BaseDatabaseSchemaEditor, table: str, column: str) -> str | None:
+    """As PostgreSQL calls it; None if there is no such column."""
+    with editor.connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped",
+            [f'"{table}"', column],
+        )
+        row = cursor.fetchone()
+    return str(row[0]) if row else None
+
+
+def _parts(editor: BaseDatabaseSchemaEditor, table: str) -> list[str]:
+    """The table's partitions; the table itself where it has none."""
+    with editor.connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE oid IN (SELECT relid FROM pg_partition_tree(to_regclass(%s)) WHERE isleaf)"
+            " OR (oid = to_regclass(%s) AND relkind = 'r') ORDER BY relname",
+            [f'"{table}"', f'"{table}"'],
+        )
+        return [str(row[0]) for row in cursor.fetchall()]

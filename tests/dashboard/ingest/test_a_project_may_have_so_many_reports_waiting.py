@@ -1,0 +1,50 @@
+"""The quota of waiting reports: above it a project receives 429 while other projects do not, and the fold makes room again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from compilewatch.wire.report import Request
+
+from dashboard.fleet.services import fold_all
+from dashboard.ingest import admission
+from dashboard.ingest.models import InboxRow
+from dashboard.projects.keycheck import key_checks_forget
+from dashboard.projects.models import Project
+from tests.dashboard.ingest.conftest import Endpoint
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Make = Callable[..., Request]
+
+
+@pytest.fixture(autouse=True)
+def _quota(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five reports may wait, and are counted whenever one comes."""
+    Project.objects.filter(pk=project.pk).update(settings={"reports_waiting": 5})
+    key_checks_forget()
+    monkeypatch.setattr(admission, "COUNTED_EVERY", 0.0)
+    monkeypatch.setattr(admission, "_buckets", {})
+
+
+def test_what_waits_is_bounded_and_the_fold_makes_room(endpoint: Endpoint, make_request: Make) -> None:
+    assert endpoint.report(make_request(minutes=5)).status == 200
+    refused = endpoint.report(make_request(first_seq=6))
+    assert refused.outcome == (429, "too_many") and 15 <= int(refused.headers["Retry-After"]) <= 45
+    assert "5 or more reports of the project wait to be folded" in refused.json["detail"]
+    assert InboxRow.objects.count() == 5
+    fold_all()
+    assert endpoint.report(make_request(first_seq=6)).status == 200
+
+
+def test_reports_of_others_do_not_count(
+    endpoint: Endpoint, make_request: Make, other_project: Project, store_reports: Callable[..., object]
+) -> None:
+    store_reports(make_request(minutes=9), project=other_project)
+    assert endpoint.report(make_request(minutes=2)).status == 200
+
+
+def test_between_two_counts_what_came_here_counts(endpoint: Endpoint, make_request: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "COUNTED_EVERY", 3600.0)
+    assert endpoint.report(make_request(minutes=5)).status == 200
+    assert endpoint.report(make_request(first_seq=6)).outcome == (429, "too_many")

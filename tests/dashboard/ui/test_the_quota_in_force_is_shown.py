@@ -1,0 +1,34 @@
+"""Settings and Health show the quota of a project that is in force, whether it was set or is the default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from compilewatch.wire.report import Request
+from django.test import Client
+
+from dashboard.projects.models import Project
+from dashboard.projects.services import rate_set
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, project: Project, place: str) -> str:
+    return " ".join(client.get(f"/p/{project.slug}/{place}").content.decode().split())
+
+
+def test_the_defaults(signed_in: Client, project: Project) -> None:
+    assert "<dt>Reports waiting</dt><dd>200,000 " in page(signed_in, project, "settings/data/")
+    assert "of this project 0, quota 200,000" in page(signed_in, project, "health/")
+
+
+def test_what_was_set(
+    signed_in: Client, project: Project, make_request: Callable[..., Request], store_reports: Callable[..., object]
+) -> None:
+    rate_set(project=project, changes={"reports_waiting": 40, "reports_per_second": 7}, actor_name="rate")
+    store_reports(make_request(minutes=3))
+    text = page(signed_in, project, "settings/data/")
+    assert "<dd>7 <small" in text and "<dt>Reports waiting</dt><dd>40 " in text
+    health = page(signed_in, project, "health/")
+    assert "of this project 3, quota 40" in health and "quota 7 a second" in health
