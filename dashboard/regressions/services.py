@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.db.models import F, Q
 
@@ -209,7 +208,7 @@ def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deplo
         outcome,
         candidate=deployment.version.name,
         baseline=baseline.version.name,
-        say_minute=minute_sayer(deployment, now_minute=now_minute),
+        say_minute=clock.written_minute,
         cause=cause or None,
     )
     evidence = json.loads(json.dumps(outcome.as_dict()))
@@ -228,11 +227,11 @@ def _alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judge
     drift = comparison.drifted()
     stored = {"facts": [asdict(fact) for fact in shown], "drift": [asdict(one) for one in drift]}
     evidence = {"reason": "first_version", "evidence": [], **json.loads(json.dumps(stored))}
-    name, say_minute = deployment.version.name, minute_sayer(deployment, now_minute=now_minute)
+    name = deployment.version.name
     if found:
-        sentence = first_version_sentence(found[0], candidate=name, say_minute=say_minute, cause=cause)
+        sentence = first_version_sentence(found[0], candidate=name, say_minute=clock.written_minute, cause=cause)
     elif drift:
-        sentence = f"{capitalised(drift_phrase(drift, name, say_minute))}."
+        sentence = f"{capitalised(drift_phrase(drift, name, clock.written_minute))}."
     else:
         sentence = f"{name} is the first version seen here: there is nothing to compare it with yet."
         return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute)
@@ -244,16 +243,3 @@ def _since(outcome: Outcome) -> int | None:
     driving = [row.since for row in outcome.evidence if row.drives and row.since is not None]
     found = driving or [one.since for one in outcome.drift if outcome.verdict == "watch"]
     return min(found, default=outcome.since)
-
-
-def minute_sayer(deployment: Deployment, *, now_minute: int) -> Callable[[int], str]:
-    """Says a minute as a time in the project's zone, with the date when it is not today."""
-    zone = ZoneInfo(deployment.project.time_zone)
-    today = clock.at_minute(now_minute).astimezone(zone).date()
-
-    def say(minute: int) -> str:
-        at = clock.at_minute(minute).astimezone(zone)
-        name = f"{at:%H:%M} {at.tzname()}"
-        return name if at.date() == today else f"{at.day} {at:%b} {name}"
-
-    return say

@@ -15,7 +15,8 @@ from statistics import median
 
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.region import Region
-from tests.bench.fleet_sim import WORSE, WORSE_STILL, Fleet, instance_minutes
+from tests.bench.fleet_sim import Fleet, instance_minutes
+from tests.bench.fleet_worlds import WORSE, WORSE_STILL
 from tests.bench.judge_trials import PHASE
 
 FIRST_SEED = 2_000_000

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from dashboard.regressions.judge import InstanceMinute
 from tests.bench.fleet_scale import fewer, processes, weekends
-from tests.bench.fleet_work import draw_errors, draw_seconds
+from tests.bench.fleet_work import draw_errors, draw_seconds, looked_up
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,6 +56,12 @@ class Fleet:
     stagger: int = 20
     warm_up: int = 3
     eager_instance_chance: float = 0.01
+    lone_eager_per_day: float = 0.0
+    """Single eager calls of every instance, each by itself."""
+    looked_up: float = 1.0
+    """The share of seconds in which calls are looked up: of the others it is unknown whether they ran compiled."""
+    peak_climb: float = 0.0
+    """The peak of a process is a running maximum of what minutes need; how far those needs exceed the usual one, on average."""
     rack_sd: float = 0.0
     """A level that wanders for all hosts of a rack alike; hosts stand in two racks in turn."""
     day_step: float = 0.0
@@ -79,32 +85,6 @@ class Fleet:
     onset: int = 0
 
 
-CONFOUNDERS: dict[str, dict[str, object]] = {
-    "same": {},
-    "mix shift": {"candidate_mix": 0.25},
-    "slower GPU only": {"candidate_gpus": ("L40S",)},
-    "GPU imbalance": {"candidate_gpus": ("A100",)},
-    "bursts x4": {"bursts_per_day": 8.0},
-    "low traffic": {"calls_per_minute": 15.0},
-}
-
-WORSE: dict[str, dict[str, object]] = {
-    "bursts x10": {"bursts_per_day": 20.0},
-    "hosts move by rack": {"rack_sd": 0.03},
-    "days differ": {"day_step": 0.05},
-    "restarts every hour": {"restart_minutes": 60},
-    "all of it": {"bursts_per_day": 20.0, "rack_sd": 0.03, "day_step": 0.05, "restart_minutes": 60},
-}
-"""A worse world than the one the constants were chosen in; nothing in it is a fault."""
-
-WORSE_STILL: dict[str, dict[str, object]] = {
-    "weekends": {"weekend": 0.05},
-    "autoscaling": {"autoscale": True},
-    "all of it and both": {**WORSE["all of it"], "restart_minutes": 0, "weekend": 0.05, "autoscale": True},
-}
-"""What was simulated later: its rows stand after all others. Where instances are scaled they are not restarted besides."""
-
-
 @dataclass
 class Simulated:
     """Arrays by instance and minute (and shape bucket); NaN where there was no call. `started` is the process's first minute."""
@@ -115,6 +95,7 @@ class Simulated:
     process: Ints
     started: Ints
     calls: Ints
+    known: Ints
     p50: Floats
     p99: Floats
     eager: Ints
@@ -199,9 +180,9 @@ def simulate(fleet: Fleet) -> Simulated:
     p50, p99 = draw_quantiles(rng, fleet, level, 0.5 * bumps + active * (np.log1p(fleet.size) if fleet.fault == "tail" else 0.0), calls)
     trickle = (rng.random(count) < fleet.eager_instance_chance) * rng.uniform(1e-4, 3e-3, count)
     chance = np.where(active & (fleet.fault == "eager"), fleet.size, trickle[:, None])
-    eager = rng.binomial(calls, chance[..., None])
+    known, eager = looked_up(fleet, calls, rng.binomial(calls, chance[..., None]))
     errors, items, seconds = draw_work(fleet, level, active, calls)
-    return Simulated(placed.candidate, placed.gpu, placed.host, process, started, calls, p50, p99, eager, errors, items, seconds)
+    return Simulated(placed.candidate, placed.gpu, placed.host, process, started, calls, known, p50, p99, eager, errors, items, seconds)
 
 
 def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, Ints]:
@@ -280,7 +261,7 @@ def instance_minutes(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Insta
                             minute=first_minute + minute,
                             first_minute=first_minute + int(drawn.started[i, minute]),
                             calls=calls,
-                            compiled=calls - eager,
+                            compiled=int(drawn.known[i, minute, b]) - eager,
                             eager=eager,
                             eager_by={"limit": eager} if eager else {},
                             p50=float(p50[i, minute, b]),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dashboard.regressions.judge import Comparison, Settings
-from tests.bench.fleet_sim import CONFOUNDERS, WORSE, WORSE_STILL, Fleet, instance_minutes, simulate
+from tests.bench.fleet_sim import Fleet, instance_minutes, simulate
+from tests.bench.fleet_worlds import CONFOUNDERS, RARE, WORSE, WORSE_STILL
 from tests.bench.judge_labels import Labels
 from tests.bench.judge_peers import Alarms, alarms
 from tests.bench.process_sim import instance_states
@@ -38,6 +39,10 @@ PROCESS_FAULTS: dict[str, dict[str, object]] = {
     "30 recompiles an hour": {"fault": "recompiles", "size": 30.0},
 }
 """Of processes; compile time, caches and recompiles ask for WATCH by themselves."""
+RARE_FAULTS: dict[str, dict[str, object]] = {
+    "wholly eager, 5 calls a minute, a tenth looked up": {"fault": "eager", "size": 1.0, "calls_per_minute": 5.0, "looked_up": 0.1},
+    "a leak of 2 % an hour below a running maximum": {"fault": "leak", "size": 0.02, "peak_climb": 0.02},
+}
 
 
 @dataclass(frozen=True)
@@ -98,13 +103,23 @@ def trials() -> list[Trial]:
             found.append(Trial("worse world still, healthy", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 10))
     for name, changes in PROCESS_FAULTS.items():
         found += [Trial("fault of processes", f"{name}, {layout}", replace(fleet, **changes), 1 / 20) for layout, fleet in LAYOUTS.items()]
+    for name, changes in RARE.items():
+        for layout in (TWO, SEQUENTIAL):
+            # A young process is compared with an old one.
+            fleet = replace(LAYOUTS[layout], **{"history": 1440, **changes})
+            found.append(Trial("rules without statistics, healthy", f"{name}, {layout}", fleet, 1 / 10))
+    for name, changes in RARE_FAULTS.items():
+        found += [
+            Trial("rules without statistics, fault", f"{name}, {layout}", replace(fleet, **changes), 1 / 20)
+            for layout, fleet in LAYOUTS.items()
+        ]
     return [replace(trial, number=number) for number, trial in enumerate(found)]
 
 
 def watch(job: tuple[Fleet, Settings]) -> Watched:
     """Judges a simulated fleet minute by minute, as a live one."""
     fleet, settings = job
-    comparison = Comparison(0, settings, with_past=fleet.sequential)
+    comparison = Comparison(0, settings, with_past=fleet.history > 0)
     calls, processes = instance_minutes(fleet, -fleet.history), instance_states(fleet, -fleet.history)
     labels = Labels()
     for minute, (rows, states) in enumerate(zip(calls, processes, strict=True), -fleet.history):

@@ -68,7 +68,7 @@ def simulate_processes(fleet: Fleet) -> Processes:
         placed.end,
         process,
         begun,
-        np.minimum(np.exp(memory), GPU_SIZE),
+        np.minimum(np.exp(draw_peak(fleet, memory, process)), GPU_SIZE),
         np.minimum(np.exp(draw_held(fleet, memory)), GPU_SIZE),
         np.exp(draw_host_memory(rng, fleet, active)),
         draw_recompiles(rng, fleet, age, active),
@@ -88,6 +88,19 @@ def draw_memory(rng: Generator, fleet: Fleet, age: Ints, active: Bools, arms: Bo
     if fleet.fault == "leak":
         level = level + active * fleet.size * np.maximum(age - fleet.onset, 0) / 60.0
     return np.asarray(level)
+
+
+def draw_peak(fleet: Fleet, memory: Floats, process: Ints) -> Floats:
+    """The log of peak bytes: the running maximum of each process where its minutes need more than usual now and then."""
+    if not fleet.peak_climb:
+        return memory
+    rng = np.random.default_rng((fleet.seed, OTHER_DRAWS, 2))
+    needs = memory + rng.exponential(fleet.peak_climb, memory.shape)
+    for number in range(int(process.max()) + 1):
+        of_process = process == number
+        highest = np.maximum.accumulate(np.where(of_process, needs, -np.inf), axis=1)
+        needs = np.where(of_process, highest, needs)
+    return np.asarray(needs)
 
 
 def draw_held(fleet: Fleet, memory: Floats) -> Floats:

@@ -3,54 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping
 
 from .counts import Rate, RateSeries, Sums, rate_of
-from .estimate import Unit, let_go
-from .minutes import CellKey, CellRows, InstanceMinute, Stratum
+from .minutes import CellKey, CellRows, Stratum
 from .reading import Reading
 from .sequential import DAY
 from .settings import Affected, Settings
-
-
-class Window:
-    """Calls and events of one instance: over the last minutes, and since the deployment."""
-
-    __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "last", "minutes")
-
-    def __init__(self) -> None:
-        self.minutes: deque[list[int]] = deque()
-        self.calls = self.events = self.all_calls = self.all_events = 0
-        self.causes: dict[str, int] = {}
-        self.last = 0
-
-    def add(self, minute: int, calls: int, events: int) -> None:
-        """Adds calls to the minute, the last one or a new one."""
-        minutes = self.minutes
-        self.last = minute
-        if minutes and minutes[-1][0] == minute:
-            last = minutes[-1]
-            last[1] += calls
-            last[2] += events
-        else:
-            minutes.append([minute, calls, events])
-        self.calls += calls
-        self.all_calls += calls
-        self.events += events
-        self.all_events += events
-
-    def forget(self, until: int) -> None:
-        """Drops minutes up to and including `until`."""
-        minutes = self.minutes
-        while minutes and minutes[0][0] <= until:
-            _, calls, events = minutes.popleft()
-            self.calls -= calls
-            self.events -= events
-
-
-Windows = dict[Stratum, dict[Unit, Window]]
-Instances = list[tuple[Stratum, Unit]]
+from .windows import Instances, Windows, sharing, survey, take
 
 
 class AffectedSeries:
@@ -67,6 +27,9 @@ class AffectedSeries:
         self.affected: Instances = []
         self.baseline_judged: Instances = []
         self.baseline_affected: Instances = []
+        self.baseline_suspected: Instances = []
+        self.fresh: Instances = []
+        """Affected instances that show it in the newest minutes as well."""
         self.rates = RateSeries(metric, settings)
         self._rate: Rate | None = None
         self._settings = settings
@@ -92,17 +55,22 @@ class AffectedSeries:
             return 0
         self.rates.add(sums, self._with_past(minute, rows, sums))
         self._rate = None
-        self.baseline_judged, self.baseline_affected = survey(self.baseline, minute, self.metric, self.baseline_seen)
-        strata = {stratum for stratum, _ in self.baseline_judged}
-        judged, affected = survey(self.candidate, minute, self.metric)
-        self.judged = [key for key in judged if key[0] in strata]
-        self.affected = [key for key in affected if key[0] in strata]
+        self._survey(minute)
         # Instances that hardly call are never judged by themselves; all of them together may fail often enough for their rate.
         if not self.judged and not (self.metric.by_rate and any(found.base_calls and found.cand_calls for found in sums.values())):
             return 0
         self.matched_minutes += 1
         self._calm_minutes = 0 if self.affected else self._calm_minutes + 1
         return 1
+
+    def _survey(self, minute: int) -> None:
+        base = survey(self.baseline, minute, self.metric, self.baseline_seen)
+        self.baseline_judged, self.baseline_suspected, self.baseline_affected = base.judged, base.suspected, base.affected
+        strata = {stratum for stratum, _ in base.judged}
+        cand = survey(self.candidate, minute, self.metric)
+        self.judged, self.affected, self.fresh = (
+            [key for key in keys if key[0] in strata] for keys in (cand.judged, cand.affected, cand.fresh)
+        )
 
     def _with_past(self, minute: int, rows: Mapping[CellKey, CellRows], sums: dict[Stratum, Sums]) -> set[Stratum]:
         """Puts all that the baseline did in its last day beside the candidate's minute where it has ended; answers with those strata."""
@@ -152,29 +120,31 @@ class AffectedSeries:
     @property
     def compares_rates(self) -> bool:
         """Whether the rate decides too: where one affected instance says enough, only when the baseline has such instances as well."""
-        return (self.metric.by_rate or bool(self.baseline_affected)) and self.rates.side_by_side
+        return (self.metric.by_rate or bool(self.baseline_suspected)) and self.rates.side_by_side
 
     def shows(self) -> bool:
         """The rule of affected instances; it needs no statistics, so both levels of certainty answer alike."""
-        return bool(self.affected) and not self.baseline_affected
+        return bool(self.affected) and not self.baseline_suspected
 
     def read(self, comparisons: int, closely: bool) -> Reading:
         """Regressed when instances are affected and none of the baseline's is, or when the rate is up by what matters."""
         shows = self.shows()
         leaning = regressed = shows
+        fresh = bool(self.fresh) or not shows
         if not shows and self.compares_rates and self.rates.window.raised(self.metric):
             rate = self.rate
             leaning = self.rates.exceeds(rate, self._settings.watch_alpha, comparisons)
             regressed = leaning and self.rates.exceeds(rate, self._settings.roll_back_alpha, comparisons)
+            fresh = self.rates.newest.raised(self.metric, 0.5)
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
         if recovered and self.compares_rates:
             recovered = self.rates.recovered()
-        return Reading(regressed=regressed, leaning=leaning, recovered=recovered, relapsed=regressed)
+        return Reading(regressed=regressed, leaning=leaning, recovered=recovered, relapsed=regressed, fresh=fresh)
 
     def undecided(self) -> bool:
         """Both versions are affected, the candidate by more than can be passed over."""
-        return bool(self.affected) and bool(self.baseline_affected) and self._matters()
+        return bool(self.affected) and bool(self.baseline_suspected) and self._matters()
 
     def bound(self) -> float | None:
         """A count has no bound beside those of levels: what is tolerated of it is told in points."""
@@ -199,53 +169,3 @@ class AffectedSeries:
         """Whether the share rose by as much as matters, over the last minutes."""
         base, cand = self.share(self.baseline) or 0.0, self.share(self.candidate) or 0.0
         return cand >= self.metric.times * base and cand - base >= self.metric.points
-
-
-def sharing(units: Mapping[Unit, Window]) -> float:
-    """How many instances the calls are spread over: one that hardly called hardly counts."""
-    calls = [float(window.all_calls) for window in units.values()]
-    return math.fsum(calls) ** 2 / math.fsum([each * each for each in calls])
-
-
-def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: Affected) -> tuple[int, int]:
-    """Adds the rows of one cell to the windows of their instances; answers with all their calls and events."""
-    if not rows:
-        return 0, 0
-    all_calls = all_events = 0
-    units = windows.setdefault(stratum, {})
-    events_of, calls_of = metric.events, metric.calls
-    for row in rows:
-        calls = calls_of(row)
-        if not calls:
-            continue
-        window = units.get(row.unit)
-        if window is None:
-            let_go(units, minute)
-            window = units[row.unit] = Window()
-        events = events_of(row)
-        window.add(minute, calls, events)
-        all_calls += calls
-        all_events += events
-        if events:
-            for cause, count in metric.causes(row).items():
-                window.causes[cause] = window.causes.get(cause, 0) + count
-    return all_calls, all_events
-
-
-def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratum, int] | None = None) -> tuple[Instances, Instances]:
-    """The instances with enough calls over the last minutes, and those of them that are affected.
-
-    In a stratum that was `seen` last some time ago, within a day, the minutes before that moment count.
-    """
-    judged, affected = [], []
-    least, few, threshold = metric.least, metric.affected_events, metric.threshold
-    for stratum, units in windows.items():
-        last = seen.get(stratum, minute) if seen else minute
-        until = (last if minute - last <= DAY else minute) - metric.window_minutes
-        for unit, window in units.items():
-            window.forget(until)
-            if window.calls >= least:
-                judged.append((stratum, unit))
-                if window.events >= few and window.events > threshold * window.calls:
-                    affected.append((stratum, unit))
-    return judged, affected

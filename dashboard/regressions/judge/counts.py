@@ -11,6 +11,9 @@ from .estimate import t_quantile
 from .minutes import Stratum
 from .settings import Affected, Settings
 
+FRESH_MINUTES = 3
+"""A minute counts towards a hold time if these last minutes show the events: a window remembers a burst for longer than it lasted."""
+
 
 class Sums:
     """Events and calls of both arms in one stratum, from minutes in which both called."""
@@ -126,6 +129,7 @@ class RateSeries:
         self.metric = metric
         self.strata: dict[Stratum, Sums] = {}
         self.window = Recent(metric.window_minutes)
+        self.newest = Recent(FRESH_MINUTES)
         self.half_hour = Recent(settings.recent_minutes)
         self._called = self._matched = 0
 
@@ -149,6 +153,7 @@ class RateSeries:
         if total.cand_calls:
             self._matched += total.cand_calls
             self.window.add(total)
+            self.newest.add(total)
             self.half_hour.add(total)
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dashboard.common.numbers import is_factor, magnitude
+
 from .drift import Drifted
-from .figures import percent
 
 NAMES = {"p50": "p50", "gpu_p50": "GPU time p50"}
 
@@ -15,7 +16,6 @@ def drift_words(found: Mapping[str, object] | Drifted) -> str:
     told = found if isinstance(found, Mapping) else {"metric": found.metric, "region": found.region, "change": found.change}
     metric, region, change = (told.get(key) for key in ("metric", "region", "change"))
     of = f" of `{region}`" if region else ""
-    size = percent(change if isinstance(change, float) else 0.0)
-    return (
-        f"{NAMES.get(str(metric), str(metric))}{of} is {size} slower than on the version's own first day, adjusted for load and time of day"
-    )
+    ratio = change if isinstance(change, float) else 0.0
+    size = f"{magnitude(ratio)} {'as long as' if is_factor(ratio) else 'slower than'}"
+    return f"{NAMES.get(str(metric), str(metric))}{of} is {size} on the version's own first day, adjusted for load and time of day"

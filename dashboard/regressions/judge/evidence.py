@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from .affected import AffectedSeries, Windows
+from .affected import AffectedSeries
+from .buckets import bucket_of
 from .causes import explained
 from .cell import Cell
 from .counts import Rate
@@ -16,6 +17,7 @@ from .policy import Track, Verdict
 from .ratio import RatioSeries
 from .region import Region, Series
 from .settings import Affected, Settings
+from .windows import Windows
 
 MOST_DOTS = 100
 
@@ -85,7 +87,15 @@ def ratio_row(
         causes={},
         dots=() if series.blurred else ratio_dots(series),
         alone=label == "REGRESSED" and series.alone,
+        baseline_at_most=level is not None and in_first_bucket(series, metric.worse * level),
+        candidate_at_most=level is not None and estimate is not None and in_first_bucket(series, metric.worse * (level + estimate.delta)),
     )
+
+
+def in_first_bucket(series: RatioSeries, level: float) -> bool:
+    """Whether a log level lies in the first bucket of an engine, where only the end of the bucket is known."""
+    known = [cell.bounds for cell in series.cells.values() if cell.bounds]
+    return any(math.isinf(bucket_of(level, bounds)[0]) for bounds in known)
 
 
 def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
@@ -199,6 +209,7 @@ def count_row(
         causes=series.causes(),
         rule=count_rule(series, label),
         dots=affected_dots(series.baseline, "baseline") + affected_dots(series.candidate, "candidate"),
+        window_minutes=metric.window_minutes,
     )
     return with_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
 
@@ -210,7 +221,7 @@ def together(series: AffectedSeries, windows: Windows) -> int:
 
 def with_rate(row: Evidence, metric: Affected, rate: Rate, margin: float, settings: Settings) -> Evidence:
     """The row with its shares since the deployment, and with their interval where the baseline had an event to be so many times of."""
-    row = replace(row, baseline=rate.baseline, candidate=rate.share, times=metric.times, points=metric.points)
+    row = replace(row, baseline=rate.baseline, candidate=rate.share, times=metric.times, points=metric.points, window_minutes=0)
     if not rate.base_events:
         return row
     return replace(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .figures import SPACE, percent
+from dashboard.common.numbers import SPACE, percent
+
 from .minutes import Arm
 
 FactKind = Literal[

@@ -1,9 +1,11 @@
-"""Numbers of a verdict as people read them."""
+"""Spans and directions in the sentence of a verdict; numbers and changes are in the words of `dashboard.common.numbers`."""
 
 from __future__ import annotations
 
-SPACE = "\u00a0"
-MINUS = "\u2212"
+from dashboard.common.numbers import SPACE
+
+__all__ = ["SPACE", "capitalised", "duration", "own"]
+
 NOTHING = 1e-15
 """As little as is left of a metric that all but ended."""
 
@@ -11,19 +13,6 @@ NOTHING = 1e-15
 def own(change: float, worse: int) -> float:
     """A change of the metric itself where less is worse: half the throughput is 50 % lower, not twice as bad."""
     return change if worse > 0 else change / max(1.0 + change, NOTHING)
-
-
-def percent(ratio: float | None) -> str:
-    """A share or change with its unit."""
-    return f"{number(ratio or 0.0)}{SPACE}%"
-
-
-def number(ratio: float) -> str:
-    """A ratio in percent, with the digits that mean something and a real minus."""
-    value = abs(ratio) * 100
-    text = f"{value:.0f}" if value >= 2.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2g}"
-    text = text.removesuffix(".0")
-    return f"{MINUS}{text}" if ratio < 0 and text != "0" else text
 
 
 def duration(minutes: int) -> str:

@@ -118,6 +118,14 @@ class Evidence:
     """Instances that have no dot, for there are too many: those that are drawn are spread evenly over all."""
     alone: bool = False
     """One of several instances shows nearly all of the change: no reason to roll back."""
+    baseline_at_most: bool = False
+    candidate_at_most: bool = False
+    """The level lies in an engine's first bucket: the value is the end of the bucket, and the change is a bound as well."""
+    window_minutes: int = 0
+    """Of how many last minutes both values are; 0: of all matched minutes since the deployment."""
+    excluded_baseline: int | None = None
+    excluded_candidate: int | None = None
+    """Events of instances that had just started, which a count leaves out; None where nothing is left out."""
 
     @property
     def affected_share(self) -> float | None:

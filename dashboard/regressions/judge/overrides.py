@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from dashboard.common.numbers import MINUS, significant
+
 from .metric import Metric
 from .settings import PRODUCTION, Ratio, Settings
 
@@ -44,10 +46,12 @@ class Setting:
     effect: str
 
     def said(self, value: Value) -> str:
-        """A value as people write it, without the unit."""
+        """A value as people type it, without the unit."""
         if isinstance(value, bool):
             return "yes" if value else "no"
-        return f"{value * 100 if self.unit == '%' else value:.4g}"
+        size = value * 100 if self.unit == "%" else value
+        text = significant(size, 4) if math.isfinite(size) else str(size)
+        return text.replace(",", "").replace(MINUS, "-")
 
     def read(self, text: str) -> Value:
         """What a person wrote, in the setting's unit; raises OverrideError."""

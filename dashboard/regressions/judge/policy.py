@@ -31,18 +31,19 @@ class Track:
         """Takes the reading after `minutes` more minutes of data."""
         # A wide bin is one observation: it must not fill a hold time alone.
         credit = min(minutes, self.metric.hold_minutes // 2)
+        seen = credit if reading.fresh else 0
         self.reading = reading
         if self.released and reading.relapsed:
             self.released = False
         if reading.leaning:
             if self.since is None:
                 self.since = minute
-            self.leaning += credit
+            self.leaning += seen
             self.calm = 0
         else:
             self.leaning = 0
             self.calm += credit
-        self.regressed = self.regressed + credit if reading.regressed and not self.released else 0
+        self.regressed = self.regressed + seen if reading.regressed and not self.released else 0
         least = self.metric.watch_minutes or settings.watch_minutes
         if reading.narrow:
             least = max(least, settings.narrow_minutes)

@@ -53,6 +53,9 @@ class Process:
         self.confirming = {series: confirming for series, _ in self.entries if (confirming := confirming_series(series, settings))}
         self.ooms: dict[Arm, dict[str, Ooms]] = {"baseline": {}, "candidate": {}}
         self.instances: dict[Arm, set[str]] = {"baseline": set(), "candidate": set()}
+        self.early: dict[Arm, int] = {"baseline": 0, "candidate": 0}
+        """Recompiles of instances that are too young for the rate of the storm metric."""
+        self._storm_from = min((one.from_minute for one in settings.process_metrics if isinstance(one, Storm)), default=0)
         self._settings = settings
 
     def remember(self, minute: int, states: Iterable[InstanceState]) -> None:
@@ -93,6 +96,8 @@ class Process:
             self.instances[row.arm].add(str(row.instance))
             if row.ooms:
                 self._out_of_memory(row)
+            if row.recompiles and row.age < self._storm_from:
+                self.early[row.arm] += row.recompiles
             if row.minute - row.first_minute < warm_up:
                 continue
             arms = strata.get(row.stratum)

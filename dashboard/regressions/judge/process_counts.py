@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from .affected import Instances, Window, Windows
 from .estimate import Unit, t_quantile
 from .minutes import Arm, Stratum
 from .process_compared import Strata, Units
@@ -13,6 +12,7 @@ from .process_metrics import MissShare, Storm
 from .reading import CALM, Reading
 from .settings import Settings
 from .states import InstanceStart
+from .windows import Instances, Window, Windows
 
 
 class StormSeries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .estimate import Estimate, Group, ratio
@@ -28,7 +28,7 @@ def process_rows(process: Process, settings: Settings, comparisons: int, verdict
     rows = []
     for series, track in process.entries:
         if isinstance(series, StormSeries):
-            row = storm_row(series, track, verdict) if series.judged else None
+            row = storm_row(series, track, verdict, process.early) if series.judged else None
         elif isinstance(series, MissSeries):
             row = miss_row(series, track, verdict)
         else:
@@ -69,6 +69,8 @@ def level_row(series: Compared, track: Track, settings: Settings, comparisons: i
     effect = math.log1p(metric.smallest_effect)
     margin = series.margin(settings.roll_back_alpha, comparisons) if estimate else 0.0
     label, reason = level_label(estimate, effect, margin, series.one_sided)
+    if label == "REGRESSED" and isinstance(series, GrowthSeries) and not series.confirmed():
+        label, reason = "NOT ENOUGH DATA", "too_short"
     strata = strata_changes(estimate)
     level = baseline_level(series, estimate) if estimate else None
     # A slope is itself a change: what it is in percent an hour, not the factor of a level.
@@ -119,8 +121,8 @@ def levels_of(series: Compared, arm: Arm, group: Group) -> dict[Any, tuple[float
         totals = series.totals[arm][group.stratum]
         return {unit: (totals[unit].level / totals[unit].minutes, totals[unit].minutes) for unit in counted}
     if isinstance(series, GrowthSeries):
-        blocks = series.known(arm, group.stratum)
-        return {unit: (number, series.metric.block_minutes * len(blocks[unit].medians)) for unit, number in counted.items()}
+        grown = series.known(arm, group.stratum)
+        return {unit: (number, series.metric.block_minutes * len(grown[unit])) for unit, number in counted.items()}
     return {unit: (number, 1) for unit, number in counted.items()}
 
 
@@ -146,8 +148,8 @@ def level_dots(series: Compared, estimate: Estimate | None, said: Callable[[floa
     )
 
 
-def storm_row(series: StormSeries, track: Track, verdict: Verdict) -> Evidence:
-    """The row of events an hour, judged by the instances that show them."""
+def storm_row(series: StormSeries, track: Track, verdict: Verdict, early: Mapping[Arm, int]) -> Evidence:
+    """The row of events an hour, judged by the instances that show them; `early` events are in no rate, and shown next to it."""
     label: Label = "NO CHANGE"
     reason: Reason = ""
     if track.reading.regressed:
@@ -177,6 +179,9 @@ def storm_row(series: StormSeries, track: Track, verdict: Verdict) -> Evidence:
         matched_minutes=series.matched_minutes,
         strata_agreeing=len({stratum for stratum, _ in series.affected}),
         dots=ordered(dots),
+        window_minutes=series.metric.window_minutes,
+        excluded_baseline=early["baseline"],
+        excluded_candidate=early["candidate"],
     )
 
 

@@ -30,8 +30,9 @@ class Level(Metric):
 class Growth(Metric):
     """How fast a level grows: the median slope of its log per hour, of each instance by itself.
 
-    It is taken over the medians of blocks, from the age of `from_minute` on and once `least_minutes` are there; a block
-    is one observation. The newest `most_blocks` count.
+    It is taken over the lowest levels of blocks, from the age of `from_minute` on and once `least_minutes` are there; a block
+    is one observation. The newest `most_blocks` count. A rise is confirmed by `confirm_minutes` or more after the first
+    `least_minutes`, which have to grow by themselves.
     """
 
     value: Callable[[InstanceState], float | None]
@@ -40,6 +41,7 @@ class Growth(Metric):
     doublings: int = 8
     from_minute: int = 90
     least_minutes: int = 120
+    confirm_minutes: int = 60
     block_minutes: int = 15
     most_blocks: int = 64
 
@@ -134,9 +136,9 @@ HOST_MEMORY = Level(
 LEAK = Growth(
     name="leak",
     unit="share per hour",
-    value=attrgetter("gpu_peak"),
+    value=attrgetter("gpu_allocated"),
     smallest_effect=0.005,
-    prior_variance=((120, 0.0025**2), (240, 0.0015**2), (480, 0.0008**2), (960, 0.0004**2)),
+    prior_variance=((120, 0.005**2), (240, 0.0022**2), (480, 0.001**2), (960, 0.0005**2)),
 )
 COMPILE_TIME = Once(name="compile_time", unit="s", value=compile_time, smallest_effect=0.25, prior_variance=((0, 0.18**2),))
 COLD_START = Once(name="cold_start", unit="s", value=cold_start, smallest_effect=0.25, prior_variance=((0, 0.20**2),))

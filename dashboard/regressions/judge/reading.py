@@ -14,6 +14,8 @@ class Reading(NamedTuple):
     recovered: bool = False
     """The most recent data is back at the baseline's level, whatever the whole says."""
     relapsed: bool = False
+    fresh: bool = True
+    """The newest minutes show it too; what a window only remembers adds nothing to a hold time."""
     narrow: bool = False
     """One instance shows nearly all of what leans: it may be its machine."""
 

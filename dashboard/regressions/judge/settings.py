@@ -43,6 +43,7 @@ class Affected(Metric):
     """A count that is mostly zero: an instance is affected when over `threshold` of at least `least` calls show it.
 
     `calls` are those of which it is known whether they show it, and it takes `affected_events` of them.
+    With a `tail` the binomial bound of `windows` has to lie above the threshold as well.
     As a rate it matters from `times` the baseline's and `points` more, and from `least_events` on; `by_rate` says whether it
     is compared so even where no instance of the baseline is affected. `tolerated` is the rise that HEALTHY has to rule out.
     """
@@ -56,6 +57,7 @@ class Affected(Metric):
     least: int = 20
     window_minutes: int = 15
     affected_events: int = 1
+    tail: float | None = None
     by_rate: bool = False
     least_events: int = 5
     dispersion: float = 0.5
@@ -135,6 +137,8 @@ EAGER = Affected(
     calls=calls.known_calls,
     causes=attrgetter("eager_by"),
     threshold=0.02,
+    affected_events=5,
+    tail=0.001,
     times=2.0,
     points=0.01,
 )

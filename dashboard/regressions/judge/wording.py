@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from dashboard.common.numbers import change_range, is_factor, magnitude, number, percent
 from dashboard.fleet.figures.eager import cause_sentence
 
 from .drift import Drifted
 from .drift_words import drift_words
 from .facts import Certain, fact_words
-from .figures import SPACE, capitalised, duration, number, own, percent
+from .figures import SPACE, capitalised, duration, own
 from .minutes import Layout
 from .outcome import Evidence, NextStep, NotCompared, Outcome
 
@@ -29,6 +30,8 @@ LEVELS = {
     "compile_time": ("compile time", "longer", "shorter"),
     "cold_start": ("cold start", "longer", "shorter"),
 }
+AS = {"slower": "long", "longer": "long"}
+"""A factor instead of a percentage: 22.8 times as long."""
 COUNTS = {
     "eager": "of calls run eager",
     "errors": "of calls fail",
@@ -95,8 +98,8 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
     """What is ruled out, of which metric, and what could not be judged."""
     rows = {row.metric: row for row in outcome.evidence}
     bounds = {name: own(max(bound, 0.0), rows[name].worse if name in rows else 1) for name, bound in outcome.bounds.items()}
-    each = ", ".join(f"{LEVELS[name][0]} {percent(bound)}" for name, bound in bounds.items() if name in LEVELS)
-    worst = percent(max(bounds.values(), default=0.0))
+    each = ", ".join(f"{LEVELS[name][0]} {magnitude(bound)}" for name, bound in bounds.items() if name in LEVELS)
+    worst = magnitude(max(bounds.values(), default=0.0))
     side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
     against = found_against(baseline, outcome.layouts).rstrip(",")
     sentence = f"Nothing worse than {worst} in {duration(outcome.look or 0)} {side} {against}{f': {each}' if len(bounds) > 1 else ''}."
@@ -182,24 +185,26 @@ def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str],
     change = row.change or 0.0
     if row.metric == "leak":
         more = f"{percent(change)} ({interval(row, True)}) more than on {found_against(baseline, row.layouts)}"
-        return f"GPU memory grows by {percent(row.candidate)} an hour, {more}, on {instances(row)}{since(row, say_minute)}"
+        return f"GPU memory grows by {percent(row.candidate or 0.0)} an hour, {more}, on {instances(row)}{since(row, say_minute)}"
     of = f" of `{row.region}`" if several and row.region else ""
-    size = f"{percent(abs(own(change, row.worse)))} {worse if change >= 0 else better} ({interval(row, change >= 0)})"
-    than = found_against(baseline, row.layouts)
-    return f"{name}{of} is {size} than {than} on {instances(row)}{since(row, say_minute)}"
+    ratio, than = own(change, row.worse), found_against(baseline, row.layouts)
+    way, word = (f"as {AS.get(worse, 'high')}", "as") if is_factor(ratio) else (worse if change >= 0 else better, "than")
+    size = f"{magnitude(ratio)} {way} ({interval(row, change >= 0)})"
+    least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
+    return f"{name}{of} is {least}{size} {word} {than} on {instances(row)}{since(row, say_minute)}"
 
 
 def count_phrase(row: Evidence) -> str:
     """The share of calls that show a count, or how many there are an hour."""
     if row.unit == "per hour":
-        return f"{row.candidate or 0.0:.3g} {row.metric} an hour and instance"
+        return f"{number(row.candidate or 0.0)} {row.metric} an hour and instance"
     return f"{percent(row.candidate or 0.0)} {COUNTS.get(row.metric, f'of calls: {row.metric}')}"
 
 
 def against(row: Evidence, baseline: str) -> str:
     """The baseline's share or rate of the same count."""
     if row.unit == "per hour":
-        return f"{row.baseline:.3g} on {baseline}" if row.baseline else f"none on {baseline}"
+        return f"{number(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
     return f"{percent(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
 
 
@@ -288,7 +293,9 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
     }.get(outcome.reason)
     if missing is None:
         sees = (
-            f"A change under {percent(outcome.smallest_visible)} cannot be seen yet" if outcome.smallest_visible else "No clear answer yet"
+            f"A change under {magnitude(outcome.smallest_visible)} cannot be seen yet"
+            if outcome.smallest_visible
+            else "No clear answer yet"
         )
         look = f"; next look at {say_minute(outcome.next_look)}" if outcome.next_look is not None else ""
         side = "beside" if outcome.layouts[:1] in ((), ("side_by_side",)) else "against"
@@ -300,13 +307,13 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
 
 def adoption(outcome: Outcome, candidate: str) -> str:
     """Named where a version has so little of the traffic that few would notice it."""
-    return f" {candidate} has a low adoption: {percent(outcome.adoption)} of calls." if outcome.low_adoption else ""
+    return f" {candidate} has a low adoption: {percent(outcome.adoption or 0.0)} of calls." if outcome.low_adoption else ""
 
 
 def next_step_phrase(step: NextStep) -> str:
     """The cheapest step, as advice."""
     if step.kind == "add_instances":
-        visible = f": smallest visible change {percent(step.visible)}" if step.visible is not None else ""
+        visible = f": smallest visible change {magnitude(step.visible)}" if step.visible is not None else ""
         return f"{step.count} more {step.arm} instances on {step.stratum}{visible}."
     if step.kind == "run_side_by_side":
         where = f" on {step.stratum}" if step.stratum else ""
@@ -320,4 +327,4 @@ def interval(row: Evidence, worse: bool) -> str:
     """The interval in the direction of the sentence."""
     low, high = own(row.low or 0.0, row.worse), own(row.high or 0.0, row.worse)
     low, high = (low, high) if worse else (-high, -low)
-    return f"{number(low)} to {percent(high)}"
+    return change_range(low, high)

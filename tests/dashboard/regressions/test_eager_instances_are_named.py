@@ -40,8 +40,8 @@ def test_a_simulated_eager_instance_is_found_at_its_hold():
     fleet = Fleet(seed=91_000, candidates=2, minutes=120, fault="eager", size=0.5, affected=0.5, onset=60)
     rows = [row for minute in instance_minutes(fleet) for row in minute]
     outcome = judge(rows, now_minute=120, deployed_minute=0)
-    # The second instance starts 20 minutes later, and its onset counts from there.
-    assert (outcome.verdict, outcome.since) in {("roll_back", 69), ("roll_back", 89)}
+    # The second instance starts 20 minutes later, and its onset counts from there; one minute of eager calls is not yet surely over 2 %.
+    assert (outcome.verdict, outcome.since) in {("roll_back", 70), ("roll_back", 90)}
     assert row_of(outcome).affected_instances == 1
 
 

@@ -97,7 +97,7 @@ def test_host_memory_alone_is_watch():
 
 
 def test_a_leak_of_two_percent_an_hour_is_found():
-    outcome = simulated(Fleet(seed=610_010, candidates=2, minutes=260, fault="leak", size=0.02))
+    outcome = simulated(Fleet(seed=610_010, candidates=2, minutes=400, fault="leak", size=0.02))
     found = row(outcome, "leak")
     assert (outcome.verdict, found.label, found.drives) == ("roll_back", "REGRESSED", True)
     assert found.change == pytest.approx(0.02, abs=0.006)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from dashboard.common.numbers import magnitude as percent
 from dashboard.regressions.judge import Outcome, judge
-from dashboard.regressions.judge.figures import duration, percent
+from dashboard.regressions.judge.figures import duration
 from dashboard.regressions.judge.wording import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -69,7 +70,7 @@ def test_watch_says_how_little_can_be_compared():
 
 def test_healthy_says_nothing_worse_than():
     sentence = said(judged([*BASE, *(instance(f"c{i}") for i in range(6))]))
-    assert sentence == "Nothing worse than 4 % in 1 h beside 2026.11.2."
+    assert sentence == "Nothing worse than 3.9 % in 1 h beside 2026.11.2."
 
 
 WHOLE = {"calls": 1000, "p50": 0.010, "p99": 0.020, "items": 16000.0, "latency_sum": 11.0}
@@ -80,7 +81,7 @@ def twelve(**candidate: object) -> list:
 
 
 def test_healthy_says_what_is_ruled_out_of_each_metric():
-    assert said(judged(twelve())) == "Nothing worse than 5 % in 1 h beside 2026.11.2: p50 4 %, p99 5 %, throughput 4 %."
+    assert said(judged(twelve())) == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %, throughput 3.7 %."
 
 
 def test_a_tail_and_a_lower_throughput_are_said_in_their_own_direction():
@@ -100,7 +101,7 @@ def test_what_one_version_does_not_report_is_named():
     silent = " Throughput is not judged: one version does not report it."
     assert said(judged([*twelve()[:6], *(instance(f"c{i}", **{**WHOLE, "items": None}) for i in range(6))])).count(silent) == 1
     newly = [instance(f"b{i}", **{**WHOLE, "items": None}) for i in range(6)] + twelve()[6:]
-    assert said(judged(newly)) == "Nothing worse than 5 % in 1 h beside 2026.11.2: p50 4 %, p99 5 %." + silent
+    assert said(judged(newly)) == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %." + silent
 
 
 @pytest.mark.parametrize(
@@ -129,9 +130,9 @@ def test_what_cannot_be_seen_comes_with_the_cheapest_step():
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(0.312, "31 %"), (0.0011, "0.11 %"), (-0.024, "\u22122.4 %"), (0.06, "6 %"), (0.0, "0 %"), (0.0296, "3 %"), (1.5, "150 %")],
+    [(0.312, "31 %"), (0.0011, "0.1 %"), (-0.024, "2.4 %"), (0.06, "6 %"), (0.0, "0 %"), (1.5, "150 %"), (21.75, "22.8 times")],
 )
-def test_percentages_have_the_digits_that_mean_something(ratio: float, text: str):
+def test_changes_have_the_digits_that_mean_something(ratio: float, text: str):
     assert percent(ratio).replace("\u00a0", " ") == text
 
 

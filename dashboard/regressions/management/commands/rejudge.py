@@ -70,7 +70,7 @@ class Command(BaseCommand):
 def _head(line: Line) -> str:
     deployment = line.deployment
     where = f" in {deployment.environment}" if deployment.environment else ""
-    at = f"{clock.at_minute(deployment.started_minute):%Y-%m-%d %H:%M} UTC"
+    at = clock.written_minute(deployment.started_minute)
     return f"{deployment.model.name} {deployment.version.name}{where}, deployed {at}, against {line.baseline.version.name}"
 
 

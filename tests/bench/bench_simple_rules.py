@@ -1,0 +1,145 @@
+"""Verdicts by minute for the rules that need no statistics: `python -m tests.bench.bench_simple_rules`.
+
+Each case has three baseline instances and some candidates, exact and without noise. The checkout in `PYTHONPATH` is the judge, so the
+same file shows the verdicts of an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp
+from typing import NamedTuple
+
+from dashboard.regressions.judge import Comparison, InstanceMinute, InstanceState
+
+GIB = 1 << 30
+OLD = -2000
+"""First minute of the baseline's processes, more than a day before the deployment."""
+YOUNG = -5
+"""First minute of the candidate's: it is past its warm-up when it is compared."""
+ONSET = 100
+Row = Callable[[InstanceMinute], InstanceMinute]
+State = Callable[[InstanceState], InstanceState]
+
+
+class Case(NamedTuple):
+    """A fleet: `calls` and `state` change the rows of healthy instances."""
+
+    name: str
+    candidates: int
+    minutes: int
+    calls: Row = lambda row: row
+    state: State = lambda state: state
+
+
+def known(row: InstanceMinute, calls: int, looked_up: int, eager: int = 0) -> InstanceMinute:
+    """A row with that number of calls, of which the agent looked up a part."""
+    return replace(row, calls=calls, compiled=looked_up - eager, eager=eager, eager_by={"limit": eager} if eager else {})
+
+
+def candidate(row: InstanceMinute | InstanceState) -> bool:
+    """Whether the first candidate reported the row."""
+    return row.instance == "c0"
+
+
+def lone_eager(row: InstanceMinute) -> InstanceMinute:
+    """Twenty calls a minute, two of them looked up; one is eager."""
+    return known(row, 20, 2, int(candidate(row) and row.minute == ONSET))
+
+
+def five_in_one_minute(row: InstanceMinute) -> InstanceMinute:
+    """The same with a burst: in one minute twenty calls are looked up and six are eager."""
+    burst = candidate(row) and row.minute == ONSET
+    return known(row, 20, 20 if burst else 2, 6 if burst else 0)
+
+
+def rare_and_eager(row: InstanceMinute) -> InstanceMinute:
+    """Five calls a minute, one looked up every second minute; all of the candidate's are eager."""
+    looked_up = row.minute % 2
+    return known(row, 5, looked_up, looked_up if row.arm == "candidate" else 0)
+
+
+def rare_and_looked_up(row: InstanceMinute) -> InstanceMinute:
+    """The same with every call looked up."""
+    return known(row, 5, 5, 5 if row.arm == "candidate" else 0)
+
+
+def one_canary_eager(row: InstanceMinute) -> InstanceMinute:
+    """Sixty calls a minute, six looked up; one of three candidates runs eager from its start."""
+    return known(row, 60, 6, 6 if candidate(row) else 0)
+
+
+def errors_for(minutes: int, share: float) -> Row:
+    """Calls of the first candidate fail for some minutes, from the middle of a minute on."""
+
+    def failing(row: InstanceMinute) -> InstanceMinute:
+        since = row.minute - ONSET
+        part = 0.0 if not candidate(row) or not 0 <= since <= minutes else 0.5 if since in (0, minutes) else 1.0
+        return replace(row, calls=300, compiled=300, errors=round(300 * share * part))
+
+    return failing
+
+
+def memory(row: InstanceState, peak: float, held: float) -> InstanceState:
+    """Peak and memory in use in GiB."""
+    return replace(row, gpu_peak=int(peak * GIB), gpu_allocated=int(held * GIB))
+
+
+def climbing_peak(row: InstanceState) -> InstanceState:
+    """The running maximum of a young process nears that of an old one over hours; what is in use stays the same."""
+    return memory(row, 40 - 12 * exp(-row.age / 240) if row.arm == "candidate" else 40, 27)
+
+
+def settling(row: InstanceState) -> InstanceState:
+    """What a young process holds rises by 6 % over its first hours, and stays there."""
+    held = 27 * (1 + 0.06 * (1 - exp(-row.age / 60))) if row.arm == "candidate" else 27
+    return memory(row, 40, held)
+
+
+def leaking(row: InstanceState) -> InstanceState:
+    """What the candidate holds grows by 2 % an hour."""
+    held = 27 * exp(0.02 * row.age / 60) if row.arm == "candidate" else 27
+    return memory(row, max(30, held + 1), held)
+
+
+CASES = (
+    Case("one eager call of 30 looked up in 15 minutes", 3, 240, lone_eager),
+    Case("six eager calls within one minute", 3, 240, five_in_one_minute),
+    Case("one of three candidates wholly eager, 60 calls a minute, a tenth looked up", 3, 240, one_canary_eager),
+    Case("the only candidate wholly eager, 5 calls a minute, a tenth looked up", 1, 240, rare_and_eager),
+    Case("the only candidate wholly eager, 5 calls a minute, all looked up", 1, 240, rare_and_looked_up),
+    Case("young process, climbing peak, memory in use level", 3, 720, state=climbing_peak),
+    Case("young process, memory in use settles", 3, 720, state=settling),
+    Case("leak of 2 % an hour", 3, 720, state=leaking),
+    Case("5 % of calls fail for 5 minutes", 3, 240, errors_for(5, 0.05)),
+    Case("half of all calls fail for 5 minutes", 3, 240, errors_for(5, 0.5)),
+    Case("5 % of calls fail for 15 minutes", 3, 240, errors_for(15, 0.05)),
+    Case("5 % of calls fail for good", 3, 240, errors_for(10_000, 0.05)),
+)
+
+
+def verdicts(case: Case) -> list[tuple[int, str]]:
+    """Every change of the verdict with its minute, after the judge took a day of the baseline."""
+    comparison = Comparison(0, with_past=True)
+    base, cand = [f"b{n}" for n in range(3)], [f"c{n}" for n in range(case.candidates)]
+    for minute in range(-1440, case.minutes):
+        rows, states = [], []
+        for name in base + (cand if minute >= 0 else []):
+            arm, born = ("candidate", YOUNG) if name[0] == "c" else ("baseline", OLD)
+            row = InstanceMinute(name, name, arm, "H100", "forward", "2^12", minute, born, 60, compiled=60, p50=0.01, host=name)  # type: ignore[arg-type]
+            state = InstanceState(name, name, arm, ("H100",), minute, born, 40 * GIB, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
+            rows.append(case.calls(row))
+            states.append(case.state(state))
+        comparison.add_minute(minute, rows, states)
+    return list(comparison.policy.transitions)
+
+
+def main() -> None:
+    """Prints one line a case."""
+    for case in CASES:
+        said = [f"{verdict} at {minute}" for minute, verdict in verdicts(case) if minute]
+        print(f"| {case.name} | {' · '.join(said).replace('_', ' ') or 'not enough data'} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
