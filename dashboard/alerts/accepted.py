@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.accounts.models import User
-from dashboard.alerts.models import Alert, AlertOutcome, AlertState
+from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
 from dashboard.alerts.services.transition import alert_close, project_hold
 from dashboard.regressions.models import BaselineChoice
 
@@ -13,7 +13,9 @@ from dashboard.regressions.models import BaselineChoice
 def alerts_settle(sender: type[BaselineChoice], choice: BaselineChoice, actor: User, **_: Any) -> None:
     """Closes what is open on this version in this environment; it opens again only when the version gets worse than it was."""
     project_hold(choice.project_id)
-    rows = Alert.objects.filter(deployment__version_id=choice.version_id, deployment__environment=choice.environment)
+    rows = Alert.objects.filter(
+        deployment__version_id=choice.version_id, deployment__environment=choice.environment, cause=AlertCause.REGRESSION
+    )
     for alert in rows.exclude(state=AlertState.RESOLVED).order_by("pk"):
         text = f"Accepted as the new normal by {choice.chosen_by_name}: {choice.note}"
         alert_close(alert=alert, outcome=AlertOutcome.ACCEPTED, text=text, actor_name=actor.get_username())

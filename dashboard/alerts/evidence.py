@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
-from dashboard.fleet.figures.eager import causes_stored, causes_words
+from dashboard.common.numbers import SPACE
+from dashboard.fleet.figures.eager import causes_words
+from dashboard.regressions.changes import NO_VALUE, Change, change_of
+from dashboard.regressions.changes import number as _number
+from dashboard.regressions.changes import text as _text
 from dashboard.regressions.judge.facts import fact_words
 
-SPACE = "\u00a0"
-MINUS = "\u2212"
 LABELS = {"REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"}
 NAMES = {
     "p50": "p50",
@@ -51,7 +53,9 @@ RANKS = "ranks_diverged"
 
 
 class EvidenceLine(TypedDict):
-    """One metric of one region: `change` of the metric itself as a ratio minus 1 with its interval, and `text` in words."""
+    """One metric of one region: `change` of the metric itself as a ratio minus 1 with its interval, and `text` in words.
+
+    `minutes` is the window of both values; `baseline_at_most`, `candidate_at_most`: the value is only a bound, and so is the change."""
 
     metric: str
     name: str
@@ -67,6 +71,9 @@ class EvidenceLine(TypedDict):
     affected_instances: int | None
     drives: bool
     causes: dict[str, int]
+    minutes: int | None
+    baseline_at_most: bool
+    candidate_at_most: bool
     text: str
 
 
@@ -87,20 +94,6 @@ def strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
 def driving_metrics(evidence: Any) -> set[tuple[str, str]]:
     """Metric and region of every row that the verdict rests on."""
     return {(_text(row, "metric"), _text(row, "region")) for row in _rows(evidence) if row.get("drives") is True}
-
-
-def change_words(ratio: float) -> str:
-    """+31 %, −6 %; beyond ten times the factor."""
-    if ratio >= 9:
-        return f"{ratio + 1:,.0f} times"
-    percent = ratio * 100
-    rounded = round(percent, 1) if abs(percent) < 9.5 else round(percent)
-    return f"{'+' if rounded > 0 else MINUS if rounded < 0 else ''}{abs(rounded):g}{SPACE}%"
-
-
-def share_words(share: float) -> str:
-    """4.1 %: part of all calls."""
-    return f"{share * 100:.3g}{SPACE}%"
 
 
 def _rows(evidence: Any) -> Iterable[dict[str, Any]]:
@@ -133,43 +126,44 @@ def _weight(row: dict[str, Any]) -> float:
 
 def _line(row: dict[str, Any]) -> EvidenceLine:
     metric, label, region = _text(row, "metric"), _text(row, "label"), _text(row, "region")
-    change, low, high = _number(row, "change"), _number(row, "low"), _number(row, "high")
-    if row.get("worse") == -1:
-        change, low, high = _inverse(change), _inverse(high), _inverse(low)
+    known = change_of(row)
     line = EvidenceLine(
         metric=metric,
         name=label if label and label not in LABELS else NAMES.get(metric, metric.replace("_", " ") or "A metric"),
         region=region,
-        unit=_text(row, "unit"),
-        baseline=_number(row, "baseline"),
-        candidate=_number(row, "candidate"),
-        change=change,
-        low=low,
-        high=high,
-        instances_baseline=_count(row, "instances_baseline", "baseline_instances"),
-        instances_candidate=_count(row, "instances_candidate", "candidate_instances"),
-        affected_instances=_count(row, "affected_instances"),
-        drives=row.get("drives") is True,
-        causes=causes_stored(row.get("causes")),
+        unit=known.unit,
+        baseline=known.baseline,
+        candidate=known.candidate,
+        change=known.change,
+        low=known.low,
+        high=known.high,
+        instances_baseline=known.baseline_instances,
+        instances_candidate=known.candidate_instances,
+        affected_instances=known.affected_instances,
+        drives=known.drives,
+        causes=dict(known.causes),
+        minutes=known.minutes,
+        baseline_at_most=known.baseline_at_most,
+        candidate_at_most=known.candidate_at_most,
         text="",
     )
-    line["text"] = "; ".join(part for part in (_change(line), causes_words(line["causes"]), _instances(line)) if part)
+    line["text"] = "; ".join(part for part in (change_words(known), causes_words(known.causes), _instances(line)) if part)
     return line
 
 
-def _change(line: EvidenceLine) -> str:
-    change, low, high = line["change"], line["low"], line["high"]
-    if change is not None and line["unit"] != "share":
-        interval = f" ({change_words(low)} to {change_words(high)})" if low is not None and high is not None else ""
-        return change_words(change) + interval
-    if line["unit"] == "share" and line["candidate"] is not None:
-        before = f" (before: {share_words(line['baseline'])})" if line["baseline"] is not None else ""
-        of = OF.get(line["metric"], "calls")
-        return f"{share_words(line['candidate'])} of {of}{before}"
-    if line["unit"] == "per hour" and line["candidate"] is not None:
-        before = f" (before: {line['baseline']:.3g})" if line["baseline"] is not None else ""
-        return f"{line['candidate']:.3g} an hour{before}"
-    return ""
+def change_words(known: Change) -> str:
+    """+31 % (13 to 52 %), 19.3 to 25.3 ms, matched 57 min: the change with the two values it is computed from, and their window."""
+    if known.unit in ("share", "per hour") and known.candidate is not None:
+        unit = f" of {OF.get(known.metric, 'calls')}" if known.unit == "share" else ""
+        before = f" (before: {known.baseline_said})" if known.baseline is not None else ""
+        said = f"{known.candidate_said}{unit}{before}"
+    elif known.change_said == NO_VALUE:
+        return ""
+    else:
+        interval = f" ({known.range_said})" if known.range_said else ""
+        both = known.baseline is not None and known.candidate is not None
+        said = f"{known.change_said}{interval}" + (f", {known.baseline_said} to {known.candidate_said}" if both else "")
+    return ", ".join(part for part in (said, known.window_said, known.excluded_said) if part)
 
 
 def _instances(line: EvidenceLine) -> str:
@@ -179,25 +173,3 @@ def _instances(line: EvidenceLine) -> str:
     if affected is not None and (line["change"] is None or (affected and line["unit"] == "share")):
         return f"{affected} of {candidate}{SPACE}instances"
     return f"{candidate}{SPACE}instances" + (f" against {baseline}" if baseline is not None else "")
-
-
-def _inverse(ratio: float | None) -> float | None:
-    return None if ratio is None or ratio <= -1 else 1 / (1 + ratio) - 1
-
-
-def _number(row: dict[str, Any], *keys: str) -> float | None:
-    for key in keys:
-        value = row.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value)
-    return None
-
-
-def _count(row: dict[str, Any], *keys: str) -> int | None:
-    value = _number(row, *keys)
-    return None if value is None else int(value)
-
-
-def _text(row: dict[str, Any], key: str) -> str:
-    value = row.get(key)
-    return value if isinstance(value, str) else ""

@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 from dashboard.alerts import links
 from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
-from dashboard.alerts.models import Alert, Channel, RollbackGuide
+from dashboard.alerts.models import Alert, AlertCause, Channel, RollbackGuide
 from dashboard.common.clock import at_minute
+from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 
 
@@ -97,6 +98,8 @@ class Facts(TypedDict):
 
 def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None) -> Facts:
     """The alert as it is now, with the evidence of the verdict."""
+    if alert.cause in AlertCause.SILENT:
+        return _silence_facts(alert, news, covers)
     deployment, project = alert.deployment, alert.project
     baseline = verdict.baseline.version if verdict and verdict.baseline else None
     guide = RollbackGuide.objects.filter(project=project, model_name=deployment.model.name).first()
@@ -134,9 +137,22 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
     )
 
 
+def _silence_facts(alert: Alert, news: str, covers: list[str] | None) -> Facts:
+    """Instances that stopped reporting are about no version: there is nothing to compare and nothing to roll back."""
+    model = None if alert.cause == AlertCause.FLEET_SILENCE else alert.deployment.model
+    facts = _general(alert.project, f"{alert.title}.")
+    facts["alert"], facts["news"], facts["covers"] = _alert(alert), news, covers or []
+    facts["model"] = Named(id=model.pk, name=model.name) if model else None
+    facts["environment"] = alert.deployment.environment if model else ""
+    facts["simulated"] = alert.deployment.model.simulated
+    facts["since"] = alert.opened_at.isoformat()
+    facts["links"]["alert"] = links.alert_url(project=alert.project.slug, number=alert.number)
+    return facts
+
+
 def channel_test_facts(*, channel: Channel) -> Facts:
     """What a test of a channel tells."""
-    return _general(channel, f"This is a test of the channel {channel.name}: alerts of {channel.project.name} will arrive here.")
+    return _general(channel.project, f"This is a test of the channel {channel.name}: alerts of {channel.project.name} will arrive here.")
 
 
 def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: list[str], group: GroupFacts | None = None) -> Facts:
@@ -151,7 +167,7 @@ def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: lis
     over = sum(line["kind"] == "resolved" for line in lines)
     counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "over")) if count]
     said = group["title"] + "." if group else f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}:"
-    facts = _general(channel, f"{said} {', '.join(counts)}{' in this message' if group else ''}.")
+    facts = _general(channel.project, f"{said} {', '.join(counts)}{' in this message' if group else ''}.")
     if group:
         facts["group"], facts["links"]["alerts"] = group, group["link"]
     facts["alerts"], facts["covers"] = lines, covers
@@ -178,9 +194,8 @@ def _digest_line(kind: str, facts: Facts, alert: AlertFacts) -> DigestLine:
     )
 
 
-def _general(channel: Channel, sentence: str) -> Facts:
-    """A message that is about no single alert."""
-    project = channel.project
+def _general(project: Project, sentence: str) -> Facts:
+    """A message that is about no version."""
     where = Links(
         alert=None,
         evidence=None,

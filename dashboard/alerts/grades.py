@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from django.db.models import Exists, OuterRef
 
-from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, EventKind
+from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, EventKind
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.fold.presence import GONE_AFTER
@@ -109,7 +109,7 @@ def grades_of(*, project: Project) -> Grades:
     """The last 90 days of a project; two queries."""
     since = clock.now() - timedelta(days=DAYS)
     not_back = AlertEvent.objects.filter(alert=OuterRef("pk"), kind=EventKind.LEVEL_NOT_BACK)
-    rows = Alert.objects.filter(project=project, opened_at__gte=since).annotate(not_back=Exists(not_back))
+    rows = Alert.objects.filter(project=project, cause=AlertCause.REGRESSION, opened_at__gte=since).annotate(not_back=Exists(not_back))
     graded = {str(kind): Graded(kind) for kind in (VerdictKind.ROLL_BACK, VerdictKind.WATCH)}
     simulated = 0
     for worst, state, outcome, helped_not, made in rows.values_list(
@@ -129,7 +129,7 @@ def _roll_backs(project: Project, since: int) -> RollBacks:
         started_minute__lte=OuterRef("ended_minute"),
         last_minute__gt=OuterRef("ended_minute") + GONE_AFTER,
     ).exclude(version__name=OTHER)
-    alerts = Alert.objects.filter(deployment=OuterRef("pk"))
+    alerts = Alert.objects.filter(deployment=OuterRef("pk"), cause=AlertCause.REGRESSION)
     rows = (
         Deployment.objects.filter(project=project, ended_minute__gte=since)
         .exclude(version__name=OTHER)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from dashboard.alerts.evidence import SPACE, EvidenceLine, change_words, strongest_evidence
+from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
+from dashboard.common.numbers import change, is_factor, magnitude, percent
 
 TIMES = ("p50", "gpu_p50", "p99", "gpu_p99")
 COUNTS = {"eager": "eager", "errors": "fail"}
 PHRASES = 2
+COUNTED_OTHERS = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")
 
 
 def headline(*, model: str, version: str, sentence: str, evidence: Any) -> str:
@@ -18,19 +21,22 @@ def headline(*, model: str, version: str, sentence: str, evidence: Any) -> str:
     levels = [_level(row) for row in rows if row["change"] is not None and row["unit"] != "share"]
     counts = [_count(row) for row in rows if row["change"] is None or row["unit"] == "share"]
     said = ", ".join([*levels[:1], *counts[:1]])
-    return f"{model} {version}: {said or sentence.removeprefix(f'Roll back {version}: ')}"
+    # How many other ranks reported changes while a job starts: the time line says it with its time.
+    without_count = COUNTED_OTHERS.sub("the others", sentence.removeprefix(f"Roll back {version}: "))
+    return f"{model} {version}: {said or without_count}"
 
 
 def _level(row: EvidenceLine) -> str:
-    change = row["change"] or 0.0
+    ratio = row["change"] or 0.0
+    least = "at least " if row["baseline_at_most"] or row["candidate_at_most"] else ""
     if row["metric"] not in TIMES:
-        return f"{row['name']} {change_words(change)}"
-    size = change_words(change).lstrip("+\u2212")
-    return f"{row['name']} {size} {'slower' if change >= 0 else 'faster'}"
+        return f"{row['name']} {least}{change(ratio)}"
+    way = "as long" if is_factor(ratio) else "slower" if ratio >= 0 else "faster"
+    return f"{row['name']} {least}{magnitude(ratio)} {way}"
 
 
 def _count(row: EvidenceLine) -> str:
     share = row["candidate"]
     if row["metric"] in COUNTS and row["unit"] == "share" and share is not None:
-        return f"{share * 100:.2g}{SPACE}% of calls {COUNTS[row['metric']]}"
+        return f"{percent(share)} of calls {COUNTS[row['metric']]}"
     return f"{row['name']}: {row['text']}"

@@ -7,7 +7,7 @@ from django.conf import settings
 
 def alert_url(*, project: str, number: int) -> str:
     """The page of an alert."""
-    return _page(project, f"alerts/{number}")
+    return _page(project, f"alerts/{number}/")
 
 
 def alerts_url(*, project: str) -> str:

@@ -19,6 +19,18 @@ class AlertState(models.TextChoices):
     RESOLVED = "resolved", "Resolved"
 
 
+class AlertCause:
+    """What an alert is about."""
+
+    REGRESSION = "regression"
+    """Follows the verdicts of its deployment."""
+    SILENCE = "silence"
+    """More than half of a model's instances stopped reporting together; its deployment is the one that most of them run."""
+    FLEET_SILENCE = "fleet_silence"
+    """The same of a whole project; its deployment is one of many."""
+    SILENT = (SILENCE, FLEET_SILENCE)
+
+
 class AlertOutcome(models.TextChoices):
     """How an alert ended."""
 
@@ -71,7 +83,7 @@ class Alert(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="alerts")
     number = models.IntegerField(help_text="Counts within the project: A-418.")
-    cause = models.CharField(max_length=64, default="regression")
+    cause = models.CharField(max_length=64, default=AlertCause.REGRESSION)
     state = models.CharField(max_length=16, choices=AlertState.choices, default=AlertState.OPEN)
     verdict = models.ForeignKey(
         Verdict, null=True, on_delete=models.SET_NULL, related_name="+", help_text="The newest one in the time line."

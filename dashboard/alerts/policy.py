@@ -46,7 +46,10 @@ class Subject:
     environment: str
     model: str
     urgent: bool = False
-    """Told without being asked for, whatever its verdict: ranks that went apart may wait for one another for ever."""
+    """Sent without a rule that asks for it, whatever its verdict: ranks that diverged may wait for each other without end, and of a fleet
+    that is silent nothing else can be known."""
+    whole: bool = False
+    """About the whole project: a rule for some environments or models asks for it as well."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ def channels_asked(policy: Policy, subject: Subject, channels: Iterable[int]) ->
 
 def matches(rule: RuleRow, subject: Subject) -> bool:
     """Whether a rule asks for this."""
-    wanted = ((rule.severities, subject.severity), (rule.environments, subject.environment), (rule.models, subject.model))
+    places = ((rule.environments, subject.environment), (rule.models, subject.model))
+    wanted = ((rule.severities, subject.severity), *(() if subject.whole else places))
     return all(not listed or value in listed for listed, value in wanted)
 
 

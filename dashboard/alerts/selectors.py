@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from django.db.models import Count, Q, QuerySet
 
-from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, DeliveryState, RollbackGuide
+from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertState, Channel, Delivery, DeliveryState, RollbackGuide
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
@@ -44,7 +44,7 @@ def alert_by_number(*, project: Project, number: int) -> Alert | None:
 
 def alert_of_deployment(*, deployment: Deployment) -> Alert | None:
     """The alert of a deployment that is not resolved, else its newest one, or None."""
-    found = alerts_of(project=deployment.project).filter(deployment=deployment)
+    found = alerts_of(project=deployment.project).filter(deployment=deployment, cause=AlertCause.REGRESSION)
     return found.exclude(state=AlertState.RESOLVED).first() or found.first()
 
 

@@ -4,7 +4,15 @@ import logging
 
 from celery import shared_task
 
-from dashboard.alerts.services import alerts_sweep, deliveries_send, groups_form, held_release, reminders_owe, rollbacks_watch
+from dashboard.alerts.services import (
+    alerts_sweep,
+    deliveries_send,
+    groups_form,
+    held_release,
+    reminders_owe,
+    rollbacks_watch,
+    silences_watch,
+)
 from dashboard.alerts.switches.services import switches_step
 from dashboard.common.jobs import job_run
 from dashboard.common.nudge import nudge
@@ -42,7 +50,7 @@ def switch(swept: bool = False) -> None:
 def _follow() -> int:
     """One step that fails keeps no other from its work."""
     count, errors = 0, []
-    for step in (alerts_sweep, groups_form, reminders_owe, held_release):
+    for step in (silences_watch, alerts_sweep, groups_form, reminders_owe, held_release):
         try:
             count += step()
         except Exception as error:

@@ -8,6 +8,7 @@ from typing import Any
 from dashboard.alerts.channels.base import Message
 from dashboard.alerts.facts import DigestLine, Facts, GroupFacts
 from dashboard.alerts.models import AlertOutcome, DeliveryKind
+from dashboard.common import clock
 
 LISTED = 8
 """Alerts of one message that a person reads; the page has all of them."""
@@ -26,6 +27,7 @@ def message_title(message: Message) -> str:
     model, version, baseline = _name(facts["model"]), _name(facts["version"]), _name(facts["baseline"])
     simulated = "Simulated: " if facts["simulated"] else ""
     names = f"{_short(model)} {_short(version)}" + (f" against {_short(baseline)}" if baseline else "")
+    names = names if version else facts["sentence"].removesuffix(".")  # an alert about no version is called by what happened
     if message.kind == DeliveryKind.RESOLVED:
         return f"{simulated}{alert['id']} over: {names}"
     return f"{simulated}{_AGAIN.get(message.kind, '')}{_VERDICTS.get(alert['severity'], alert['severity'])} {alert['id']}: {names}"
@@ -38,7 +40,7 @@ def message_notes(message: Message) -> list[str]:
         return [facts["project"]["name"], f"the {LISTED} worst of {len(facts['alerts'])}"]
     if alert is None:
         return [facts["project"]["name"]]
-    where = f"{facts['environment']}, project {facts['project']['name']}"
+    where = ", ".join(filter(None, (facts["environment"], f"project {facts['project']['name']}")))
     notes = [f"{alert['id']} in {where}", f"opened {_moment(alert['opened_at'])}"]
     if message.kind == DeliveryKind.RESOLVED:
         if alert["resolved_at"]:
@@ -61,8 +63,8 @@ def digest_line(line: DigestLine) -> str:
     """One alert among several, on one line."""
     verdict = "over" if line["kind"] == DeliveryKind.RESOLVED else _VERDICTS.get(line["severity"], line["severity"])
     simulated = "simulated, " if line["simulated"] else ""
-    where = f"{simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}"
-    return f"{_AGAIN.get(line['kind'], '')}{line['id']} {verdict}, {where}: {line['text']}"
+    where = f"{simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}" if line["version"] else simulated
+    return f"{_AGAIN.get(line['kind'], '')}{line['id']} {verdict}{', ' + where.removesuffix(', ') if where else ''}: {line['text']}"
 
 
 def _group_title(facts: Facts) -> str:
@@ -97,4 +99,4 @@ def _outcome(value: str) -> str:
 
 
 def _moment(text: str) -> str:
-    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M} UTC"
+    return clock.written(datetime.fromisoformat(text))

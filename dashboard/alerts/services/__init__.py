@@ -9,6 +9,7 @@ from dashboard.alerts.services.remind import reminders_owe
 from dashboard.alerts.services.replay import deliveries_replay, delivery_replay
 from dashboard.alerts.services.rollback import rollbacks_watch
 from dashboard.alerts.services.rules import maintenance_add, maintenance_end, rule_add, rule_remove, time_zone_set
+from dashboard.alerts.services.silence import silences_watch
 from dashboard.alerts.services.sweep import alerts_sweep
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "rollbacks_watch",
     "rule_add",
     "rule_remove",
+    "silences_watch",
     "time_zone_set",
 ]

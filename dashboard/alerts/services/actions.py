@@ -41,7 +41,7 @@ def alert_snooze(*, alert: Alert, user: User, until: datetime, note: str = "", a
     with _changed(alert, user, "alert.snooze", note, address) as held:
         held.state, held.snoozed_until = AlertState.SNOOZED, until
         held.save()
-        text = f"Until {until:%Y-%m-%d %H:%M} UTC. {note}".rstrip()
+        text = f"Until {clock.written(until)}. {note}".rstrip()
         event_add(alert=held, kind=EventKind.SNOOZED, text=text, actor_name=user.get_username())
     return held
 

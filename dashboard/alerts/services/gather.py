@@ -7,7 +7,7 @@ from datetime import datetime
 
 from dashboard.alerts import links
 from dashboard.alerts.facts import GroupFacts
-from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind, DeliveryState
+from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, Delivery, DeliveryKind, DeliveryState
 from dashboard.alerts.services.digest import MOST, digests_write, waiting_rows
 from dashboard.common import clock
 from dashboard.fleet.models import ModelVersion
@@ -63,7 +63,12 @@ def _undelivered(channel: Channel, group: GroupFacts, *, room: int) -> list[Deli
 def _in_several_environments(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
     """Versions of these messages whose alerts are in more than one environment, with the alerts that are open or told of here."""
     wanted = {row.alert.deployment.version_id for row in rows if row.alert and row.alert.group_id is None}
-    alerts = Alert.objects.filter(deployment__version_id__in=wanted).select_related("deployment").defer("ran_on").order_by("number")
+    alerts = (
+        Alert.objects.filter(deployment__version_id__in=wanted, cause=AlertCause.REGRESSION)
+        .select_related("deployment")
+        .defer("ran_on")
+        .order_by("number")
+    )
     told = {row.alert_id for row in rows}
     found: dict[int, list[Alert]] = {}
     for alert in alerts if wanted else ():

@@ -23,6 +23,7 @@ from dashboard.common import clock
 from dashboard.common.bounded_call import bounded_call
 from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
+from dashboard.common.numbers import significant
 from dashboard.common.outbound import Answer, OutboundError
 
 logger = logging.getLogger(__name__)
@@ -129,7 +130,7 @@ def delivery_try(claim: Claim) -> Result:
     except OutboundError as error:
         return Result(False, _kept(channel, str(error), None))
     except TimeoutError:
-        return Result(False, f"It was not done within {kind.seconds:g} s.")
+        return Result(False, f"It was not done within {significant(kind.seconds)} s.")
     except Exception as error:
         logger.exception("delivery %s could not be built or sent", delivery.message_id)
         return Result(False, f"compilewatch failed ({type(error).__name__}); its log says more.")

@@ -13,7 +13,18 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
 from dashboard.alerts.facts import alert_facts
-from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, DeliveryKind, DeliveryState, MaintenanceWindow, Rule
+from dashboard.alerts.models import (
+    Alert,
+    AlertCause,
+    AlertEvent,
+    AlertState,
+    Channel,
+    Delivery,
+    DeliveryKind,
+    DeliveryState,
+    MaintenanceWindow,
+    Rule,
+)
 from dashboard.alerts.policy import Policy, RuleRow, Subject, WindowRow, channels_asked, held_until
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
@@ -106,12 +117,14 @@ def channels_hold(project_id: int) -> dict[int, Channel]:
 
 
 def _asked(policy: Policy, alert: Alert, channels: Iterable[int]) -> list[int]:
-    urgent = alert.verdict is not None and ranks_apart(alert.verdict.evidence)
+    urgent = alert.cause == AlertCause.FLEET_SILENCE or (alert.verdict is not None and ranks_apart(alert.verdict.evidence))
     return channels_asked(policy, replace(subject_of(alert), urgent=urgent), channels)
 
 
 def subject_of(alert: Alert) -> Subject:
     """What the rules look at."""
+    if alert.cause == AlertCause.FLEET_SILENCE:
+        return Subject(alert.severity, "", "", whole=True)
     return Subject(alert.severity, alert.deployment.environment, alert.deployment.model.name)
 
 

@@ -9,15 +9,19 @@ from functools import partial
 
 from django.db.models import Exists, OuterRef
 
-from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
 from dashboard.alerts.moved import NOW, Shares, shares_of
+from dashboard.alerts.recovered import Recovery, recovery
 from dashboard.alerts.services.owe import messages_owe
 from dashboard.alerts.services.transition import alert_close, alert_open, event_add, project_hold
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
+from dashboard.common.numbers import below, duration
+from dashboard.fleet.figures.window import Window
 from dashboard.fleet.models import ModelVersion
-from dashboard.fleet.selectors.fleet_page import Window, version_points
 from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.fleet.selectors.quantiles import Level, p50_levels
 from dashboard.fleet.selectors.traffic import calls_by_minute
 from dashboard.fleet.selectors.trends import Span
 from dashboard.regressions.models import Verdict, VerdictKind
@@ -31,9 +35,6 @@ BIN = 5
 WITHIN = 30
 """Minutes after a roll back in which the old level has to be back."""
 
-NEAR = 0.05
-"""As far above its earlier p50 the old version may be; the band that the page draws."""
-
 RECOVERY = (EventKind.LEVEL_BACK, EventKind.LEVEL_NOT_BACK, EventKind.LEVEL_UNKNOWN)
 
 
@@ -44,7 +45,7 @@ def rollbacks_watch() -> int:
     live = rows.filter(worst=VerdictKind.ROLL_BACK, deployment__ended_minute=None)
     since = clock.now() - timedelta(minutes=2 * WITHIN)
     rolled_back = rows.filter(outcome=AlertOutcome.ROLLED_BACK)
-    newer = Alert.objects.filter(deployment=OuterRef("deployment"), number__gt=OuterRef("number"))
+    newer = Alert.objects.filter(deployment=OuterRef("deployment"), cause=AlertCause.REGRESSION, number__gt=OuterRef("number"))
     may_return = rolled_back.filter(~Exists(newer), deployment__ended_minute=None)
     gone = rolled_back.filter(resolved_at__gte=since)
     count, errors = 0, []
@@ -101,7 +102,7 @@ def _return_look(alert: Alert, minute: int) -> bool:
         return False
     with write_transaction():
         project_hold(alert.project_id)
-        if Alert.objects.filter(deployment=alert.deployment, number__gt=alert.number).exists():
+        if Alert.objects.filter(deployment=alert.deployment, cause=AlertCause.REGRESSION, number__gt=alert.number).exists():
             return False
         alert_open(verdict=verdict)
     return True
@@ -137,31 +138,60 @@ def _level_said(alert: Alert, seen: AlertEvent, minute: int) -> tuple[EventKind,
         return (EventKind.LEVEL_UNKNOWN, "No version carried calls that could be compared.") if late else None
     before = _p50(alert, old, Span(deployment.started_minute - 12 * BIN, deployment.started_minute))
     after = _p50(alert, old, Span(rolled + 1, min(minute + 1, rolled + 1 + WITHIN)))
-    name = old.name
-    if before and after and (back := min(after)) <= sorted(before)[len(before) // 2] * (1 + NEAR):
-        return EventKind.LEVEL_BACK, f"{name} is at its level again: p50 {_time(back)}, {_time(sorted(before)[len(before) // 2])} before."
-    if not late:
-        return None
-    if not before or not after:
-        when = f"before {deployment.version.name} was deployed" if not before else "since"
-        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: no p50 of {name} is known {when}."
+    found = recovery(_exact(before), _exact(after), late=late)
+    return _words(found, old.name, deployment.version.name, _bound_words(before, after)) if late or found.answer == "back" else None
+
+
+def _words(found: Recovery, old: str, new: str, bound: str) -> tuple[EventKind, str]:
+    """The answer as an event; `bound` says what is known instead where an engine's first bucket holds p50."""
+    if found.before is None or found.after is None:
+        when = f"before {new} was deployed" if found.before is None else "since"
+        reason = bound or f"p50 of {old} is known for too few minutes {when}"
+        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: {reason}."
+    after, before = duration(found.after), duration(found.before)
+    if found.answer == "back":
+        return EventKind.LEVEL_BACK, f"{old} is at its level again: p50 {after}, {before} before."
+    if found.answer == "unknown":
+        text = f"p50 of {old} is {after} after {WITHIN} minutes, {before} before {new} was deployed, and varies too much to compare."
+        return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: {text}"
     text = (
-        f"Rolling back did not help: p50 of {name} is {_time(after[-1])} after {WITHIN} minutes, {_time(sorted(before)[len(before) // 2])} "
-        f"before {deployment.version.name} was deployed. Look at the environment: machines, drivers, what else runs there."
+        f"Rolling back did not help: p50 of {old} is {after} after {WITHIN} minutes, {before} "
+        f"before {new} was deployed. Look at the environment: machines, drivers, what else runs there."
     )
     return EventKind.LEVEL_NOT_BACK, text
 
 
-def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[float]:
-    """p50 of its whole five minutes in the span, oldest first."""
+def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[tuple[int, Level]]:
+    """Number and p50 of its whole five minutes in the span, in the region of the alert, oldest first."""
     whole = (span.last - span.first) // BIN
     if whole < 1:
         return []
-    window = Window(start=span.first, end=span.first + whole * BIN - 1, bin=BIN)
-    facts = version_points(
-        project_id=alert.project_id, version_ids=[version.pk], environment=alert.deployment.environment, window=window
-    ).get(version.pk)
-    return [point.p50 / point.weight for _, point in sorted(facts.points.items())] if facts else []
+    found = p50_levels(
+        project_id=alert.project_id,
+        version_ids=[version.pk],
+        environment=alert.deployment.environment,
+        window=Window(span.first, span.first + whole * BIN, BIN),
+        region=_region(alert),
+    )
+    return sorted(found.get(version.pk, {}).items())
+
+
+def _region(alert: Alert) -> str:
+    """The region that drove the verdict; empty where a process did, or no region alone."""
+    lines = strongest_evidence(alert.verdict.evidence) if alert.verdict else []
+    return next((line["region"] for line in lines if line["drives"] and line["region"]), "")
+
+
+def _exact(bins: list[tuple[int, Level]]) -> list[tuple[int, float]]:
+    """Without those of which only a bound is known, which cannot be compared."""
+    return [(place, level.value) for place, level in bins if level.value is not None]
+
+
+def _bound_words(before: list[tuple[int, Level]], after: list[tuple[int, Level]]) -> str:
+    """p50 lies in the engine's first bucket, as its bound and the mean; empty where it does not."""
+    known = [level.known for bins in (before, after) for _, level in bins[-1:] if level.value is None]
+    said = [below(one.bound, one.mean) for one in known if one]
+    return f"p50 is only known as {' before, and now as '.join(said)}" if said else ""
 
 
 def _baseline(alert: Alert) -> ModelVersion | None:
@@ -171,8 +201,3 @@ def _baseline(alert: Alert) -> ModelVersion | None:
 def _held(alert: Alert) -> Alert:
     related = ("deployment__model", "deployment__version", "project", "verdict")
     return Alert.objects.select_related(*related).get(pk=alert.pk)
-
-
-def _time(seconds: float) -> str:
-    size, unit = next(one for one in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= one[0] or one[0] == 1e-6)
-    return f"{seconds / size:.3g}\u00a0{unit}"

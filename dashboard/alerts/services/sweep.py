@@ -8,9 +8,19 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q
 
 from dashboard.alerts.evidence import driving_metrics
-from dashboard.alerts.models import Alert, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.services.owe import messages_owe
-from dashboard.alerts.services.transition import RANK, alert_close, alert_open, alert_worsen, event_add, project_hold, rank, title_of
+from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, EventKind
+from dashboard.alerts.services.silence import silence_covers
+from dashboard.alerts.services.transition import (
+    RANK,
+    alert_close,
+    alert_open,
+    alert_return,
+    alert_worsen,
+    event_add,
+    project_hold,
+    rank,
+    title_of,
+)
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.fleet.models import Deployment
@@ -37,7 +47,7 @@ def alerts_sweep() -> int:
 
 
 def _deployments_with_news() -> Iterator[tuple[int, int]]:
-    unresolved = Alert.objects.exclude(state=AlertState.RESOLVED)
+    unresolved = Alert.objects.filter(cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED)
     bad = Verdict.objects.filter(current=True, kind__in=RANK, deployment__ended_minute=None)
     for verdict in bad.exclude(Exists(unresolved.filter(deployment=OuterRef("deployment")))):
         if _opens(verdict):
@@ -54,7 +64,7 @@ def _deployments_with_news() -> Iterator[tuple[int, int]]:
 
 def _opens(verdict: Verdict) -> bool:
     """Whether a bad verdict is news: not while it goes on from an alert that a person closed, unless it got worse."""
-    last = Alert.objects.filter(deployment_id=verdict.deployment_id).order_by("-number").first()
+    last = Alert.objects.filter(deployment_id=verdict.deployment_id, cause=AlertCause.REGRESSION).order_by("-number").first()
     if last is None:
         return True
     if rank(verdict.kind) > rank(last.worst) or _urgent_news(verdict, last.verdict):
@@ -76,7 +86,7 @@ def _deployment_follow(deployment_id: int) -> bool:
     """Everything again from the tables, now that nobody else can change this project's alerts."""
     deployment = Deployment.objects.select_related("model", "version").get(pk=deployment_id)
     current = Verdict.objects.filter(deployment=deployment, current=True).first()
-    alert = Alert.objects.filter(deployment=deployment).exclude(state=AlertState.RESOLVED).first()
+    alert = Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED).first()
     if alert is None:
         if current is None or not rank(current.kind) or deployment.ended_minute is not None or not _opens(current):
             return False
@@ -90,10 +100,7 @@ def _deployment_follow(deployment_id: int) -> bool:
     if deployment.ended_minute is not None:
         _deployment_ended(alert, deployment)
     elif alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
-        alert.state, alert.snoozed_until = AlertState.OPEN, None
-        alert.save()
-        event = event_add(alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over.")
-        messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=alert.verdict)
+        alert_return(alert)
     return (alert.state, alert.verdict_id) != before
 
 
@@ -124,9 +131,12 @@ def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
 
 
 def _deployment_ended(alert: Alert, deployment: Deployment) -> None:
-    """The version is off: says where its traffic went, and ends the alert."""
+    """The version is off: says where its traffic went, and ends the alert.
+
+    While its instances are silent without an end, where the traffic went is unknown."""
     version = deployment.version
-    live = Deployment.objects.filter(model=deployment.model, environment=deployment.environment, ended_minute=None).exclude(version=version)
+    here = Deployment.objects.filter(model=deployment.model, environment=deployment.environment, ended_minute=None)
+    live = here.exclude(version=version)
     others = live.select_related("version").order_by("-version__first_seen_at", "-version_id")
     earlier = others.filter(
         Q(version__first_seen_at__lt=version.first_seen_at) | Q(version__first_seen_at=version.first_seen_at, version_id__lt=version.pk)
@@ -138,5 +148,8 @@ def _deployment_ended(alert: Alert, deployment: Deployment) -> None:
         alert_close(alert=alert, outcome=AlertOutcome.ROLLED_BACK, text=text)
     elif later is not None:
         alert_close(alert=alert, outcome=AlertOutcome.REPLACED, text=f"{later.version.name} replaced {version.name}.")
-    else:
+    elif here.exists():
+        text = f"{version.name} reports again after a gap and is evaluated from the start."
+        alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=text)
+    elif not silence_covers(deployment):
         alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=f"{version.name} has no traffic any more.")

@@ -10,6 +10,7 @@ from dashboard.alerts.headline import headline
 from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
 from dashboard.alerts.services.owe import messages_owe
 from dashboard.common import clock
+from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict, VerdictKind
 
@@ -41,21 +42,37 @@ def title_of(verdict: Verdict) -> str:
 
 def alert_open(*, verdict: Verdict) -> Alert:
     """Opens the one alert of a deployment, and owes its messages."""
-    now = clock.now()
-    highest = Alert.objects.filter(project_id=verdict.project_id).aggregate(highest=Max("number"))["highest"]
-    alert = Alert.objects.create(
-        project_id=verdict.project_id,
-        deployment_id=verdict.deployment_id,
-        number=(highest or 0) + 1,
-        verdict=verdict,
-        severity=verdict.kind,
-        worst=verdict.kind,
-        title=title_of(verdict),
-        opened_at=now,
-    )
-    event = event_add(alert=alert, kind=EventKind.OPENED, text=verdict.sentence, at=now, verdict=verdict)
-    messages_owe(alert=alert, event=event, kind=DeliveryKind.OPENED, verdict=verdict)
+    alert = _alert_number(verdict.deployment)
+    alert.verdict, alert.severity, alert.worst, alert.title = verdict, verdict.kind, verdict.kind, title_of(verdict)
+    return _alert_begin(alert, verdict.sentence)
+
+
+def silence_open(*, deployment: Deployment, cause: str, title: str, text: str) -> Alert:
+    """Opens the alert of instances that stopped reporting together, and queues its messages."""
+    alert = _alert_number(deployment)
+    alert.cause, alert.severity, alert.worst, alert.title = cause, VerdictKind.WATCH, VerdictKind.WATCH, title
+    alert.ran_on = []  # Its machines say nothing: alerts are not grouped by silence.
+    return _alert_begin(alert, text)
+
+
+def _alert_number(deployment: Deployment) -> Alert:
+    highest = Alert.objects.filter(project_id=deployment.project_id).aggregate(highest=Max("number"))["highest"]
+    return Alert(project_id=deployment.project_id, deployment=deployment, number=(highest or 0) + 1, opened_at=clock.now())
+
+
+def _alert_begin(alert: Alert, text: str) -> Alert:
+    alert.save()
+    event = event_add(alert=alert, kind=EventKind.OPENED, text=text, at=alert.opened_at, verdict=alert.verdict)
+    messages_owe(alert=alert, event=event, kind=DeliveryKind.OPENED, verdict=alert.verdict)
     return alert
+
+
+def alert_return(alert: Alert) -> None:
+    """A snoozed alert whose time is over is open again, and its messages are queued."""
+    alert.state, alert.snoozed_until = AlertState.OPEN, None
+    alert.save()
+    event = event_add(alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over.")
+    messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=alert.verdict)
 
 
 def alert_worsen(*, alert: Alert, verdict: Verdict, urgent: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.common import clock
+from dashboard.common.numbers import significant
 from dashboard.fleet.models import ProcessMinute, RegionMinute, Series
 
 MINUTES = 5
@@ -48,9 +49,10 @@ def lately(*, project_id: int, version_id: int, environment: str, instances: Col
 def worse(verb: str, before: dict[str, Any], now: dict[str, Any]) -> str:
     """Why it should not go on; empty if it may."""
     if before.get("p95") and now["p95"] and now["p95"] > before["p95"] * WORSE[verb]:
-        return f"p95 rose to {now['p95'] / before['p95']:.2g} times what it was ({before['p95'] * 1e3:.3g} ms)"
+        return f"p95 rose to {significant(now['p95'] / before['p95'], 2)} times what it was ({significant(before['p95'] * 1e3)} ms)"
     if before.get("memory") and now["memory"] and now["memory"] > before["memory"] * MORE_MEMORY:
-        return f"memory rose to {now['memory'] / before['memory']:.2g} times what it was ({before['memory'] / 2**30:.3g} GiB)"
+        times = significant(now["memory"] / before["memory"], 2)
+        return f"memory rose to {times} times what it was ({significant(before['memory'] / 2**30)} GiB)"
     if before.get("calls") and now["calls"] >= FEWEST and now["errors"] / now["calls"] > before["errors"] / before["calls"] + MORE_ERRORS:
         return f"{now['errors'] / now['calls']:.2%} of calls failed, {before['errors'] / before['calls']:.2%} before"
     return ""

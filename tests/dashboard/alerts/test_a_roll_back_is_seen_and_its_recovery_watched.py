@@ -79,6 +79,8 @@ def test_the_old_level_comes_back(alert: Alert, old: Deployment, time: Time) -> 
     run(time, 8, (old, 100, 0.014))
     rollbacks_watch()
     run(time, 8, (old, 100, 0.0143))
+    assert rollbacks_watch() == 0, "one bin of five minutes is no level"
+    run(time, 5, (old, 100, 0.0143))
     assert rollbacks_watch() == 1 and rollbacks_watch() == 0
     event = AlertEvent.objects.get(alert=alert, kind="level_back")
     assert event.text == "2026.11.2 is at its level again: p50 14.3\u00a0ms, 14\u00a0ms before."

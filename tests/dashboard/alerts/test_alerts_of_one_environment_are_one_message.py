@@ -65,7 +65,7 @@ def test_deployments_on_one_machine_are_one_group_and_one_message_a_channel(
     title = "environment: 3 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
     assert to_slack["blocks"][0]["text"]["text"] == f"ROLL BACK, {title}, Ranking"
     links = [block["accessory"]["url"] for block in to_slack["blocks"] if "accessory" in block]
-    assert [link.rpartition("/p/")[2] for link in links] == ["ranking/alerts/1", "ranking/alerts/3"]
+    assert [link.rpartition("/p/")[2] for link in links] == ["ranking/alerts/1/", "ranking/alerts/3/"]
     data = to_hook["data"]
     assert (to_hook["type"], data["group"]["kind"], data["group"]["alerts"]) == ("alerts.digest", "environment", ["A-1", "A-2", "A-3"])
     assert [line["id"] for line in data["alerts"]] == ["A-1", "A-3"]

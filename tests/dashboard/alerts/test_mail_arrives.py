@@ -52,7 +52,7 @@ def test_a_mail_says_what_where_and_what_to_do_and_the_end_follows_in_the_same_t
         "- p50, forward: +31\u00a0%".replace("\u00a0", " "),
         "A-1 in prod, project",
         "Alert: http",
-        "/alerts/1",
+        "/alerts/1/",
     ):
         assert said in text
     assert over["Subject"] == "A-1 over: ranker 2026.11.3 against 2026.11.2"

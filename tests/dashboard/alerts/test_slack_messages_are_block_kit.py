@@ -82,7 +82,7 @@ def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
     compare = f"{base}/models/{new.model_id}/compare?a={old.version_id}&b={new.version_id}"
     assert [(button["text"]["text"], button["url"]) for button in actions["elements"]] == [
         ("See evidence", compare),
-        ("Acknowledge", f"{base}/alerts/1"),
+        ("Acknowledge", f"{base}/alerts/1/"),
         ("Roll back guide", "https://wiki.example/back?to=2026.11.2"),
     ]
     assert message["text"] == f"ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2: {sentence}"

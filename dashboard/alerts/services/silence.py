@@ -1,0 +1,171 @@
+"""One alert where most instances of a model, or of a whole fleet, stop reporting together; it ends when they report again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+
+from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.services.owe import messages_owe
+from dashboard.alerts.services.transition import alert_close, alert_return, event_add, project_hold, silence_open
+from dashboard.common import clock
+from dashboard.common.locks import write_transaction
+from dashboard.fleet.figures.silence import Silence
+from dashboard.fleet.models import Deployment, WatchedModel
+from dashboard.fleet.selectors.instance_states import SILENT_AFTER
+from dashboard.fleet.selectors.seen import GONE_AFTER, Seen, instances_seen, silent_seen
+from dashboard.fleet.selectors.silences import Silences, place_most_silent, silences_of
+from dashboard.ingest.selectors import inbox_age
+from dashboard.projects.models import Project
+
+logger = logging.getLogger(__name__)
+
+EVERY = 15.0
+"""Seconds from one look at the fleets to the next."""
+ASLEEP = 60.0
+"""Seconds without a look after which this process was stopped, and knows nothing of what was sent meanwhile."""
+BEHIND = 30.0
+"""Seconds that a report may wait to be folded; where it waits longer, silence says nothing about the instances."""
+
+
+@dataclass
+class _Looks:
+    """When this process began to look without a gap, and looked last, in Unix seconds."""
+
+    since: float | None = None
+    last: float | None = None
+
+
+_looks = _Looks()
+
+
+def looks_forget() -> None:
+    """Begins to look as after a restart."""
+    _looks.since = _looks.last = None
+
+
+def silences_watch() -> int:
+    """Opens, widens and ends the alerts of silence; returns how many changed. A project that fails holds up no other.
+
+    A process that was just started, or that folds too slowly, opens none: agents still send what they kept."""
+    now = clock.unix()
+    if _looks.last is not None and 0 <= now - _looks.last < EVERY:
+        return 0
+    if _looks.since is None or _looks.last is None or not 0 <= now - _looks.last <= ASLEEP:
+        _looks.since = now
+    _looks.last = now
+    may_open = now - _looks.since >= SILENT_AFTER and inbox_age() <= BEHIND
+    count, errors = 0, []
+    for project in Project.objects.order_by("pk"):
+        try:
+            count += project_watch(project, may_open)
+        except Exception as error:
+            logger.exception("the silence of project %s could not be watched", project.pk)
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("projects whose silence could not be watched", errors)
+    return count
+
+
+def silence_covers(deployment: Deployment) -> bool:
+    """Whether an open alert says that the instances of this deployment are silent without an end."""
+    rows = _open(deployment.project_id)
+    return any(one.cause == AlertCause.FLEET_SILENCE or one.deployment.model_id == deployment.model_id for one in rows)
+
+
+def silence_title(silence: Silence, name: str = "") -> str:
+    """`ranker: 4 of 4 instances stopped reporting`; without a name of the whole fleet."""
+    return f"{name}: {_counted(silence)} stopped reporting" if name else f"{_counted(silence)} of the fleet stopped reporting"
+
+
+def _counted(silence: Silence) -> str:
+    return f"{silence.silent:,} of {silence.of:,} instances"
+
+
+def project_watch(project: Project, may_open: bool) -> int:
+    """Follows one project. Whether there is anything to do is read without the lock: usually nothing is silent."""
+    if not _open(project.pk) and not (may_open and silent_seen(project_id=project.pk, after=SILENT_AFTER)):
+        return 0
+    with write_transaction():
+        project_hold(project.pk)
+        alerts = _open(project.pk)
+        begun = min([clock.now(), *(alert.opened_at for alert in alerts)])
+        instances = instances_seen(project_id=project.pk, since=begun - timedelta(seconds=GONE_AFTER))
+        found = silences_of(instances, clock.now())
+        count = sum(_follow(alert, alerts, found) for alert in alerts)
+        return count + (_begin(project.pk, instances, found, _open(project.pk)) if may_open else 0)
+
+
+def _open(project_id: int) -> list[Alert]:
+    rows = Alert.objects.filter(project_id=project_id, cause__in=AlertCause.SILENT).exclude(state=AlertState.RESOLVED)
+    return list(rows.select_related("deployment__model", "deployment__version", "project").order_by("number"))
+
+
+def _follow(alert: Alert, alerts: list[Alert], found: Silences) -> bool:
+    """Ends an alert whose instances report again; one of a model goes on as that of the fleet where the fleet is silent."""
+    whole = alert.cause == AlertCause.FLEET_SILENCE
+    silence = found.fleet if whole else found.models.get(alert.deployment.model_id)
+    if silence is None:
+        alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text="More than half of the instances report again or ended as planned.")
+        return True
+    if not whole and found.fleet is not None:
+        return _widen(alert, alerts, found.fleet)
+    title = silence_title(silence, "" if whole else alert.deployment.model.name)
+    if alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
+        alert.title = title
+        alert_return(alert)
+        return True
+    if alert.title != title:
+        Alert.objects.filter(pk=alert.pk).update(title=title)
+    return False
+
+
+def _widen(alert: Alert, alerts: list[Alert], silence: Silence) -> bool:
+    first = alerts[0]
+    if first.pk != alert.pk:
+        text = f"A-{first.number} now covers the whole fleet."
+        alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=text)
+        return True
+    alert.cause, alert.title = AlertCause.FLEET_SILENCE, silence_title(silence)
+    alert.state, alert.snoozed_until = AlertState.OPEN, None
+    alert.save()
+    event = event_add(alert=alert, kind=EventKind.EVIDENCE, text=_text(silence))
+    messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=None)
+    return True
+
+
+def _begin(project_id: int, instances: list[Seen], found: Silences, alerts: list[Alert]) -> int:
+    """One alert for the fleet, else one for each model."""
+    if found.fleet is not None:
+        wanted = [] if alerts else [(AlertCause.FLEET_SILENCE, found.fleet, "")]
+    else:
+        names = dict(WatchedModel.objects.filter(pk__in=found.models).values_list("pk", "name"))
+        known = {alert.deployment.model_id for alert in alerts if alert.cause == AlertCause.SILENCE}
+        wanted = [(AlertCause.SILENCE, one, names[model]) for model, one in sorted(found.models.items()) if model not in known]
+    return sum(_begin_one(project_id, instances, *one) for one in wanted)
+
+
+def _begin_one(project_id: int, instances: list[Seen], cause: str, silence: Silence, name: str) -> bool:
+    version, environment = place_most_silent(instances, silence, clock.now())
+    rows = Deployment.objects.filter(version_id=version, environment=environment).select_related("model", "version", "project")
+    deployment = rows.order_by("-started_minute", "-pk").first()
+    if deployment is None or _answered(project_id, cause, deployment, silence):
+        return False
+    silence_open(deployment=deployment, cause=cause, title=silence_title(silence, name), text=_text(silence))
+    return True
+
+
+def _answered(project_id: int, cause: str, deployment: Deployment, silence: Silence) -> bool:
+    """Whether a person already ended the alert of just this silence: instances that reported since then would be another one."""
+    rows = Alert.objects.filter(project_id=project_id, cause=cause, resolved_at__gte=clock.at(silence.last))
+    rows = rows if cause == AlertCause.FLEET_SILENCE else rows.filter(deployment__model_id=deployment.model_id)
+    return rows.filter(outcome__in=(AlertOutcome.RESOLVED, AlertOutcome.DISMISSED, AlertOutcome.ACCEPTED)).exists()
+
+
+def _text(silence: Silence) -> str:
+    first, last = clock.at(silence.first), clock.at(silence.last)
+    models = f" of {len(silence.models):,} models" if len(silence.models) > 1 else ""
+    when = f"at {first:%H:%M} UTC" if f"{first:%H:%M}" == f"{last:%H:%M}" else f"between {first:%H:%M} and {last:%H:%M} UTC"
+    what = f"{_counted(silence)}{models} sent their last report {when} and did not report an end."
+    return f"{what} Check the network, this dashboard, and deployments."

@@ -1,0 +1,106 @@
+"""Which verdict stands for a deployment: the current one, or the last bad one while an alert is open; every page asks here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db.models import Case, F, Max, OuterRef, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce
+
+from dashboard.alerts.models import Alert, AlertCause, AlertState
+from dashboard.alerts.services.transition import RANK, rank
+from dashboard.common import clock
+from dashboard.regressions.judge.facts import ranks_apart
+from dashboard.regressions.models import Outlived, Verdict
+
+LOOKED_AT = 24
+"""Verdicts of an alert that are searched for ranks that diverged."""
+
+
+def with_open_alert(rows: QuerySet[Verdict]) -> QuerySet[Verdict]:
+    """The same verdicts, each with the alert that keeps its deployment at WATCH or worse, and with the kind that then stands."""
+    here = open_alerts().filter(deployment=OuterRef("deployment"))
+    held = Coalesce(Subquery(here.values("severity")[:1]), F("kind"))
+    return rows.annotate(open_alert=Subquery(here.values("pk")[:1]), kind_standing=Case(When(kind__in=RANK, then=F("kind")), default=held))
+
+
+def verdicts_standing(rows: QuerySet[Verdict]) -> list[Verdict]:
+    """Current verdicts in the order given, each replaced by the last bad one where an open alert outlives it; two more queries at most."""
+    return standing_of(list(with_open_alert(rows)))
+
+
+def standing_of(current: Sequence[Verdict]) -> list[Verdict]:
+    """The same for verdicts that were read by `with_open_alert`."""
+    outlived = {row.deployment_id: pk for row in current if (pk := getattr(row, "open_alert", None)) is not None and not rank(row.kind)}
+    if not outlived:
+        return list(current)
+    alerts = {alert.deployment_id: alert for alert in Alert.objects.filter(pk__in=outlived.values()).defer("ran_on")}
+    bad = _last_bad(one.deployment_id for one in alerts.values() if one.cause == AlertCause.REGRESSION)
+    return [_standing(row, alerts, bad) for row in current]
+
+
+def verdict_standing(*, deployment_id: int) -> Verdict | None:
+    """What stands for one deployment; None where it was never evaluated."""
+    rows = Verdict.objects.filter(deployment_id=deployment_id, current=True).select_related("deployment", "baseline__version")
+    return next(iter(verdicts_standing(rows)), None)
+
+
+def pair_standing(verdict: Verdict | None) -> Verdict | None:
+    """The verdict on two versions, replaced by the last bad one on the same two where an open alert outlives it."""
+    stands = verdict_standing(deployment_id=verdict.deployment_id) if verdict is not None and verdict.current else None
+    return stands if verdict is not None and stands is not None and stands.baseline_id == verdict.baseline_id else verdict
+
+
+def ranks_alert(*, deployment_id: int) -> Alert | None:
+    """The open alert of a deployment that a divergence of ranks is in; two queries."""
+    rows = Alert.objects.filter(deployment_id=deployment_id, cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED)
+    alert = rows.defer("ran_on").first()
+    told = Verdict.objects.filter(pk__in=alert.events.values("verdict")).order_by("-pk")[:LOOKED_AT] if alert is not None else ()
+    return alert if ranks_verdict(told) is not None else None
+
+
+def ranks_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """The first of these that a divergence of ranks is in."""
+    return next((verdict for verdict in verdicts if verdict is not None and ranks_apart(verdict.evidence)), None)
+
+
+def open_alerts() -> QuerySet[Alert]:
+    """Alerts that keep a deployment at WATCH or worse: those of a verdict before those of silence. The silence of a whole fleet is about no
+    single model."""
+    unresolved = Alert.objects.exclude(state=AlertState.RESOLVED).exclude(cause=AlertCause.FLEET_SILENCE)
+    return unresolved.order_by("cause", "-number")
+
+
+def _last_bad(deployments: Iterable[int]) -> dict[int, Verdict]:
+    newest = Verdict.objects.filter(deployment__in=list(deployments), kind__in=RANK).order_by().values("deployment")
+    rows = Verdict.objects.filter(pk__in=newest.annotate(newest=Max("pk")).values("newest"))
+    related = rows.select_related("deployment__version", "deployment__model", "baseline__version")
+    return {row.deployment_id: row for row in related}
+
+
+def _standing(row: Verdict, alerts: Mapping[int, Alert], bad: Mapping[int, Verdict]) -> Verdict:
+    alert = alerts.get(row.deployment_id)
+    if alert is None or rank(row.kind):
+        return row
+    found = bad.get(row.deployment_id) or _of_alert(row, alert)
+    found.outlived = Outlived(alert.number, clock.at_minute(found.minute), row.kind, row.sentence, alert.cause != AlertCause.REGRESSION)
+    return found
+
+
+def _of_alert(row: Verdict, alert: Alert) -> Verdict:
+    """What the alert says, where no verdict says it: instances fell silent, or the verdict is no longer kept."""
+    return Verdict(
+        pk=row.pk,
+        project_id=row.project_id,
+        deployment=row.deployment,
+        baseline=row.baseline,
+        kind=alert.severity,
+        previous_kind=row.kind,
+        sentence=f"{alert.title}." if not alert.title.endswith(".") else alert.title,
+        cause="",
+        evidence={},
+        minute=clock.minute_of(alert.opened_at.timestamp()),
+        since_minute=clock.minute_of(alert.opened_at.timestamp()),
+        created_at=alert.opened_at,
+        current=True,
+    )

@@ -1,0 +1,83 @@
+"""A level is back when two bins in a row, in the region of the alert, are surely near the earlier one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dashboard.alerts.models import Alert, AlertEvent
+from dashboard.alerts.recovered import recovery
+from dashboard.alerts.services import alerts_sweep, rollbacks_watch
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, Series, VersionMinute
+from tests.dashboard.alerts.fleet import Fleet, Time
+from tests.dashboard.alerts.test_a_roll_back_is_seen_and_its_recovery_watched import calls, kinds, run
+
+BEFORE = [(slot, 0.010 * factor) for slot, factor in enumerate((1.0, 1.01, 0.99) * 4)]
+
+
+def share_back(size: float, sd: float, trials: int = 2000) -> float:
+    """How often six bins at a true change are called back, at this standard deviation of a bin."""
+    rng = np.random.default_rng(3)
+    draws = 0.01 * np.exp(rng.normal(0.0, sd, (trials, 18)))
+    draws[:, 12:] *= 1.0 + size
+    return sum(recovery(list(enumerate(row[:12])), list(enumerate(row[12:])), late=True).answer == "back" for row in draws) / trials
+
+
+def test_one_lucky_bin_is_no_recovery() -> None:
+    high = [(0, 0.0115), (1, 0.0101), (2, 0.0115), (3, 0.0114), (4, 0.0099), (5, 0.0115)]
+    assert recovery(BEFORE, high, late=False).answer == "unknown"
+    assert recovery(BEFORE, high, late=True).answer == "not_back"
+
+
+def test_two_bins_with_a_gap_between_them_are_not_in_a_row() -> None:
+    assert recovery(BEFORE, [(0, 0.010), (2, 0.010)], late=True).answer == "unknown"
+    assert recovery(BEFORE, [(1, 0.010), (2, 0.010)], late=False).answer == "back"
+
+
+@pytest.mark.parametrize("sd", [0.02, 0.03, 0.05])
+def test_a_level_that_is_still_a_tenth_higher_is_hardly_ever_called_back(sd: float) -> None:
+    assert share_back(0.10, sd) <= 0.01
+
+
+def test_a_level_that_is_back_is_found() -> None:
+    assert share_back(0.0, 0.02) >= 0.9 and share_back(0.0, 0.03) >= 0.7
+
+
+def test_without_enough_bins_before_nothing_is_known() -> None:
+    found = recovery(BEFORE[:2], [(0, 0.010), (1, 0.010)], late=True)
+    assert (found.answer, found.before) == ("unknown", None)
+
+
+@pytest.mark.django_db
+def test_another_region_that_is_fast_is_no_recovery(fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> None:
+    """`decode` has most of the time and is as fast as ever; the alert is about `forward`."""
+
+    def busy(minutes: int) -> None:
+        forward = Series.objects.filter(version=old.version, region="forward").get()
+        values = {field: getattr(forward, field) for field in ("project", "version", "environment", "stratum", "bucket")}
+        decode, _ = Series.objects.get_or_create(**values, region="decode")
+        now = clock.minute_of(clock.unix())
+        Series.objects.filter(pk=decode.pk).update(last_minute=now)
+        VersionMinute.objects.bulk_create(
+            VersionMinute(
+                project_id=old.project_id, day=minute // 1440, series_id=decode.pk, minute=minute,
+                calls=1000, latency_count=1000, latency_sum=50.0, p50=0.050,
+            )
+            for minute in range(now - minutes + 1, now + 1)
+        )  # fmt: skip
+
+    calls(old, 100, minutes=60)
+    busy(60)
+    run(time, 20, (old, 50, 0.014), (new, 50, 0.019))
+    fleet.say(new, "roll_back", baseline=old)
+    alerts_sweep()
+    run(time, 10, (old, 50, 0.014), (new, 50, 0.019))
+    run(time, 8, (old, 100, 0.019))
+    rollbacks_watch()
+    run(time, 34, (old, 100, 0.019))
+    busy(44)
+    rollbacks_watch()
+    alert = Alert.objects.get()
+    assert kinds(alert)[-1] == "level_not_back"
+    assert "19\u00a0ms" in AlertEvent.objects.get(alert=alert, kind="level_not_back").text
