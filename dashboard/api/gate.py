@@ -7,8 +7,9 @@ from typing import Any
 
 from dashboard.alerts.evidence import strongest_evidence
 from dashboard.alerts.links import alert_url, compare_url
-from dashboard.alerts.models import Alert, AlertOutcome, AlertState
+from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
 from dashboard.alerts.services.transition import rank
+from dashboard.alerts.standing import verdict_standing
 from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
@@ -48,8 +49,8 @@ def gate_of(*, project_id: int, model: str, version: str, environment: str) -> G
     deployment = rows.select_related("model", "version", "project").order_by("-started_minute", "-pk").first()
     if deployment is None:
         return _unknown(project_id, model, version, environment)
-    verdict = Verdict.objects.filter(deployment=deployment, current=True).select_related("baseline__version").first()
-    alert = Alert.objects.filter(deployment=deployment).order_by("-number").first()
+    verdict = verdict_standing(deployment_id=deployment.pk)
+    alert = Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION).order_by("-number").first()
     gate = _gate(deployment, verdict, alert)
     gate.known = _known(deployment, verdict, alert)
     return gate
@@ -152,4 +153,4 @@ def _reason(code: str, text: str) -> dict[str, str]:
 
 
 def _said(minute: int) -> str:
-    return f"{at_minute(minute):%Y-%m-%d %H:%M} UTC"
+    return clock.written_minute(minute)

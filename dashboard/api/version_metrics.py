@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.standing import verdicts_standing
 from dashboard.common import clock
 from dashboard.fleet.figures.below import below
 from dashboard.fleet.models import Deployment, InstanceState
@@ -38,12 +39,25 @@ _FIGURES = {
 }
 
 
+class Quantiles(Metric):
+    """Quantiles of a model's version. Prometheus reserves the label `quantile` for summaries."""
+
+    def __init__(self, name: str, documentation: str) -> None:
+        super().__init__(name, documentation, "summary")
+
+    def add_metric(self, labels: Sequence[str], value: float) -> None:
+        """One quantile; a window of minutes has no count that only rises, so `_count` and `_sum` are left out."""
+        self.add_sample(self.name, dict(zip([*WHICH, "quantile"], labels, strict=True)), value)
+
+
 class Versions:
     """The families, filled project by project, so that each stands once in the answer."""
 
     def __init__(self) -> None:
-        self._figures = {
-            name: GaugeMetricFamily(f"compilewatch_version_{name}", text, labels=[*WHICH, *(["quantile"] if name in BY_QUANTILE else [])])
+        self._figures: dict[str, GaugeMetricFamily | Quantiles] = {
+            name: Quantiles(f"compilewatch_version_{name}", text)
+            if name in BY_QUANTILE
+            else GaugeMetricFamily(f"compilewatch_version_{name}", text, labels=WHICH)
             for name, text in _FIGURES.items()
         }
         place = [*WHICH, "environment"]
@@ -51,6 +65,9 @@ class Versions:
             "compilewatch_version_verdict", "1 for what is said of a live deployment: healthy, watch, roll_back or not_enough_data.",
             labels=[*place, "verdict"],
         )  # fmt: skip
+        self._age = GaugeMetricFamily(
+            "compilewatch_version_data_age_seconds", "Seconds since the newest minute of data of a live deployment.", labels=place
+        )
         self._live = GaugeMetricFamily("compilewatch_version_live_seconds", "How long a deployment has been live.", labels=place)
         self._instances = GaugeMetricFamily(
             "compilewatch_instances",
@@ -86,6 +103,7 @@ class Versions:
         """Everything that was filled."""
         yield self._verdict
         yield self._live
+        yield self._age
         yield from self._figures.values()
         yield self._instances
         yield self._alerts
@@ -93,11 +111,12 @@ class Versions:
 
     def _say_verdicts(self, project: Project, told: Sequence[Deployment], names: dict[int, str], now: int) -> None:
         rows = verdicts_current(project=project).filter(deployment__in=[one.pk for one in told]).defer("evidence")
-        kinds = dict(rows.values_list("deployment_id", "kind"))
+        kinds = {row.deployment_id: row.kind for row in verdicts_standing(rows)}
         for one in told:
             place = [project.slug, names[one.model_id], one.version.name, one.environment]
             self._verdict.add_metric([*place, kinds.get(one.pk, VerdictKind.NOT_ENOUGH_DATA)], 1)
             self._live.add_metric(place, (now - one.started_minute) * 60)
+            self._age.add_metric(place, (now - one.last_minute) * 60)
 
     def _say_figures(self, which: list[str], version: VersionFacts) -> None:
         """What is not known is left out: a gap, not a zero."""
@@ -114,10 +133,10 @@ class Versions:
                 self._figures[name].add_metric(which, value)
         for quantile in (0.5, 0.99):
             if (seconds := version.recent.quantile(quantile)) is not None:
-                self._figures["latency_seconds"].add_metric([*which, f"{quantile:g}"], seconds)
+                self._figures["latency_seconds"].add_metric([*which, str(quantile)], seconds)
         bounds = {quantile: found for quantile in (0.5, 0.99) if (found := below(version.recent, quantile)) is not None}
         for quantile, one in bounds.items():
-            self._figures["latency_below_seconds"].add_metric([*which, f"{quantile:g}"], one.bound)
+            self._figures["latency_below_seconds"].add_metric([*which, str(quantile)], one.bound)
         for mean in {one.mean for one in bounds.values()}:
             self._figures["latency_mean_seconds"].add_metric(which, mean)
 

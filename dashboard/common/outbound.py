@@ -18,6 +18,7 @@ from ipaddress import ip_address
 from django.conf import settings
 
 from dashboard.common.bounded_socket import BoundedSocket, OutOfBounds
+from dashboard.common.numbers import significant
 from dashboard.common.outbound_target import Target, TargetError, target_of
 from dashboard.common.public_address import is_public
 from dashboard.common.resolver import Resolver, resolve_name
@@ -179,7 +180,7 @@ def _exchange(
         text, whole = _text(response, limits.answer)
         return Answer(status, text, retry_after, not whole)
     except TimeoutError as error:
-        raise OutboundFailed(f"No answer within {limits.total:g} s.") from error
+        raise OutboundFailed(f"No answer within {significant(limits.total)} s.") from error
     except OutOfBounds as error:
         raise OutboundFailed("The answer has no end to its headers.") from error
     except (http.client.HTTPException, OSError, ValueError) as error:

@@ -1,5 +1,8 @@
 """Verdicts and what they rest on; rows are kept when a verdict changes and once an hour."""
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from django.db import models
 
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
@@ -33,8 +36,24 @@ class Comparison(models.Model):
         db_table = "comparison"
 
 
+@dataclass(frozen=True)
+class Outlived:
+    """Why an earlier verdict stands: an open alert, and the evaluation now that does not support the alert any more."""
+
+    alert: int
+    known_at: datetime
+    """When the verdict that stands was last known to hold."""
+    kind_now: str
+    sentence_now: str
+    silent: bool = False
+    """The alert says that the instances fell silent: the evaluation is older, and not what the data gives now."""
+
+
 class Verdict(models.Model):
     """What was said about a deployment at a minute, with the evidence of that moment."""
+
+    outlived: Outlived | None = None
+    """No column: set where `alerts.standing` shows this verdict as the last known one."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="verdicts")

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest
 from ninja.security.base import AuthBase
 
 from dashboard.accounts.models import User
+from dashboard.common.numbers import significant
 from dashboard.ingest.admission import Bucket
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import key_require
@@ -88,7 +89,7 @@ def _pace(reader: Reader) -> None:
         _buckets.clear()
     bucket = _buckets.setdefault(reader.name, Bucket(READS_PER_SECOND))
     if (wait := bucket.wait()) > 0:
-        detail = f"This key or person reads more than {READS_PER_SECOND:g} times a second."
+        detail = f"This key or person reads more than {significant(READS_PER_SECOND)} times a second."
         raise Refused("too_many", detail, retry_after=int(wait) + 1)
     bucket.charge(1)
 

@@ -8,12 +8,14 @@ from django.http import Http404
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from dashboard.alerts.standing import verdicts_standing
 from dashboard.api.read.access import ReadRequest
 from dashboard.api.read.paging import Paging, rows_paged
-from dashboard.api.read.shapes import Figures, Id, Models, ModelShape, OneModel, Projects, ProjectShape, Slug, Versions, VersionShape
+from dashboard.api.read.shapes import Figures, Id, Models, ModelShape, OneModel, Projects, ProjectShape, Quota, Slug, Versions, VersionShape
 from dashboard.api.read.shaping import deployment_shape, span_shape, verdict_shape
 from dashboard.common import clock
 from dashboard.common.plain_rows import rows_together
+from dashboard.fleet.budgets import STALLED, budgets_from, budgets_of
 from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.figures.named import figures_named
 from dashboard.fleet.figures.tally import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
@@ -27,18 +29,20 @@ from dashboard.fleet.selectors.trends import (
     call_points_of,
     call_rows,
     process_points,
-    region_calls,
+    region_seconds,
     series_outermost,
     versions_outside,
 )
 from dashboard.fleet.selectors.versions import model_deployments, model_find
 from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
 from dashboard.projects.models import Project
+from dashboard.projects.rate import rate_of, waiting_of
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.selectors import verdicts_current
 
 READ = ["GET", "HEAD"]
 MOST_VERSIONS = 12
+BUDGETS = {"cold_start": "cold_start_budget_seconds", "served": "served_budget_share", "stalled": "stalled_budget_share"}
 router = Router(tags=["Models"])
 
 
@@ -56,13 +60,13 @@ class VersionsAsked(Schema):
 @router.api_operation(READ, "/projects", response=Projects, summary="The projects that may be read")
 def projects_list(request: ReadRequest) -> Projects:
     """One for a key; all of a person's for a session."""
-    return Projects(items=[ProjectShape(slug=project.slug, name=project.name) for project in request.auth.projects()])
+    return Projects(items=[_project(project) for project in request.auth.projects()])
 
 
 @router.api_operation(READ, "/projects/{project}/models", response=Models, summary="Models")
 def models_list(request: ReadRequest, project: Slug, asked: Query[ModelsAsked]) -> Models:
     """In the order in which they became known."""
-    rows = for_project(WatchedModel, request.auth.project(project))
+    rows = for_project(WatchedModel, request.auth.project(project)).select_related("project")
     rows = rows.filter(name=asked.name) if asked.name else rows
     found, after = rows_paged(rows, asked, newest_first=False)
     return Models(items=[_model(row) for row in found], next=after)
@@ -84,7 +88,7 @@ def versions_list(request: ReadRequest, project: Slug, model_id: Id, asked: Quer
     here = deployments_by_version(model, asked.environment, asked.limit)
     spans = {id: _last(rows[0], asked.minutes) for id, rows in here.items()}
     rows = rows_read(owner, asked.environment, asked.region, spans)
-    verdicts = {row.deployment_id: row for row in verdicts_current(project=owner).filter(deployment__model=model)}
+    verdicts = {row.deployment_id: row for row in verdicts_standing(verdicts_current(project=owner).filter(deployment__model=model))}
     items = []
     for id, deployments in here.items():
         version, verdict = deployments[0].version, verdicts.get(deployments[0].pk)
@@ -127,7 +131,7 @@ class Rows:
     def __init__(
         self,
         region: str,
-        regions: dict[str, int],
+        regions: dict[str, float],
         calls: list[CallPoint],
         processes: list[ProcessPoint],
         clock: str,
@@ -164,8 +168,8 @@ def rows_read(
     series = series_outermost(project_id=project.pk, version_ids=list(spans), environment=environment)
     whole = Span(min(span.first for span in spans.values()), max(span.last for span in spans.values()))
     outside = versions_outside(series.values())
-    regions = region_calls(project_id=project.pk, series=series, span=whole, hourly=hourly)
-    chosen = region if region in regions else "" if region else max(regions, key=lambda name: (regions[name], name), default="")
+    regions = region_seconds(project_id=project.pk, series=series, span=whole, hourly=hourly)
+    chosen = region if region in regions else "" if region else next(iter(regions), "")
     series = {id: facts for id, facts in series.items() if facts.region == chosen}
     within: dict[str, Any] = {"project_id": project.pk, "series": series, "spans": spans, "hourly": hourly}
     called, eager = rows_together(call_rows(**within), eager_rows(**within))
@@ -178,12 +182,21 @@ def _last(deployment: Deployment, minutes: int) -> Span:
     return Span(max(deployment.started_minute, deployment.last_minute + 1 - minutes), deployment.last_minute + 1)
 
 
+def _project(project: Project) -> ProjectShape:
+    quota = Quota(reports_per_second=rate_of(project.settings), reports_waiting=waiting_of(project.settings))
+    return ProjectShape(slug=project.slug, name=project.name, quota=quota)
+
+
 def _model(row: WatchedModel) -> ModelShape:
+    budgets = budgets_of(row)
     return ModelShape(
         id=row.pk,
         name=row.name,
         first_seen_at=row.first_seen_at,
         last_seen_at=row.last_seen_at,
         simulated=row.simulated,
-        cold_start_budget_seconds=row.cold_start_budget,
+        cold_start_budget_seconds=budgets.cold_start,
+        served_budget_share=budgets.served,
+        stalled_budget_share=STALLED if budgets.stalled is None else budgets.stalled,
+        budgets_from={BUDGETS[name]: source for name, source in budgets_from(row).items()},
     )

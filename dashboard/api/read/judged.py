@@ -12,6 +12,7 @@ from pydantic import Field
 from dashboard.alerts.links import alert_url
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.alerts.selectors import alert_by_number, alert_events, alerts_of
+from dashboard.alerts.standing import standing_of, with_open_alert
 from dashboard.api.read.access import ReadRequest
 from dashboard.api.read.catalogue import READ
 from dashboard.api.read.paging import Paging, rows_paged
@@ -42,18 +43,19 @@ class AlertsAsked(Paging):
 
 @router.api_operation(READ, "/projects/{project}/verdicts", response=Verdicts, summary="Verdicts")
 def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsAsked]) -> Verdicts:
-    """What is said of each deployment, the newest first, without evidence."""
+    """What stands for each deployment, the newest first, without evidence; an open alert keeps the last bad verdict."""
     wanted = {
         "deployment__model_id": asked.model,
         "deployment__version_id": asked.version,
         "deployment__environment": asked.environment,
-        "kind": asked.kind,
+        "kind_standing" if asked.current else "kind": asked.kind,
         "current": asked.current or None,
     }
-    rows = for_project(Verdict, request.auth.project(project)).filter(**{name: value for name, value in wanted.items() if value})
+    rows = with_open_alert(for_project(Verdict, request.auth.project(project)).all())
+    rows = rows.filter(**{name: value for name, value in wanted.items() if value})
     rows = rows.select_related("deployment__version", "deployment__model", "baseline__version").defer("evidence")
     found, after = rows_paged(rows, asked)
-    return Verdicts(items=[verdict_shape(row) for row in found], next=after)
+    return Verdicts(items=[verdict_shape(row) for row in (standing_of(found) if asked.current else found)], next=after)
 
 
 @router.api_operation(READ, "/projects/{project}/verdicts/{verdict_id}", response=OneVerdict, summary="One verdict with its evidence")

@@ -10,6 +10,7 @@ from django.http import Http404
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from dashboard.alerts.standing import pair_standing
 from dashboard.api.read.access import ReadRequest
 from dashboard.api.read.catalogue import MOST_VERSIONS, READ, deployments_by_version, model_or_404, rows_read
 from dashboard.api.read.shapes import LARGEST, ComparisonAnswer, Id, NamedVersion, Series, SeriesShape, SideShape, Slug
@@ -93,7 +94,7 @@ def series_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[
     return Series(
         environment=asked.environment,
         region=rows.region,
-        regions=sorted(rows.regions, key=lambda name: (-rows.regions[name], name)),
+        regions=list(rows.regions),
         clock=rows.clock,
         span=span_shape(span),
         step_seconds=window.step * 60,
@@ -156,7 +157,8 @@ def comparison_read(request: ReadRequest, project: Slug, model_id: Id, asked: Qu
         raise Http404(f"Version {asked.a if a is None else asked.b} is none of this model in {asked.environment}.")
     spans, together = pair_spans(a, b, asked.minutes)
     rows = rows_read(owner, asked.environment, asked.region, spans, clock_asked=asked.clock)
-    verdict, turned = verdict_of_pair(a, b)
+    newest, turned = verdict_of_pair(a, b)
+    verdict = pair_standing(newest)
     sides = [
         SideShape(id=row.version_id, name=row.version.name, span=span_shape(spans[row.version_id]), figures=rows.figures(row.version_id))
         for row in (a, b)

@@ -25,9 +25,15 @@ class Page(Answer):
     next: str | None = Field(description="The cursor of the items that follow; null where there are no more.")
 
 
+class Quota(Schema):
+    reports_per_second: float = Field(description="To each web process; above it agents receive 429 and wait.")
+    reports_waiting: int = Field(description="Reports that may wait to be folded; above it agents receive 429 and wait.")
+
+
 class ProjectShape(Schema):
     slug: str
     name: str
+    quota: Quota = Field(description="The values in force, whether set or default.")
 
 
 class Projects(Answer):
@@ -40,7 +46,12 @@ class ModelShape(Schema):
     first_seen_at: datetime
     last_seen_at: datetime
     simulated: bool = Field(description="Its reports come from the simulator.")
-    cold_start_budget_seconds: float | None
+    cold_start_budget_seconds: float | None = Field(description="The budget in force; null where neither model nor project has one.")
+    served_budget_share: float | None = Field(None, description="The share of calls that has to run compiled; 1 is all.")
+    stalled_budget_share: float | None = Field(None, description="The share of calls that may wait for a compilation; 1 is all.")
+    budgets_from: dict[str, str] = Field(
+        {}, description="Where each budget in force was set, by its name: model, project or default; a budget that is not set has no entry."
+    )
 
 
 class OneModel(Answer, ModelShape):
@@ -117,7 +128,10 @@ class VerdictShape(Schema):
     data_until: datetime = Field(description="The last minute of data in it.")
     since: datetime | None = Field(description="Since when what it says holds.")
     created_at: datetime
-    current: bool = Field(description="Whether it is what is said now.")
+    current: bool = Field(description="Whether it is the verdict that stands now.")
+    last_known_at: datetime | None = Field(description="Where an open alert keeps this verdict: when it was last known to hold; else null.")
+    open_alert: int | None = Field(description="The number of the alert that keeps this verdict; null where none does.")
+    evaluated_now: str = Field(description="The kind that the data gives now; differs from `kind` where an open alert keeps the verdict.")
 
 
 class EvidenceShape(Schema):
@@ -137,6 +151,9 @@ class EvidenceShape(Schema):
     affected_instances: int | None
     drives: bool = Field(description="Whether the verdict rests on it.")
     causes: dict[str, int] = Field({}, description="Of eager calls: how many by cause.")
+    minutes: int | None = Field(None, description="The window of baseline and candidate, in matched or last minutes; null: not known.")
+    baseline_at_most: bool = Field(False, description="The baseline is only known to be below its value, and the change is a bound.")
+    candidate_at_most: bool = Field(False, description="The same of the candidate.")
     text: str
 
 

@@ -48,7 +48,10 @@ def verdict_shape(row: Verdict) -> VerdictShape:
         data_until=at_minute(row.minute),
         since=at_minute(row.since_minute) if row.since_minute is not None else None,
         created_at=row.created_at,
-        current=row.current,
+        current=row.current or row.outlived is not None,
+        last_known_at=row.outlived.known_at if row.outlived else None,
+        open_alert=row.outlived.alert if row.outlived else None,
+        evaluated_now=row.outlived.kind_now if row.outlived else row.kind,
     )
 
 

@@ -6,6 +6,7 @@ import math
 
 from django.db.models import F, Min, Sum
 
+from dashboard.common.numbers import significant
 from dashboard.fleet.budgets import budgets_in
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
@@ -68,5 +69,5 @@ def _why(share: float, budget: float) -> str:
 def _percent(share: float) -> str:
     """Rounded down, so that nothing short of a budget looks like it; two places where budgets lie."""
     if share < 0.99:
-        return f"{math.floor(share * 1e3) / 1e1:g} %"
-    return f"{math.floor(share * 1e4) / 1e2:g} %"
+        return f"{significant(math.floor(share * 1e3) / 1e1)} %"
+    return f"{significant(math.floor(share * 1e4) / 1e2, 4)} %"

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import median
 from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, Sum
@@ -52,7 +53,8 @@ class Window:
 
 @dataclass
 class Point:
-    """One bin of one version: calls, and the call-weighted mean of its minutes' quantiles, in seconds."""
+    """One bin of one version: calls, and the call-weighted mean of the quantiles of its minutes, in seconds: an estimate, for the shape of
+    a sparkline and never for a number."""
 
     calls: int = 0
     weight: float = 0.0
@@ -68,8 +70,11 @@ class Point:
 
 @dataclass
 class VersionFacts:
-    """What a version did inside the window, all its instances together."""
+    """What a version did inside the window, all its instances together. Calls and latency are those of `region`."""
 
+    region: str = ""
+    one_region: bool = True
+    """Whether no version of its model reported another region."""
     calls: int = 0
     recent_calls: int = 0
     compiled: int = 0
@@ -110,8 +115,7 @@ class VersionFacts:
     @property
     def cold_start(self) -> float | None:
         """The median start of its instances, in seconds."""
-        ordered = sorted(self.cold_starts)
-        return ordered[len(ordered) // 2] if ordered else None
+        return median(self.cold_starts) if self.cold_starts else None
 
 
 @dataclass
@@ -149,10 +153,13 @@ def fleet_facts(*, project: Project, window: Window, environment: str = "") -> F
     return FleetFacts(models, deployments, versions, instances, sorted({one.environment for one in deployed}))
 
 
-def version_points(*, project_id: int, version_ids: Iterable[int], environment: str, window: Window) -> dict[int, VersionFacts]:
-    """The bins of some versions, for a chart of their own; one query."""
+def version_points(
+    *, project_id: int, version_ids: Iterable[int], environment: str, window: Window, region: str = ""
+) -> dict[int, VersionFacts]:
+    """The bins of some versions, for a chart of their own, in the `region` or else the busiest; one query."""
     versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
     series = _of_series(project_id, window, environment) | {"series__version_id__in": list(version_ids)}
+    series |= {"series__region": region} if region else {}
     _add_calls(versions, rows_plain(_call_bins(series, project_id, window)), {})
     return versions
 
@@ -197,19 +204,33 @@ class CallBin(NamedTuple):
 
 
 def _add_calls(versions: dict[int, VersionFacts], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]) -> dict[int, str]:
-    """Adds the bins of each version's busiest region; returns that region by version. Of the versions of a model (`models`, by version)
-    that are shown together all quantiles are of what callers waited, where every bin reports it, else all of steady calls."""
+    """Adds the bins of one region by version, and returns that region: of all versions of a model (`models`, by version) the busiest one by
+    time, so that values next to each other are of the same region; a version without it has its own. All quantiles of a model are of what
+    callers waited, where every bin reports it, else all of steady calls."""
     rows = [CallBin._make(row) for row in found]
     busy: dict[tuple[int, str], float] = defaultdict(float)
     for row in rows:
         busy[row.version_id, row.region] += row.seconds or 0.0
-    top = {version: region for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1]))}
+    of = dict.fromkeys((row.version_id for row in rows), 0) | dict(models)
+    top, several = _busiest(busy, of)
+    for version, region in top.items():
+        versions[version].region, versions[version].one_region = region, of[version] not in several
     shown = [row for row in rows if top[row.version_id] == row.region]
-    of = dict.fromkeys(top, 0) | dict(models)
     silent = {of[row.version_id] for row in shown if row.reporting < row.calls}
     for row in shown:
         _add_bin(versions[row.version_id], row, of[row.version_id] not in silent)
     return top
+
+
+def _busiest(busy: Mapping[tuple[int, str], float], of: Mapping[int, int]) -> tuple[dict[int, str], set[int]]:
+    """The region that is shown, by version, and the models that have several regions; `of` is the model by version."""
+    by_model: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for (version, region), seconds in busy.items():
+        by_model[of[version]][region] += seconds
+    first = {model: max(regions, key=lambda name: (regions[name], name)) for model, regions in by_model.items()}
+    own = {version: region for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1]))}
+    top = {version: first[of[version]] if (version, first[of[version]]) in busy else region for version, region in own.items()}
+    return top, {model for model, regions in by_model.items() if len(regions) > 1}
 
 
 def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> QuerySet[Any, Any]:
@@ -264,7 +285,7 @@ def _add_bin(facts: VersionFacts, row: CallBin, callers: bool) -> None:
 
 
 def _recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
-    """The last minutes with their sketches, so that the figures beside the sparkline are exact."""
+    """The last minutes with their sketches, so that the values next to the sparkline are exact."""
     since = end - RECENT_MINUTES
     rows = VersionMinute.objects.filter(
         project_id=project_id,

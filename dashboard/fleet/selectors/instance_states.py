@@ -93,6 +93,11 @@ def ending_said(instance: Instance | Seen) -> str:
     return f"ended with an error, exit code {instance.exit_code}" if instance.exit_code else "ended, exit code 0"
 
 
+def is_silent(instance: Instance | Seen, now: datetime) -> bool:
+    """Whether it stopped reporting without an end."""
+    return not has_ended(instance) and (now - instance.last_seen_at).total_seconds() > SILENT_AFTER
+
+
 def _starting(instance: Instance | Seen, _: datetime) -> bool:
     return instance.active_minute is None and not helps(instance) and not instance.compiling_for
 
@@ -107,7 +112,7 @@ RULES = (
     Rule(InstanceState.ENDED, lambda one, _: has_ended(one), "its last report says that it ends, with its exit code or signal"),
     Rule(
         InstanceState.SILENT,
-        lambda one, now: (now - one.last_seen_at).total_seconds() > SILENT_AFTER,
+        is_silent,
         "no report for 3 min and no end reported: what became of it is unknown",
     ),
     Rule(

@@ -75,7 +75,8 @@ def test_what_belongs_to_another_project_is_not_in_this_one(signed_in: Client, p
 
 
 def test_a_key_names_its_project_and_a_person_theirs(client: Client, signed_in: Client, api_key: str, project: Project) -> None:
-    assert read(Client(), "/api/v1/projects", api_key)["items"] == [{"slug": "ranking", "name": "Ranking"}]
+    quota = {"reports_per_second": 5000.0, "reports_waiting": 200_000}
+    assert read(Client(), "/api/v1/projects", api_key)["items"] == [{"slug": "ranking", "name": "Ranking", "quota": quota}]
     assert read(signed_in, "/api/v1/projects") == read(Client(), "/api/v1/projects", api_key)
     assert refused(signed_in, "/api/v1/projects", token=api_key)[1] == "key_in_url"
 

@@ -1,0 +1,176 @@
+"""Numbers, sizes, times and changes in words, for pages, messages and verdicts: at most three digits, a real minus, a hard space."""
+
+from __future__ import annotations
+
+import math
+
+SPACE = "\u00a0"
+MINUS = "\u2212"
+FACTOR_FROM = 2.0
+"""From three times the baseline on a change is a factor: a percentage of that size is not read at a glance."""
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """0.0012, 4.1, 18.4, 100, 12,346: at most so many digits that mean something, and all those before the point."""
+    if not math.isfinite(value):
+        return "?"
+    if value == 0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{abs(value):,.{places}f}"
+    text = text.rstrip("0").removesuffix(".") if "." in text else text
+    return f"{MINUS}{text}" if value < 0 and text != "0" else text
+
+
+def number(value: float) -> str:
+    """Three digits at most after thousands: 12,345, 212, 18.4, 4.2, 0.11."""
+    size = abs(value)
+    if size >= 100 or value == int(value):
+        text = f"{size:,.0f}"
+    elif size >= 10:
+        text = f"{size:.1f}".removesuffix(".0")
+    elif size >= 1:
+        text = f"{size:.2f}".removesuffix("0").removesuffix(".0")
+    elif size >= 0.01:
+        text = f"{size:.2f}"
+    else:
+        text = significant(size, 2)
+    return text if value >= 0 else MINUS + text
+
+
+def duration(seconds: float) -> str:
+    """840 µs, 18.4 ms, 1.31 s, 48 s, 2 min 41 s, 1 h 37 min, 3 days."""
+    if seconds < 0:
+        return MINUS + duration(-seconds)
+    for limit, factor, unit in ((9.995e-4, 1e6, "µs"), (0.9995, 1e3, "ms"), (59.5, 1, "s")):
+        if seconds < limit:
+            return f"{_figure(seconds * factor)}{SPACE}{unit}"
+    if seconds < 3600:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes}{SPACE}min" + (f" {rest:02d}{SPACE}s" if rest and minutes < 10 else "")
+    if seconds < 48 * 3600:
+        hours, minutes = divmod(round(seconds / 60), 60)
+        return f"{hours}{SPACE}h" + (f" {minutes:02d}{SPACE}min" if minutes else "")
+    return f"{round(seconds / 86400)}{SPACE}days"
+
+
+def bound(seconds: float) -> str:
+    """< 300 ms: all that is known of a quantile in an engine's first bucket."""
+    return f"<{SPACE}{duration(seconds)}"
+
+
+def mean(seconds: float) -> str:
+    """mean 62.6 ms."""
+    return f"mean {duration(seconds)}"
+
+
+def below(seconds: float, average: float) -> str:
+    """< 300 ms, mean 62.6 ms."""
+    return f"{bound(seconds)}, {mean(average)}"
+
+
+def size(count: float) -> str:
+    """31.2 GiB."""
+    value, unit = abs(float(count)), 0
+    while value >= 1000 and unit < len(_BYTES) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{MINUS if count < 0 else ''}{_figure(value)}{SPACE}{_BYTES[unit]}"
+
+
+def percent(share: float) -> str:
+    """71.2 %, 96 %, 0.11 %; only all is 100 % and only none is 0 %."""
+    value = share * 100
+    if 99.95 <= value < 100:
+        return f">{SPACE}99.9{SPACE}%"
+    if 0 < value < 0.01:
+        return f"<{SPACE}0.01{SPACE}%"
+    return f"{_short(value)}{SPACE}%"
+
+
+def level(value: float, unit: str) -> str:
+    """A value in the unit of a metric: s, share, bytes, per hour, share per hour, or any other after a number."""
+    said = {"s": duration, "share": percent, "B": size, "bytes": size}.get(unit)
+    if said is not None:
+        return said(value)
+    if unit == "per hour":
+        return f"{number(value)}{SPACE}/h"
+    if unit == "share per hour":
+        return f"{percent(value)}/h"
+    return f"{number(value)}{SPACE}{unit}".rstrip()
+
+
+def change(ratio: float) -> str:
+    """+31 %, −6 %, 0 %: a relative change; from three times on the factor, 22.8 times."""
+    return _times(ratio) if is_factor(ratio) else f"{_signed(ratio * 100)}{SPACE}%"
+
+
+def is_factor(ratio: float) -> bool:
+    """Whether words say a relative change as a factor."""
+    return math.isfinite(ratio) and ratio >= FACTOR_FROM
+
+
+def magnitude(ratio: float) -> str:
+    """31 %, 22.8 times: a relative change whose direction the sentence says."""
+    return change(ratio).lstrip("+" + MINUS)
+
+
+def change_range(low: float, high: float) -> str:
+    """13 to 52 %, −6 to 2 %, 1.5 to 31 times: an interval of a relative change, in one unit; a plus sign would be noise."""
+    low, high = min(low, high), max(low, high)
+    if is_factor(high):
+        return f"{number(1 + low)} to {_times(high)}"
+    return f"{change(low).removesuffix(SPACE + '%').lstrip('+')} to {change(high).lstrip('+')}"
+
+
+def points(difference: float) -> str:
+    """−28.1 pts: a difference between two shares."""
+    text = _signed(difference * 100, exact=True)
+    return f"{text}{SPACE}{'pt' if text.lstrip('+' + MINUS) == '1' else 'pts'}"
+
+
+def signed_size(count: float) -> str:
+    """+0.4 GiB."""
+    return size(count) if count < 0 else "+" + size(count)
+
+
+def difference(value: float, base: float, unit: str) -> str:
+    """How far a value lies from its baseline: points of a share, a rate per hour as such, anything else relative; empty from zero."""
+    if unit == "share":
+        return points(value - base)
+    if unit in ("per hour", "share per hour"):
+        return f"{'+' if value > base else ''}{level(value - base, unit)}"
+    if value == base:
+        return f"0{SPACE}%"
+    return change(value / base - 1) if base else ""
+
+
+def _times(ratio: float) -> str:
+    return f"{number(1 + ratio)}{SPACE}times"
+
+
+def _figure(value: float) -> str:
+    if value == 0:
+        return "0"
+    if value >= 99.95:
+        return f"{value:,.0f}"
+    if value >= 9.995:
+        return f"{value:.1f}".removesuffix(".0")
+    return f"{value:.2f}".rstrip("0").removesuffix(".") if value >= 1 else significant(value, 2)
+
+
+def _short(value: float) -> str:
+    if value == 0:
+        return "0"
+    digits = 1 if abs(value) >= 1 else 2
+    text = f"{abs(value):.{digits}f}".rstrip("0").removesuffix(".")
+    return (MINUS if value < 0 else "") + (text or "0")
+
+
+def _signed(value: float, *, exact: bool = False) -> str:
+    if not math.isfinite(value):
+        return "?"
+    rounded = round(value, 1) if exact or abs(value) < 9.5 else round(value)
+    if rounded == 0:
+        return "0"
+    return f"{'+' if rounded > 0 else MINUS}{significant(abs(rounded), 6)}"

@@ -1,0 +1,45 @@
+"""The one formatter of digits, and the headlines that it writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.alerts.headline import headline
+from dashboard.common.numbers import percent, significant
+from dashboard.ui import words
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (0, 3, "0"), (100, 2, "100"), (99.6, 2, "100"), (1234.5, 2, "1,234"), (1e7, 3, "10,000,000"), (18.44, 3, "18.4"),
+        (0.00012, 2, "0.00012"), (1e-9, 3, "0.000000001"), (-4.10, 3, "\u22124.1"), (float("inf"), 3, "?"), (float("nan"), 3, "?"),
+    ],
+)  # fmt: skip
+def test_digits(value: float, digits: int, text: str) -> None:
+    assert significant(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1.0, "100"), (0.9999, ">\u00a099.9"), (0.996, "99.6"), (0.994, "99.4"), (0.99, "99"),
+        (0.279, "27.9"), (0.041, "4.1"), (0.0, "0"), (0.000004, "<\u00a00.01"),
+    ],
+)  # fmt: skip
+def test_shares(share: float, text: str) -> None:
+    assert percent(share) == f"{text}\u00a0%"
+
+
+@pytest.mark.parametrize(("share", "said"), [(1.0, "100"), (0.997, "99.7"), (0.28, "28")])
+def test_a_headline_says_a_share_without_an_exponent(share: float, said: str) -> None:
+    row = {"metric": "eager", "unit": "share", "candidate": share, "baseline": 0.0, "change": None, "drives": True, "label": "REGRESSED"}
+    title = headline(model="ranker", version="2", sentence="", evidence={"evidence": [row]})
+    assert title == f"ranker 2: {said}\u00a0% of calls eager"
+
+
+@pytest.mark.parametrize("size", [10.0**power * digit for power in range(-12, 13) for digit in (1, 9.96, 9.996)])
+def test_no_formatter_writes_an_exponent(size: float) -> None:
+    said = [words.number(size), words.duration(size), words.size(size), words.percent(size), words.change(size), words.points(size)]
+    said += [significant(size, 2), words.level(size, "s"), words.change_range(size, 2 * size)]
+    assert [text for text in said if "e+" in text or "e-" in text] == []
