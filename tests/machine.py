@@ -65,6 +65,7 @@ PARTS = {
     "a C++ compiler": Part("g++ python3-dev", compiles),
     "Caddy": Part("caddy", lambda: shutil.which("caddy")),
     "strace": Part("strace", lambda: shutil.which("strace")),
+    "promtool": Part("prometheus", lambda: shutil.which("promtool")),
     "jq and curl": Part("jq curl", lambda: shutil.which("jq") and shutil.which("curl")),
     "root, to mount a small disk": Part("", lambda: os.geteuid() == 0),
 }

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 
-from dashboard.alerts.models import Alert, AlertEvent, Delivery, DeliveryState, EventKind
+from dashboard.alerts.models import Alert, AlertCause, AlertEvent, Delivery, DeliveryState, EventKind
 from dashboard.common import clock
+from dashboard.fleet.figures.window import Window
 from dashboard.fleet.models import DeploymentMark
 from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.fleet_page import VersionFacts, Window, version_points
-from dashboard.regressions.models import VerdictKind
+from dashboard.fleet.selectors.quantiles import Level, p50_levels
+from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
 from dashboard.ui.alert_places import FactPlaces, fact_places
 from dashboard.ui.charts.facts import FactLine, fact_lines
@@ -27,8 +28,8 @@ _PINS = {
 }
 _MARKS = {
     EventKind.EVIDENCE: ("worse", ""),
-    EventKind.ACKNOWLEDGED: ("done", ""),
-    EventKind.SNOOZED: ("snoozed", ""),
+    EventKind.ACKNOWLEDGED: ("alert-acknowledged", ""),
+    EventKind.SNOOZED: ("alert-snoozed", ""),
     EventKind.REOPENED: ("watch", "wt"),
     EventKind.RESOLVED: ("healthy", "ok"),
     EventKind.DISMISSED: ("failed", ""),
@@ -99,6 +100,8 @@ def moments(page: AlertPage) -> list[Moment]:
     lines = [_moment(event, page.alert) for event in page.events]
     version = page.alert.deployment.version.name
     first = Moment(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
+    if page.alert.cause == AlertCause.FLEET_SILENCE:
+        return sorted(lines, key=lambda moment: moment.at, reverse=True)
     return sorted([*lines, *map(_posted, page.posted), first], key=lambda moment: moment.at, reverse=True)
 
 
@@ -117,12 +120,13 @@ def recovery(page: AlertPage) -> Recovery | None:
     until = max(until, deployment.started_minute)  # a clock that runs ahead may say that it starts only later
     span = span_of(deployment.started_minute, until, minutes_from=minutes_kept_from(project=alert.project, now=clock.unix()))
     ids = [one for one in (baseline, deployment.version_id) if one is not None]
-    window = Window(start=span.start, end=span.end, bin=span.bin)
-    facts = version_points(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)
-    roles = [(1 if one == baseline else 2, _line(facts, one)) for one in ids]
+    window = Window(span.start, span.start + ((span.end - span.start) // span.bin + 1) * span.bin, span.bin)
+    levels = p50_levels(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)
+    roles = [(1 if one == baseline else 2, _line(levels, one)) for one in ids]
     marks = [(deployment.started_minute, "deployment"), (clock.minute_of(alert.opened_at.timestamp()), "alert")]
     marks += [(clock.minute_of(event.at.timestamp()), "deployment") for event in page.events if event.kind == EventKind.ROLLBACK_SEEN]
-    return recovery_draw(span, roles, marks, _level(facts, baseline, window, deployment.started_minute))
+    names = {deployment.version_id: deployment.version.name, baseline or 0: baseline_name(page)}
+    return recovery_draw(span, roles, marks, _level(levels, baseline, window, deployment.started_minute), _bounds(levels, ids, names))
 
 
 def rolled_back_at(page: AlertPage) -> datetime | None:
@@ -145,14 +149,17 @@ def baseline_name(page: AlertPage) -> str:
 
 def cause(page: AlertPage) -> str:
     """What is known of why, from the newest verdict that knew it."""
-    known = [page.verdict, page.alert.verdict, *(event.verdict for event in page.events)]
-    return next((verdict.cause for verdict in known if verdict is not None and verdict.cause), "")
+    return next((verdict.cause for verdict in known(page) if verdict is not None and verdict.cause), "")
 
 
 def where(page: AlertPage) -> list[FactPlaces]:
     """The machines of what is certain."""
-    known = (page.verdict, page.alert.verdict, *(event.verdict for event in page.events))
-    return fact_places(project=page.alert.project, verdicts=known)
+    return fact_places(project=page.alert.project, verdicts=known(page))
+
+
+def known(page: AlertPage) -> list[Verdict | None]:
+    """Everything that was said while the alert was open, the newest first."""
+    return [page.verdict, page.alert.verdict, *(event.verdict for event in page.events)]
 
 
 def compare_query(page: AlertPage) -> str:
@@ -202,7 +209,8 @@ def _moment(event: AlertEvent, alert: Alert) -> Moment:
     if kind == EventKind.SNOOZED:
         head = f"{event.actor_name} put it aside."
     shown = evidence_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
-    later = f"after {after(alert, event.at)}" if kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN) else ""
+    timed = alert.cause == AlertCause.REGRESSION and kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN)
+    later = f"after {after(alert, event.at)}" if timed else ""
     known = event.verdict.evidence if event.verdict and kind in _WITH_EVIDENCE else None
     certain = fact_lines(known, sentence=event.text)
     return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain)
@@ -219,26 +227,34 @@ def _sent(delivery: Delivery) -> Sent:
     answer = f"{status}{delivery.last_answer}".strip()
     tries = f", after {words.plural(delivery.attempts, 'try', 'tries')}" if delivery.attempts > 1 else ""
     state = DeliveryState(delivery.state)
+    mark = f"delivery-{state.value}"
     if state == DeliveryState.DELIVERED:
-        return Sent(channel, delivery.get_kind_display(), "state-healthy", (answer or "delivered") + tries, delivery.created_at, None)
+        said = f"delivered{tries}: {answer}" if answer else f"delivered{tries}"
+        return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
     if state == DeliveryState.WAITING:
         said, again = (f"{answer.removesuffix('.')}, again", delivery.next_attempt_at) if answer else ("waiting", None)
-        return Sent(channel, delivery.get_kind_display(), "state-warming", said, delivery.created_at, again)
+        return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, again)
     if state == DeliveryState.HELD:
-        return Sent(channel, delivery.get_kind_display(), "snoozed", "held back, to be sent", delivery.created_at, delivery.held_until)
+        return Sent(channel, delivery.get_kind_display(), mark, "held back, to be sent", delivery.created_at, delivery.held_until)
     if state == DeliveryState.MERGED:
-        return Sent(channel, delivery.get_kind_display(), "same", "told by a later message", delivery.created_at, None)
+        return Sent(channel, delivery.get_kind_display(), mark, "told by a later message", delivery.created_at, None)
     said = f"given up{tries}: {answer}" if answer else f"given up{tries}"
-    return Sent(channel, delivery.get_kind_display(), "state-hung", said, delivery.created_at, None)
+    return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
 
 
-def _line(facts: Mapping[int, VersionFacts], version: int) -> dict[int, float]:
-    return {slot: point.p50 / point.weight for slot, point in facts[version].points.items()} if version in facts else {}
+def _line(levels: Mapping[int, Mapping[int, Level]], version: int) -> dict[int, float]:
+    return {place: level.value for place, level in levels.get(version, {}).items() if level.value is not None}
 
 
-def _level(facts: Mapping[int, VersionFacts], baseline: int | None, window: Window, deployed: int) -> float | None:
-    """The baseline's level before the deployment, or, if it started with it, over all of its bins."""
-    line = _line(facts, baseline) if baseline is not None else {}
-    before = [value for slot, value in line.items() if window.start + slot * window.bin < deployed]
-    chosen = sorted(before or line.values())
-    return chosen[len(chosen) // 2] if chosen else None
+def _bounds(levels: Mapping[int, Mapping[int, Level]], ids: Sequence[int], names: Mapping[int, str]) -> list[str]:
+    """Of each version that has no point because p50 lies in an engine's first bucket the newest bound and mean."""
+    known = {one: [level.known for _, level in sorted(levels.get(one, {}).items()) if level.known] for one in ids}
+    return [f"{names[one]} {words.below(found[-1].bound, found[-1].mean)}" for one, found in known.items() if found]
+
+
+def _level(levels: Mapping[int, Mapping[int, Level]], baseline: int | None, window: Window, deployed: int) -> float | None:
+    """The baseline's level before the deployment, or, if it started with it, over all of its bins; None where it is only a bound."""
+    line = levels.get(baseline, {}) if baseline is not None else {}
+    before = [level for place, level in line.items() if window.first + place * window.step < deployed]
+    chosen = sorted(before or line.values(), key=lambda level: level.at_most)
+    return chosen[len(chosen) // 2].value if chosen else None

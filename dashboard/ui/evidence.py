@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.fleet.figures.eager import causes_said
+from dashboard.fleet.figures.eager import causes_words
+from dashboard.regressions.changes import Change, changes_of
 from dashboard.ui import words
 
 NAMES = {
@@ -32,7 +33,6 @@ NAMES = {
     "cache": "Cache misses",
     "cold_start": "Cold start",
 }
-RATES = ("per hour", "share per hour")
 _WHY = {
     "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and world size; they are not compared",
     "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
@@ -47,33 +47,60 @@ _WHY = {
 
 @dataclass(frozen=True)
 class EvidenceRow:
-    """One metric of one region, in words."""
+    """One change in words, and what it means for the verdict: `drives` is red, `caution` is not."""
 
-    metric: str
+    frozen: Change
     name: str
-    region: str
-    label: str
     drives: bool
-    caution: bool
-    baseline: str
-    candidate: str
-    change: str
-    interval: str
-    instances: str
-    raw_change: float | None
-    causes: str = ""
+
+    @property
+    def metric(self) -> str:
+        """The name that programs use."""
+        return self.frozen.metric
+
+    @property
+    def label(self) -> str:
+        """REGRESSED, IMPROVED, NO CHANGE or NOT ENOUGH DATA."""
+        return self.frozen.label
+
+    @property
+    def caution(self) -> bool:
+        """Worse, and no reason to roll back."""
+        return self.label == "REGRESSED" and not self.drives
+
+    @property
+    def css(self) -> str:
+        """The class of a change that is worse."""
+        return "drives" if self.drives else "caution" if self.caution else ""
+
+    @property
+    def instances(self) -> str:
+        """6 and 6: of the candidate and of the baseline."""
+        both = (self.frozen.candidate_instances, self.frozen.baseline_instances)
+        return "not known" if None in both else f"{both[0]} and {both[1]}"
+
+    @property
+    def interval(self) -> str:
+        """The interval, or how many instances show it."""
+        return self.frozen.range_said or self.frozen.affected_said or "none yet"
+
+    @property
+    def causes(self) -> str:
+        """Why calls ran eager."""
+        return causes_words(self.frozen.causes)
 
 
 def evidence_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> list[EvidenceRow]:
     """The rows that were judged, those that drive the verdict first."""
-    rows = [_row(entry, kind) for entry in _entries(evidence) if entry.get("judged", True)]
+    rows = [_row(change, kind) for change in changes_of(evidence) if change.judged]
     order = {"REGRESSED": 0, "IMPROVED": 1, "NO CHANGE": 2}
     return sorted(rows, key=lambda row: (not row.drives, order.get(row.label, 3)))
 
 
-def metric_row(rows: Iterable[EvidenceRow], *metrics: str) -> EvidenceRow | None:
-    """The first row of one of these metrics."""
-    return next((row for row in rows if row.metric in metrics), None)
+def metric_row(rows: Iterable[EvidenceRow], *metrics: str, region: str | None = None) -> EvidenceRow | None:
+    """The first row of one of these metrics; where a region is named, of that region or of processes, which belong to none."""
+    places = None if region is None else (region, "")
+    return next((row for row in rows if row.metric in metrics and (places is None or row.frozen.region in places)), None)
 
 
 def not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -87,75 +114,5 @@ def not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return said
 
 
-def _entries(evidence: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    found = (evidence or {}).get("evidence", (evidence or {}).get("metrics"))
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-
-
-def _row(entry: Mapping[str, Any], kind: str) -> EvidenceRow:
-    metric = str(entry.get("metric", ""))
-    label = str(entry.get("label", "NOT ENOUGH DATA")).replace("_", " ")
-    share = entry.get("unit") == "share"
-    drives = bool(entry.get("drives")) and kind != "watch"
-    baseline, candidate = entry.get("baseline"), entry.get("candidate")
-    raw = _turned(entry, "change")
-    rate = entry.get("unit") == "per hour"
-    if share or (raw is None and rate):
-        base, cand = _number(baseline), _number(candidate)
-        raw = cand - base if base is not None and cand is not None else None
-    return EvidenceRow(
-        metric=metric,
-        name=NAMES.get(metric, metric.replace("_", " ")),
-        region=str(entry.get("region", "")),
-        label=label,
-        drives=drives,
-        caution=label == "REGRESSED" and not drives,
-        baseline=_value(baseline, entry.get("unit")),
-        candidate=_value(candidate, entry.get("unit")),
-        change="not known" if raw is None else words.points(raw) if share else _more(raw) if rate else words.change(raw),
-        interval=_interval(entry),
-        instances=_instances(entry, affected=share),
-        raw_change=raw,
-        causes=causes_said(entry.get("causes")),
-    )
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _turned(entry: Mapping[str, Any], key: str) -> float | None:
-    """A ratio of the metric itself: the judge turns a metric of which less is worse round, so that right is worse."""
-    ratio = _number(entry.get(key))
-    return 1 / (1 + ratio) - 1 if ratio is not None and entry.get("worse") == -1 and ratio > -1 else ratio
-
-
-def _value(value: Any, unit: Any) -> str:
-    found = _number(value)
-    if found is None:
-        return "no report"
-    if unit in RATES:
-        return f"{words.number(found)}{words.SPACE}/h" if unit == "per hour" else f"{words.percent(found)}/h"
-    say = {"s": words.duration, "share": words.percent, "B": words.size, "bytes": words.size}.get(str(unit), words.number)
-    return say(found)
-
-
-def _more(difference: float) -> str:
-    return f"{'+' if difference > 0 else ''}{words.number(difference)}{words.SPACE}/h"
-
-
-def _interval(entry: Mapping[str, Any]) -> str:
-    low, high = _turned(entry, "low"), _turned(entry, "high")
-    if low is None or high is None or entry.get("unit") == "share":
-        affected, total = entry.get("affected_instances"), entry.get("candidate_instances")
-        return f"{affected} of {total}" if entry.get("unit") in ("share", "per hour") and isinstance(total, int) and total else "none yet"
-    low, high = min(low, high), max(low, high)
-    return f"{words.change(low).removesuffix(words.SPACE + '%').lstrip('+')} to {words.change(high).lstrip('+')}"
-
-
-def _instances(entry: Mapping[str, Any], *, affected: bool) -> str:
-    candidate = entry.get("candidate_instances", entry.get("instances_candidate"))
-    baseline = entry.get("baseline_instances", entry.get("instances_baseline"))
-    if candidate is None or baseline is None:
-        return "not known"
-    return f"{candidate} and {baseline}"
+def _row(change: Change, kind: str) -> EvidenceRow:
+    return EvidenceRow(change, NAMES.get(change.metric, change.metric.replace("_", " ")), change.drives and kind != "watch")

@@ -1,13 +1,13 @@
-"""Single cells of the Fleet table: a figure, its change against the version before, and whether that change is judged."""
+"""Single cells of the Fleet table: a value, its change, and the two values and the window that the change is computed from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.figures.below import below
-from dashboard.fleet.fold.asked import Row
+from dashboard.fleet.figures.below import Below, below
 from dashboard.fleet.selectors.fleet_page import VersionFacts
+from dashboard.regressions.changes import NO_VALUE, Change
 from dashboard.ui import words
 from dashboard.ui.evidence import EvidenceRow, metric_row
 
@@ -18,11 +18,19 @@ _SAME_RATIO = 0.005
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure in words; `text` is empty where nothing was reported. `css` marks a change that is judged to be worse."""
+    """A value in words; `text` is empty where nothing was reported. `css` marks a change that is judged to be worse.
+
+    `detail` names what the change is computed from. `value`, `known` and `base` are the numbers: of this version, a bound where there is no
+    value, and of the version before in the same window. `judged` is the frozen row where the change is the judge's."""
 
     text: str
     change: str = ""
     css: str = ""
+    detail: str = ""
+    value: float | None = None
+    known: Below | None = None
+    base: float | None = None
+    judged: Change | None = None
 
 
 @dataclass(frozen=True)
@@ -34,37 +42,50 @@ class ColdCell:
     budget: str
     width: str
     near: bool
+    detail: str = ""
+    value: float | None = None
+    base: float | None = None
 
 
 def figure_cell(newest: VersionFacts, quantile: float, evidence: Sequence[EvidenceRow], older: VersionFacts | None) -> Cell:
-    """p50 or p99 of the last minutes; the judged change where there is one, else what the two versions differ by now."""
-    value = newest.recent.quantile(quantile)
-    if value is None:
-        return _bound_cell(newest.recent, quantile)
+    """p50 or p99 of the last minutes, with the change of the same region: the judged one where there is one, else what both values differ
+    by now. Next to a bound there is no other change than the judge's bound."""
+    value, known = newest.recent.quantile(quantile), below(newest.recent, quantile)
+    if value is None and known is None:
+        return Cell("")
+    same = older if older and older.region == newest.region else None
+    base = same.recent.quantile(quantile) if same else None
+    text, mean = (
+        (words.duration(value), "") if value is not None else (words.bound(known.bound), words.mean(known.mean)) if known else ("", "")
+    )
     name = f"p{quantile * 100:.0f}"
-    row = metric_row(evidence, name, f"gpu_{name}")
-    if row is not None and row.raw_change is not None:
-        return Cell(words.duration(value), row.change, _css(row))
-    base = older.recent.quantile(quantile) if older else None
-    return Cell(words.duration(value), words.change(value / base - 1) if base else "")
-
-
-def _bound_cell(recent: Row, quantile: float) -> Cell:
-    """The bound below which the quantile of an engine lies, with the exact mean; empty where nothing was reported."""
-    known = below(recent, quantile)
-    return Cell("") if known is None else Cell(words.bound(known.bound), words.mean(known.mean))
+    row = metric_row(evidence, name, f"gpu_{name}", region=newest.region)
+    if row is not None and row.frozen.change_said != NO_VALUE and (value is not None or row.frozen.bounded):
+        frozen = row.frozen
+        said = f"{frozen.baseline_said} to {frozen.candidate_said}"
+        detail = ", ".join(part for part in (said, frozen.window_said, "GPU time" if frozen.metric.startswith("gpu_") else "") if part)
+        return Cell(text, frozen.change_said, row.css, detail, value, known, base, frozen)
+    if value is None or base is None:
+        return Cell(text, mean, value=value, known=known, base=base)
+    return Cell(text, words.difference(value, base, "s"), detail=f"from {words.duration(base)}", value=value, base=base)
 
 
 def share_cell(value: float | None, base: float | None, evidence: Sequence[EvidenceRow], metrics: tuple[str, ...]) -> Cell:
-    """A share, and how many points it moved."""
+    """A share, and how many points it moved from the version before."""
     if value is None:
         return Cell("")
     row = metric_row(evidence, *metrics)
-    css = _css(row) if row and row.label == "REGRESSED" else ""
     if base is None:
-        return Cell(words.percent(value))
-    difference = value - base
-    return Cell(words.percent(value), "no change" if abs(difference) < _SAME_SHARE else words.points(difference), css)
+        return Cell(words.percent(value), value=value)
+    same = abs(value - base) < _SAME_SHARE
+    return Cell(
+        words.percent(value),
+        "no change" if same else words.points(value - base),
+        row.css if row else "",
+        f"from {words.percent(base)}",
+        value,
+        base=base,
+    )
 
 
 def cold_cell(value: float | None, base: float | None, budget: float | None) -> ColdCell | None:
@@ -74,10 +95,11 @@ def cold_cell(value: float | None, base: float | None, budget: float | None) -> 
     difference = value - base if base is not None else 0.0
     changed = base is not None and abs(difference) >= max(1.0, 0.05 * base)
     change = f"{'+' if difference > 0 else ''}{words.duration(difference)}" if changed else ""
-    if not budget:
-        return ColdCell(words.duration(value), change, "", "", False)
-    width = min(value / budget * 80, 100)
-    return ColdCell(words.duration(value), change, words.duration(budget), f"{width:.1f}", value >= NEAR_BUDGET * budget)
+    detail = f"from {words.duration(base)}" if changed and base is not None else ""
+    width = f"{min(value / budget * 80, 100):.1f}" if budget else ""
+    near = bool(budget) and value >= NEAR_BUDGET * (budget or 0.0)
+    said = words.duration(budget) if budget else ""
+    return ColdCell(words.duration(value), change, said, width, near, detail, value, base)
 
 
 def peak_cell(value: int | None, base: int | None, evidence: Sequence[EvidenceRow]) -> Cell:
@@ -85,12 +107,8 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[EvidenceRo
     if value is None:
         return Cell("")
     row = metric_row(evidence, "gpu_memory", "gpu_peak", "memory", "host_memory")
-    css = _css(row) if row and row.label == "REGRESSED" else ""
     if not base:
-        return Cell(words.size(value))
+        return Cell(words.size(value), value=value)
     same = abs(value - base) < _SAME_RATIO * base
-    return Cell(words.size(value), "no change" if same else words.signed_size(value - base), css)
-
-
-def _css(row: EvidenceRow) -> str:
-    return "drives" if row.drives else "caution" if row.caution else ""
+    change = "no change" if same else words.signed_size(value - base)
+    return Cell(words.size(value), change, row.css if row else "", f"from {words.size(base)}", value, base=base)

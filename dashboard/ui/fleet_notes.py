@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dashboard.common import clock
@@ -19,6 +19,8 @@ from dashboard.ui.evidence import not_compared
 from dashboard.ui.fleet_rows import FleetRow, States
 
 SHOWN = 8
+MODELS_LISTED = 3
+"""Models of one kind of trouble with a line each; more are one line."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,9 @@ def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Seen], states: State
                 failed[instance.model_id].append(instance)
         elif blind_to(instance):
             blind[instance.model_id].append(instance)
-    found = [_silent(names[model], group) for model, group in silent.items()]
-    found += [_failed(names[model], group) for model, group in failed.items()]
-    found += [_blind(names[model], group) for model, group in blind.items()]
+    found = _by_model(names, silent, _silent, "last report, no end reported")
+    found += _by_model(names, failed, _failed, "ended with an error or were killed")
+    found += _by_model(names, blind, _blind, "do not report what is compiled")
     for row in rows:
         for share, why in not_compared(row.verdict.evidence)[:1] if row.verdict else []:
             found.append(Unseen("not_enough_data", f"{share} of {row.model.name}'s calls", why))
@@ -98,6 +100,18 @@ def _ended(one: Deployment, names: dict[int, str]) -> Change:
     return Change(
         at, "state-silent", f"{names[one.model_id]} {one.version.name}", f"takes no more calls in {one.environment}", one.model_id
     )
+
+
+def _by_model(
+    names: Mapping[int, str], groups: Mapping[int, list[Seen]], line: Callable[[str, list[Seen]], Unseen], why: str
+) -> list[Unseen]:
+    """A line a model; of many models one line: 41 lines of one network would hide what else cannot be seen."""
+    if len(groups) <= MODELS_LISTED:
+        return [line(names[model], group) for model, group in groups.items()]
+    whole = line("", [one for group in groups.values() for one in group])
+    largest = sorted(groups, key=lambda model: (-len(groups[model]), names[model]))[:MODELS_LISTED]
+    listed = ", ".join(f"{names[model]} ({len(groups[model])})" for model in largest)
+    return [replace(whole, why=f"{len(groups)} models: {listed} and {len(groups) - MODELS_LISTED} more: {why}")]
 
 
 def _silent(name: str, group: Sequence[Seen]) -> Unseen:

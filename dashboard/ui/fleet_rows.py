@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dashboard.alerts.models import Alert, AlertState
@@ -73,6 +73,12 @@ class FleetRow:
     instances: list[InstanceGroup]
     alerts: list[Alert]
     evidence: list[EvidenceRow] = field(default_factory=list)
+    region: str = ""
+    """The region of the calls and of the latency."""
+    one_region: bool = True
+    cold_budget: float | None = None
+    """The budget in force, also where no start is known."""
+    """Whether the model has no other region."""
     accepted: bool = False
     """Whether somebody accepted this version as the new normal: the verdict stays, and asks for nothing."""
     called: bool = False
@@ -142,13 +148,15 @@ def _row(
     states: States,
 ) -> FleetRow:
     live = [deployment for deployment in deployments if deployment.ended_minute is None]
-    focus = _focus(live, said) or (deployments[-1] if deployments else None)
-    verdict = said.current.get(focus.pk) if focus and focus.ended_minute is None else None
+    focus = _focus([one for one in deployments if one.ended_minute is None or one.pk in said.current], said)
+    focus = focus or (deployments[-1] if deployments else None)
+    verdict = said.current.get(focus.pk) if focus else None
     before = verdict.baseline if verdict and verdict.baseline else _before(deployments, focus)
     roles = _roles(deployments, focus, before)
     evidence = evidence_rows(verdict.evidence, verdict.kind) if verdict else []
     newest = versions.get(focus.version_id, VersionFacts()) if focus else VersionFacts()
     older = versions.get(before.version_id) if before else None
+    cold_budget = budgets_of(model).cold_start
     return FleetRow(
         model=model,
         accepted=focus is not None and focus.pk in said.accepted,
@@ -162,11 +170,14 @@ def _row(
         p99=figure_cell(newest, 0.99, evidence, older),
         compiled=share_cell(newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)),
         cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache", "cache_misses")),
-        cold=cold_cell(newest.cold_start, older.cold_start if older else None, budgets_of(model).cold_start),
+        cold=cold_cell(newest.cold_start, older.cold_start if older else None, cold_budget),
         peak=peak_cell(newest.peak, older.peak if older else None, evidence),
         instances=_groups(instances, states),
         alerts=alerts,
         evidence=evidence,
+        region=newest.region,
+        one_region=newest.one_region,
+        cold_budget=cold_budget,
         called=any(versions[one.version_id].calls for one in deployments if one.version_id in versions),
     )
 
@@ -180,7 +191,9 @@ def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
 def _focus(live: Iterable[Deployment], said: Judgements) -> Deployment | None:
     """What the row is about: the newest live version, unless something is wrong with another."""
     loud = {deployment_id: LOUD.get(VerdictKind(verdict.kind), 0) for deployment_id, verdict in said.current.items()}
-    return max(live, key=lambda one: (not one.version.is_other, loud.get(one.pk, 0), one.started_minute), default=None)
+    return max(
+        live, key=lambda one: (not one.version.is_other, one.ended_minute is None, loud.get(one.pk, 0), one.started_minute), default=None
+    )
 
 
 def _before(deployments: Sequence[Deployment], focus: Deployment | None) -> Deployment | None:
@@ -226,7 +239,8 @@ def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: d
         if version in versions
     ]
     marks = [(one.started_minute - window.start) / window.bin for one in deployments if one.started_minute > window.start]
-    return spark_draw(series, window.bins, marks)
+    spark = spark_draw(series, window.bins, marks)
+    return replace(spark, since=window.start + spark.first * window.bin) if spark.first else spark
 
 
 def _groups(instances: Iterable[Seen], states: States) -> list[InstanceGroup]:

@@ -24,11 +24,24 @@ GLOSSARY: dict[str, Entry] = {
     ),
     "p50": Entry(
         "p50",
-        "Half of the calls of the region were faster. Merged from the instances' sketches, exact to 1.1 %; never a mean of quantiles.",
+        "Half of the calls of the region were faster. Merged from the sketches of the instances, exact to "
+        "1.1 %. Two estimates use means of "
+        "quantiles, and their places name it: the line of the Fleet table and the comparison of 28 days.",
+    ),
+    "fleet_latency": Entry(
+        "Latency",
+        "Values of the last 15 min, of the region whose calls took most time. A change of a judged version "
+        "is the judge's: next to it are both "
+        "values in matched minutes and their number. Any other change compares the last 15 min of both "
+        "versions. The line is an estimate: each "
+        "point is the mean of the p50 or p99 of its minutes, weighted by calls.",
     ),
     "p95": Entry("p95", "95 of 100 calls were faster; from the same sketches as p50."),
     "p99": Entry(
-        "p99", "99 of 100 calls were faster. Under some hundred calls in an interval it is uncertain, and the shade shows how much."
+        "p99",
+        "99 of 100 calls were faster. Under some hundred calls in an interval it is uncertain: the shade "
+        "shows the sampling error of the calls, "
+        "without the differences between instances.",
     ),
     "compiled": Entry(
         "Compiled calls",
@@ -42,7 +55,12 @@ GLOSSARY: dict[str, Entry] = {
     "cache": Entry(
         "Cache hit", "Share of compile seconds that a cache saved, by seconds and not by count: one large miss costs more than ten small."
     ),
-    "cold_start": Entry("Cold start", "From the start of the process to its first steady call, the median of the version's instances."),
+    "cold_start": Entry(
+        "Cold start",
+        "From the start of the process to its first steady call. Fleet: the median of the instances that "
+        "report now. Other pages: of all known "
+        "starts of the version.",
+    ),
     "gpu_memory": Entry("Peak GPU memory", "The highest that any one instance reported in the range. Without a GPU: host memory."),
     "host_memory": Entry("Host memory", "The highest resident memory that any one instance reported in the range."),
     "instances": Entry(
@@ -51,7 +69,10 @@ GLOSSARY: dict[str, Entry] = {
         "and no end reported. A process that starts, ended or only helps its job, such as a data worker, is not counted.",
     ),
     "recompiles": Entry(
-        "Recompiles", "Compilations after the first of a frame, per hour and instance. Each stalls the calls that wait for it."
+        "Recompiles",
+        "Compilations after the first of a frame. The judged rate, per hour and instance, leaves out the "
+        "first 20 min of an instance; the excluded "
+        "ones are counted next to it. Each recompile stalls the calls that wait for it.",
     ),
     "compile": Entry(
         "Compile time", "Seconds that an instance spent compiling in the interval, on average over the instances that reported."
@@ -67,7 +88,12 @@ GLOSSARY: dict[str, Entry] = {
     "calls_now": Entry(
         "Calls now", "Share of the environment's calls in the newest minutes of the range; below it all calls and instance-hours."
     ),
-    "matched": Entry("Matched minutes", "Minutes in which both versions ran in the same stratum. Only those are compared."),
+    "matched": Entry(
+        "Window",
+        "Of which time both values are. Matched: minutes in which both versions ran in the same stratum. "
+        "Last: the newest minutes of both. At "
+        "start: once an instance.",
+    ),
     "strata": Entry("Strata agreeing", "In how many GPU types, modes and runtimes the change points the same way."),
     "smallest": Entry(
         "Smallest effect", "A change below it is too small to matter and is never called a regression. Settings, Judging changes it."

@@ -59,6 +59,25 @@ MARKS |= {
     "sort-up": f'<path d="M6 10V2M3 5l3-3 3 3" {_LINE} stroke-width="1.4" {_ROUND}/>',
 }
 
+# What an alert, a message and a worker are doing: shapes of their own, none of which is that of a healthy or silent instance.
+MARKS |= {
+    "alert-open": f'<path d="M2.2 9c1-1 1.2-1.9 1.2-3.6a2.6 2.6 0 0 1 5.2 0c0 1.7.2 2.6 1.2 3.6z" {_LINE} stroke-width="1.4" {_ROUND}/>'
+    f'<path d="M5 10.8h2" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "alert-acknowledged": f'<circle cx="6" cy="3.7" r="2.1" {_LINE} stroke-width="1.4"/>'
+    f'<path d="M2 10.6a4 4 0 0 1 8 0" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "alert-snoozed": MARKS["snoozed"],
+    "alert-resolved": MARKS["done"],
+    "delivery-delivered": f'<path d="m.8 6.6 2.3 2.3 4.2-5M5.8 8.4l.6.5 4.6-5" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "delivery-waiting": f'<path d="M3 1.5h6M3 10.5h6" {_LINE} stroke-width="1.3" {_ROUND}/>'
+    f'<path d="M3.6 1.5c0 3 4.8 6 4.8 9M8.4 1.5c0 3-4.8 6-4.8 9" {_LINE} stroke-width="1.3" {_ROUND}/>',
+    "delivery-held": f'<path d="M4 2.5v7M8 2.5v7" {_LINE} stroke-width="1.8" {_ROUND}/>',
+    "delivery-merged": f'<path d="M2 2.5c0 4 4 1.5 4 7M10 2.5c0 4-4 1.5-4 7" {_LINE} stroke-width="1.5" {_ROUND}/>',
+    "delivery-dead": MARKS["failed"],
+    "worker-works": f'<path d="M2 6h2l1.3-3.5L7 9.5 8.2 6H10" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "worker-idle": f'<path d="M3.5 2.5v7l5.5-3.5z" {_LINE} stroke-width="1.4" {_ROUND}/>',
+    "worker-gone": f'<path d="M6 1.5v4.2M3.4 3.2a4.2 4.2 0 1 0 5.2 0" {_LINE} stroke-width="1.5" {_ROUND}/>',
+}
+
 # Larger line icons on a 16 x 16 grid; app.css draws them with `svg.i`.
 LINES = {
     "down": '<path d="m4 6 4 4 4-4"/>',

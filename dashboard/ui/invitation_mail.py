@@ -7,6 +7,7 @@ import smtplib
 
 from django.core.mail import EmailMessage
 
+from dashboard.common import clock
 from dashboard.projects.models import Invitation
 
 logger = logging.getLogger(__name__)
@@ -18,7 +19,7 @@ def invitation_mail(*, invitation: Invitation, link: str, to: str) -> bool:
     project = " ".join(invitation.project.name.split())
     text = (
         f"{by} invites you to the project {project} on compilewatch, as {invitation.get_role_display().lower()}.\n\n"
-        f"{link}\n\nThe link works once, until {invitation.expires_at:%Y-%m-%d %H:%M} UTC. If you do not know what this is, ignore it.\n"
+        f"{link}\n\nThe link works once, until {clock.written(invitation.expires_at)}. If you do not know what this is, ignore it.\n"
     )
     mail = EmailMessage(f"Invitation to {project} on compilewatch"[:150], text, to=[to], headers={"Auto-Submitted": "auto-generated"})
     try:

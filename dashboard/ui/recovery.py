@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
+from dashboard.common.numbers import significant
 
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 414.0, 18.0, 130.0
 BAND = 0.05
@@ -35,6 +36,8 @@ class Recovery:
     marks: list[Place]
     band: tuple[str, str] | None
     ends: str
+    bounds: list[str]
+    """Of versions without a point in some bins: what is known there."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,16 @@ class Span:
 
 
 def recovery_draw(
-    span: Span, series: Sequence[tuple[int, Mapping[int, float]]], marks: Sequence[tuple[int, str]], level: float | None
+    span: Span,
+    series: Sequence[tuple[int, Mapping[int, float]]],
+    marks: Sequence[tuple[int, str]],
+    level: float | None,
+    bounds: Sequence[str] = (),
 ) -> Recovery | None:
-    """Draws (role, {bin: seconds}); None when there is nothing to draw."""
+    """Draws (role, {bin: seconds}); None when nothing is known. Where only `bounds` are known, they are named and nothing is drawn."""
     values = [value for _, points in series for value in points.values()]
     if not values:
-        return None
+        return Recovery("", [], [], [], [], None, "", list(bounds)) if bounds else None
     _, factor, unit = next(one for one in _UNITS if max(values) >= one[0])
     ticks = _ticks(min([*values, *([level * (1 - BAND)] if level else [])]) * factor, max(values) * factor)
     low, high = ticks[0], ticks[-1]
@@ -70,11 +77,12 @@ def recovery_draw(
     return Recovery(
         unit=unit,
         lines=lines,
-        grid=[(y(tick / factor), f"{tick:g}") for tick in ticks],
+        grid=[(y(tick / factor), significant(tick, 6)) for tick in ticks],
         times=_times(span),
         marks=[Place(f"{span.x(minute):.1f}", "", kind=kind) for minute, kind in marks if span.start <= minute <= span.end],
         band=(top, f"{float(y(level * (1 - BAND))) - float(top):.1f}") if level else None,
         ends=f"{RIGHT:.0f}",
+        bounds=list(bounds),
     )
 
 

@@ -10,6 +10,8 @@ WIDTH, HEIGHT = 172.0, 52.0
 RIGHT = 168.0
 _BANDS = ((8.0, 27.0), (31.0, 50.0))
 _LEAST_SPAN = 0.26
+FEWEST = 8
+"""Bins that a field has at least: fewer would look like a trend."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,18 @@ class Spark:
     lines: list[Line]
     marks: list[tuple[str, str]]
     end: tuple[int, str, str] | None
+    first: int = 0
+    """The bin at the left edge: the first with data, so that a young model fills its field."""
+    since: int | None = None
+    """The minute of that bin, where it is later than the range."""
 
 
 def spark_draw(series: Sequence[tuple[int, Mapping[int, tuple[float, float]]]], bins: int, marks: Sequence[float]) -> Spark:
     """Draws (role, {bin: (p50, p99)}) for each version, first the ones behind; `marks` are places of deployments in bins."""
+    first = min((place for _, points in series for place in points), default=0)
+    first = min(first, max(0, bins - FEWEST))
+    series = [(role, {place - first: values for place, values in points.items()}) for role, points in series]
+    bins -= first
     lines: list[Line] = []
     end: tuple[int, str, str] | None = None
     for band, thin in ((1, True), (0, False)):
@@ -43,8 +53,8 @@ def spark_draw(series: Sequence[tuple[int, Mapping[int, tuple[float, float]]]], 
             if points and not thin:
                 last = max(points)
                 end = (role, _x(last, bins), f"{scale.y(points[last][0]):.1f}")
-    placed = [min(max(place, 0.0), bins - 1) for place in marks]
-    return Spark(lines, [(_x(place, bins), _diamond(place, bins)) for place in placed], end)
+    placed = [min(max(place - first, 0.0), bins - 1) for place in marks if place >= first - 1]
+    return Spark(lines, [(_x(place, bins), _diamond(place, bins)) for place in placed], end, first)
 
 
 class _Scale:

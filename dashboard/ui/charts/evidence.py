@@ -1,13 +1,14 @@
-"""The judge's evidence as rows of a table, each with its place in the interval plot; keys that are missing stay unsaid."""
+"""Rows of the evidence table, each with its place in the interval plot; keys that are missing stay unsaid."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dashboard.fleet.figures.eager import causes_said
+from dashboard.fleet.figures.eager import causes_words
+from dashboard.regressions.changes import Change, change_of, number
 from dashboard.ui import words
 
 Raw = Mapping[str, Any]
@@ -70,7 +71,12 @@ class EvidenceRow:
     drives: bool = False
     caution: bool = False
     matched: str = ""
-    agreeing: str = ""
+    window: str = ""
+    """Of which time both values are: matched 57 min."""
+    excluded: str = ""
+    """Events that a count leaves out, in words."""
+    agree: tuple[int, int] | None = None
+    """In how many strata the change points the same way, and of how many."""
     since: int | None = None
     effect: str = ""
     interval: Interval | None = None
@@ -78,9 +84,16 @@ class EvidenceRow:
     follows: str = ""
     causes: str = ""
     """Counts by cause, in words."""
+    frozen: Change = field(default_factory=lambda: Change(""))
+    """The numbers."""
     tone: Tone = "quiet"
     unresolved: bool = False
     """Not compared, for a bucket in which an engine counts is wider than the difference."""
+
+    @property
+    def agreeing(self) -> str:
+        """2 of 2; empty where it does not apply."""
+        return f"{self.agree[0]} of {self.agree[1]}" if self.agree else ""
 
     @property
     def trend(self) -> str:
@@ -106,64 +119,41 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
     title, detail = TITLES.get(key, (key.replace("_", " "), str(raw.get("unit") or "")))
     if several_regions and raw.get("region"):
         detail = f"{detail}, {raw.get('region', '')}"
-    unit = str(raw.get("unit") or "")
-    label = str(raw.get("label") or "NOT ENOUGH DATA").replace("_", " ")
-    judged = bool(raw.get("judged", True))
-    drives = bool(raw.get("drives")) and judged
-    caution = label == "REGRESSED" and not (drives and raw.get("hard", True) and verdict != "watch")
+    known = change_of(raw)
+    unit, label, judged = known.unit, known.label, known.judged
+    drives = known.drives and judged
+    caution = label == "REGRESSED" and not (drives and known.hard and verdict != "watch")
     tone: Tone = "open" if label == "NOT ENOUGH DATA" or not judged else "quiet"
     if label == "REGRESSED" and judged:
         tone = "watch" if caution else "rollback"
-    baseline, candidate, cause = number(raw, "baseline"), number(raw, "candidate"), str(raw.get("explained_by") or "")
-    interval = _interval(raw, tone) if unit != "share" else None
+    cause = str(raw.get("explained_by") or "")
+    interval = _interval(raw, tone) if unit != "share" and not known.bounded else None
     return EvidenceRow(
         key=key,
         title=title,
         detail=detail,
-        baseline=level(baseline, unit),
-        candidate=level(candidate, unit),
-        change=_change(raw, unit, baseline, candidate),
-        spread=_spread(raw, unit, interval),
-        label=label if judged else MUTED if raw.get("muted") else NOT_JUDGED,
+        baseline=known.baseline_said,
+        candidate=known.candidate_said,
+        change=known.change_said,
+        spread=known.range_said or known.affected_said,
+        label=label if judged else MUTED if known.muted else NOT_JUDGED,
         judged=judged,
         drives=drives,
         caution=caution,
         matched=words.number(raw["matched_minutes"]) if isinstance(raw.get("matched_minutes"), int) else "",
-        agreeing=_agreeing(raw, interval),
+        window=known.window_said,
+        excluded=known.excluded_said,
+        agree=_agreeing(raw, interval),
+        frozen=known,
         since=raw.get("since") if label == "REGRESSED" and isinstance(raw.get("since"), int) else None,
         effect=_effect(raw, unit),
         interval=interval,
-        note="" if interval else _note(raw, unit, baseline, candidate),
+        note="" if interval else _note(known),
         follows=TITLES.get(cause, (cause.replace("_", " "), ""))[0] if cause else "",
-        causes=causes_said(raw.get("causes")),
+        causes=causes_words(known.causes),
         tone=tone,
         unresolved=not several_regions and raw.get("reason") == "bucket_too_wide",
     )
-
-
-def number(raw: Raw, key: str) -> float | None:
-    """The finite number under a key, None for anything else."""
-    value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def level(value: float | None, unit: str) -> str:
-    """A level in its unit."""
-    if value is None:
-        return "–"
-    if unit == "s":
-        return words.duration(value)
-    if unit == "share":
-        return words.percent(value)
-    if unit in ("B", "bytes"):
-        return words.size(value)
-    if unit == "per hour":
-        return f"{words.number(value)}{words.SPACE}/h"
-    if unit == "share per hour":
-        return f"{words.percent(value)}/h"
-    return f"{words.number(value)}{words.SPACE}{unit}".rstrip()
 
 
 def _interval(raw: Raw, tone: Tone) -> Interval | None:
@@ -173,46 +163,11 @@ def _interval(raw: Raw, tone: Tone) -> Interval | None:
     return Interval(math.log1p(centre), math.log1p(low), math.log1p(high), math.log1p(number(raw, "smallest_effect") or 0.0), tone)
 
 
-def _shown(ratio: float, raw: Raw) -> float:
-    """A change in the metric's own direction; the judge counts every change so that more is worse."""
-    return ratio if raw.get("worse", 1) != -1 else 1 / (1 + ratio) - 1
-
-
-def _change(raw: Raw, unit: str, baseline: float | None, candidate: float | None) -> str:
-    ratio = number(raw, "change")
-    if unit == "share":
-        return words.points(candidate - baseline) if baseline is not None and candidate is not None else "–"
-    if ratio is not None and ratio > -1:
-        return words.change(_shown(ratio, raw))
-    if unit == "per hour" and baseline is not None and candidate is not None:
-        return f"{'+' if candidate > baseline else ''}{level(candidate - baseline, unit)}"
-    return "–"
-
-
-def _spread(raw: Raw, unit: str, interval: Interval | None) -> str:
-    if interval:
-        ends = sorted(_shown(math.expm1(value), raw) for value in (interval.low, interval.high))
-        return f"{_bare(ends[0])} to {words.change(ends[1]).removeprefix('+')}"
-    low, high = number(raw, "low"), number(raw, "high")
-    if unit == "share" and low is not None and high is not None:
-        return f"{words.number(1 + low)} to {words.number(1 + high)} times"
-    affected, instances = raw.get("affected_instances"), raw.get("candidate_instances")
-    return (
-        f"{affected} of {words.plural(instances, 'instance')}"
-        if isinstance(affected, int) and isinstance(instances, int) and instances
-        else ""
-    )
-
-
-def _bare(ratio: float) -> str:
-    return words.change(ratio).removeprefix("+").removesuffix(f"{words.SPACE}%")
-
-
-def _agreeing(raw: Raw, interval: Interval | None) -> str:
+def _agreeing(raw: Raw, interval: Interval | None) -> tuple[int, int] | None:
     strata, agreeing = raw.get("strata"), raw.get("strata_agreeing")
     if interval and isinstance(strata, Sequence) and strata and isinstance(agreeing, int):
-        return f"{agreeing} of {len(strata)}"
-    return ""
+        return agreeing, len(strata)
+    return None
 
 
 def _effect(raw: Raw, unit: str) -> str:
@@ -230,7 +185,7 @@ def _effect(raw: Raw, unit: str) -> str:
     return f"matters from {words.percent(effect)}"
 
 
-def _note(raw: Raw, unit: str, baseline: float | None, candidate: float | None) -> str:
-    if baseline is None or candidate is None:
-        return SILENT.get(str(raw.get("reason") or ""), "nothing to compare yet")
-    return f"{level(baseline, unit)} to {level(candidate, unit)}"
+def _note(known: Change) -> str:
+    if known.baseline is None or known.candidate is None:
+        return SILENT.get(known.reason, "nothing to compare yet")
+    return f"{known.baseline_said} to {known.candidate_said}"

@@ -9,6 +9,7 @@ from statistics import median
 from dashboard.fleet.figures.below import Below
 from dashboard.fleet.figures.rows import StartRow
 from dashboard.fleet.figures.tally import Calls, Clock, Processes
+from dashboard.regressions.changes import Change
 from dashboard.ui import words
 from dashboard.ui.charts import metrics
 from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow
@@ -24,6 +25,8 @@ DETAILS = {
     "stalled": "share of calls",
     "stalled_time": "share of call time",
 }
+UNITS = {"recompiles": "per hour", "compile": "s", "cold_start": "s"}
+"""Base units of the metrics whose charts name another one."""
 SHOWN: tuple[Metric, ...] = tuple(metric for metric in metrics.TRENDS if metric is not metrics.COLD_START)
 
 
@@ -52,7 +55,11 @@ def levels_observed(rows: Sequence[EvidenceRow], baseline: Side, candidate: Side
 
 def _observed(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
     base, cand = (metrics.figure(metric, metric.read(*side), metric.below(side[0])) for side in sides)
-    return replace(row, baseline=base, candidate=cand)
+    before, after = sides
+    known = (metric.below(before[0]), metric.below(after[0]))
+    numbers = _numbers(metric, metric.read(*before), metric.read(*after), *known)
+    frozen = replace(numbers, label=row.label, judged=row.judged, region=row.frozen.region, change=None)
+    return replace(row, baseline=base, candidate=cand, frozen=frozen)
 
 
 def excluded_words(*sides: Calls | None) -> str:
@@ -101,4 +108,22 @@ def _row(
         label=NOT_JUDGED,
         judged=False,
         tone="open",
+        frozen=_numbers(metric, base, cand, base_below, cand_below),
+    )
+
+
+def _numbers(metric: Metric, base: float | None, cand: float | None, base_below: Below | None, cand_below: Below | None) -> Change:
+    """The two values; where only a bound is known the bound, and no change."""
+    unit = {"duration": "s", "share": "share", "size": "bytes"}.get(metric.kind, UNITS.get(metric.key, metric.unit))
+    relative = base and cand is not None and unit not in ("share", "per hour")
+    return Change(
+        metric=metric.key,
+        unit=unit,
+        label=NOT_JUDGED,
+        judged=False,
+        baseline=base if base is not None or base_below is None else base_below.bound,
+        candidate=cand if cand is not None or cand_below is None else cand_below.bound,
+        baseline_at_most=base is None and base_below is not None,
+        candidate_at_most=cand is None and cand_below is not None,
+        change=cand / base - 1 if relative and base and cand is not None else None,
     )

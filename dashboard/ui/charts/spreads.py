@@ -1,4 +1,6 @@
-"""How exact the number of calls makes a quantile or a share: the 95 % interval that a chart shades."""
+"""The sampling error of a quantile or a share by its number of calls alone: the 95 % interval that a chart shades.
+
+The spread between instances is not in it; the judge's intervals are over instances."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dashboard.regressions.changes import number
 from dashboard.ui import words
-from dashboard.ui.charts.evidence import number
 from dashboard.ui.charts.places import place_name, places_shortened
 from dashboard.ui.charts.scales import duration_scale, rounded
 

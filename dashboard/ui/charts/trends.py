@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from dashboard.fleet.figures.below import Below
@@ -109,19 +110,23 @@ def trends_built(
 
 
 def as_json(window: Window, drawn: Sequence[Drawn], trends: Sequence[Trend], marks: Sequence[Mark]) -> dict[str, Any]:
-    """What the page hands to the browser; times in milliseconds since 1970."""
+    """What the page hands to the browser, and programs read; times are ISO 8601."""
     return {
-        "window": {"first": window.first * 60_000, "last": window.last * 60_000, "step": window.step * 60_000, "count": window.count},
+        "window": {"first": _at(window.first), "last": _at(window.last), "step_seconds": window.step * 60, "count": window.count},
         "versions": [{"slot": version.slot, "name": version.name, "role": version.role} for version in drawn],
         "charts": [_plain(trend) for trend in trends],
-        "marks": [{**asdict(mark), "at": mark.minute * 60_000} for mark in marks],
+        "marks": [{"at": _at(mark.minute), "kind": mark.kind, "text": mark.text, "slot": mark.slot, "link": mark.link} for mark in marks],
     }
 
 
 def _plain(trend: Trend) -> dict[str, Any]:
     """Its fields as they are; `asdict` would copy every value."""
-    lines = [{**vars(line), "dots": [vars(dot) for dot in line.dots]} for line in trend.lines]
+    lines = [{**vars(line), "dots": [{"at": _at(dot.at / 60_000), "value": dot.value} for dot in line.dots]} for line in trend.lines]
     return {**vars(trend), "lines": lines}
+
+
+def _at(minute: float) -> str:
+    return datetime.fromtimestamp(minute * 60, UTC).isoformat()
 
 
 def _values(metric: Metric, window: Window, calls: Mapping[int, Any], processes: Mapping[int, Any]) -> Values:

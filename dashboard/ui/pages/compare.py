@@ -10,9 +10,10 @@ from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.figures.tally import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import ModelVersion
+from dashboard.regressions.changes import number
 from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
-from dashboard.ui.charts.evidence import MUTED, TITLES, EvidenceRow, Raw, evidence_rows, number
+from dashboard.ui.charts.evidence import MUTED, TITLES, EvidenceRow, Raw, evidence_rows
 from dashboard.ui.charts.facts import FactLine, fact_lines
 from dashboard.ui.charts.observed import cold_start_row, levels_observed, observed_rows
 from dashboard.ui.charts.places import place_name

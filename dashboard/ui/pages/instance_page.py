@@ -18,43 +18,15 @@ from dashboard.fleet.selectors.instance_states import blind_because, ending_said
 from dashboard.fleet.selectors.instances import Configuration, Reporting
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.pages.capabilities import Capability, capabilities_explained
 from dashboard.ui.pages.compilations import Compilation
 from dashboard.ui.pages.configuration import OWN
 from dashboard.ui.pages.findings_list import first_line, kind_said
 from dashboard.ui.pages.instances_table import InstanceRow, instance_row, losses_said
 
-ANSWERS = {"yes": "yes", "partly": "partly", "no": "no"}
 SLOWER = 1.1
 SAID_ABOVE = ("id", "started", "model", "version", "environment", "simulated")
 """Keys that the head of the page shows."""
-MEANS = {
-    "compiled_calls": "whether each call ran compiled",
-    "compilations": "each compilation, how long and why",
-    "graph_breaks": "where graphs break",
-    "recompile_limit": "frames that reach their limit",
-    "cache_answers": "what the compile caches answered",
-    "cache_misses": "why a compilation was in no cache",
-    "phases": "how long each phase of a compilation took",
-    "cuda_graph_skips": "CUDA graphs that are skipped, and why",
-    "gpu_time": "time on the GPU",
-    "gpu_memory": "memory on the GPU",
-    "fallbacks": "operators that fall back",
-}
-
-
-@dataclass(frozen=True)
-class Capability:
-    """One thing that its torch and agent tell, in part, or cannot."""
-
-    name: str
-    means: str
-    answer: str
-    why: str
-
-    @property
-    def mark(self) -> str:
-        """The name of its shape."""
-        return {"yes": "done", "partly": "state-warming"}.get(self.answer, "state-blind")
 
 
 @dataclass(frozen=True)
@@ -141,7 +113,7 @@ def instance_page(
         more=list(_more(instance, history)),
         latched=_latched(instance),
         losses=list(losses_said(instance, missing)),
-        capabilities=_capabilities(instance.capabilities),
+        capabilities=capabilities_explained(instance.capabilities),
         known=_known(instance, configurations),
         regions=[_region(one) for one in regions],
         findings=[FindingLine(one.finding_id, kind_said(one.kind), first_line(one.text), one.count, one.last_seen_at) for one in findings],
@@ -209,16 +181,6 @@ def _latched(instance: Instance) -> list[tuple[str, str, datetime | None]]:
             known = clock.at(at) if isinstance(at, int | float) and not isinstance(at, bool) and 0 < at < 1e11 else None
             found.append((str(frame.get("frame") or "a frame"), cause, known))
     return found
-
-
-def _capabilities(told: Any) -> list[Capability]:
-    """What it cannot tell first."""
-    found = []
-    for name, answer in told.items() if isinstance(told, Mapping) else ():
-        said, why = (str(answer[0]), str(answer[1])) if isinstance(answer, list | tuple) and len(answer) > 1 else (str(answer), "")
-        found.append(Capability(name.replace("_", " "), MEANS.get(name, ""), ANSWERS.get(said, said), why))
-    order = ("no", "partly")
-    return sorted(found, key=lambda one: (order.index(one.answer) if one.answer in order else len(order), one.name))
 
 
 def _known(instance: Instance, configurations: Iterable[Configuration]) -> list[Known]:

@@ -149,7 +149,7 @@ def _said(strip: Strip, levels: Levels, instance: Instance, measure: Measure) ->
     since = (clock.minute_of(instance.started_at.timestamp()) - levels.slots.span.first) // levels.slots.step
     missing = sum(value is None for value in values[max(0, since) :])  # before it started there was nothing to report
     gaps = f"; {words.plural(missing, 'gap')}" if missing else ""
-    return f"{worst} at {at:%H:%M} UTC{gaps}"
+    return f"{worst} at {clock.written(at)}{gaps}"
 
 
 def rows_told(page: InstancesPage) -> list[dict[str, Any]]:

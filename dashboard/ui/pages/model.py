@@ -64,6 +64,8 @@ class ModelPage:
     caches: CachesTable
     instances: InstancesTable
     versions_total: int = 0
+    ranks_alert: int | None = None
+    """The number of the open alert of the judged version, where ranks of a job diverged."""
 
     @property
     def judged(self) -> Drawn | None:
@@ -94,6 +96,7 @@ def model_page(facts: ModelFacts, *, clock_asked: str = "") -> ModelPage:
     judged, baseline = ((version.id, version.name) if version else None for version in (_slot(facts, 2), _slot(facts, 1)))
     columns = findings_columns(facts.findings, judged=judged, baseline=baseline)
     latched = latched_frames(facts.instances, [version.id for version in facts.drawn])
+    by_cause = sorted(facts.alerts, key=lambda alert: alert.cause)  # that of a verdict before that of silence
     loud = verdict is not None and verdict.kind in LOUD
     trends, versions = _numbers_shown(facts, chosen, evidence)
     return ModelPage(
@@ -103,7 +106,7 @@ def model_page(facts: ModelFacts, *, clock_asked: str = "") -> ModelPage:
         evidence=evidence,
         certain=fact_lines(verdict.evidence, sentence=verdict.sentence) if verdict else [],
         proofs=proofs_chosen(evidence, causes(latched, columns, judged[0] if judged else None)) if loud else [],
-        alert=next((alert for alert in facts.alerts if _open_on(alert, standing.judged)), None),
+        alert=next((alert for alert in by_cause if _open_on(alert, standing.judged)), None),
         trends=trends,
         marks=_marks(facts),
         labels=_labels(evidence),

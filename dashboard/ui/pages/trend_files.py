@@ -32,7 +32,10 @@ def bins_of(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
 
 def _heads(trend: Trend, *, shaded: bool, bounded: bool) -> list[str]:
     """Those of one chart; the bound and the mean are of bins whose quantile lies in an engine's first bucket."""
-    heads = [f"{trend.title} ({trend.unit})", *(("95 % low", "95 % high") if shaded else ())]
+    heads = [
+        f"{trend.title} ({trend.unit})",
+        *(("95 % low, sampling error of calls", "95 % high, sampling error of calls") if shaded else ()),
+    ]
     return heads + ([f"{trend.title} below ({trend.unit})", f"mean ({trend.unit})"] if bounded else [])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from compilewatch.wire.parity import Parity, parity_words
 
+from dashboard.common.numbers import significant
 from dashboard.fleet.selectors.parity import ParityRow
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
@@ -68,7 +69,7 @@ class Live:
         """As people say it."""
         if self.speed is None:
             return ""
-        return f"{self.speed:.3g} times as fast" if self.speed >= 1 else f"{1 / self.speed:.3g} times as slow"
+        return f"{significant(self.speed)} times as fast" if self.speed >= 1 else f"{significant(1 / self.speed)} times as slow"
 
     @property
     def times_text(self) -> str:
@@ -81,7 +82,11 @@ class Live:
     @property
     def relative_text(self) -> str:
         """The largest error beside the size of what it is in."""
-        return f"the largest error is {self.relative * 100:.2g}\u00a0% of its output\u2019s size" if self.relative is not None else ""
+        return (
+            f"the largest error is {significant(self.relative * 100, 2)}\u00a0% of its output\u2019s size"
+            if self.relative is not None
+            else ""
+        )
 
 
 def live_calls(rows: Sequence[ParityRow], own: Sequence[Started], *, version: int, baseline: str, baseline_id: int | None) -> list[Live]:

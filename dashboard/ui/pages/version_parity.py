@@ -10,6 +10,7 @@ from typing import Any
 
 from compilewatch.wire.parity import Parity, parity_words
 
+from dashboard.common.numbers import significant
 from dashboard.fleet.selectors.parity import ParityRow
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words
@@ -130,7 +131,7 @@ def _last(rows: Sequence[ParityRow]) -> str:
     most = max(moved, key=lambda one: one.last_change if one.last_change is not None else float("inf"))
     if most.last_change is None:
         return f"other outputs than {most.last_version} gave"
-    return f"about {most.last_change * 100:.2g}\u00a0% other than {most.last_version} gave, with the same weights and inputs"
+    return f"about {significant(most.last_change * 100, 2)}\u00a0% other than {most.last_version} gave, with the same weights and inputs"
 
 
 def parity_json(card: ParityCard) -> dict[str, Any]:

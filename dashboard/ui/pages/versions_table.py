@@ -151,16 +151,26 @@ def _cell(
     metric: Metric, own: Numbers, base: Numbers | None, id: int, judged: int | None, baseline: int | None, evidence: Sequence[EvidenceRow]
 ) -> Cell:
     value = metric.read(own.calls, own.processes)
+    if metric is metrics.RECOMPILES:
+        return _recompiled(own)
     text = metrics.figure(metric, value)
     if (known := metric.below(own.calls)) is not None:
         return Cell(metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound)
     if id == baseline:
         return Cell(metric.title, text, "baseline" if value is not None else "", number=value)
-    said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged else None
-    if said is not None and said.change != "–":
-        css = "drives" if said.red else "caution" if said.caution else "worse" if said.label == "REGRESSED" else ""
-        return Cell(metric.title, text, said.change, css, value)
-    return Cell(metric.title, text, metrics.difference(metric, value, metric.read(base.calls, base.processes)) if base else "", "", value)
+    change = metrics.difference(metric, value, metric.read(base.calls, base.processes)) if base and base.own == own.own else ""
+    said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged and change else None
+    css = "" if said is None else "drives" if said.red else "caution" if said.caution else "worse" if said.label == "REGRESSED" else ""
+    return Cell(metric.title, text, change, css, value)
+
+
+def _recompiled(own: Numbers) -> Cell:
+    """The count, with the first minutes of an instance, and the calls that waited for a compilation: a rate would fall with every hour."""
+    title, count = metrics.RECOMPILES.title, own.processes.recompiles if own.processes else None
+    if count is None:
+        return Cell(title, "–")
+    waited = f"{words.plural(own.calls.stalled, 'stalled call')}" if own.calls and own.calls.reporting else ""
+    return Cell(title, words.number(count), waited, number=float(count))
 
 
 def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Cell:

@@ -43,6 +43,16 @@ class Differs:
     good_words: str
 
     @property
+    def clear(self) -> list[DifferenceLine]:
+        """What chance would hardly do."""
+        return [line for line in self.lines if line.sure == "clear"]
+
+    @property
+    def weak(self) -> list[DifferenceLine]:
+        """The others, which are shown when they are asked for: among a few instances each has a host of its own."""
+        return [line for line in self.lines if line.sure != "clear"]
+
+    @property
     def nothing(self) -> str:
         """Why there is no line."""
         if not self.bad:

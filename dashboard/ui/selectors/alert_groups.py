@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
-from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
@@ -52,8 +52,10 @@ class Together:
 
 def together_with(*, alert: Alert) -> Together | None:
     """One query; None of an alert that stands alone."""
+    if alert.cause != AlertCause.REGRESSION:
+        return None
     same_version = Q(deployment__version_id=alert.deployment.version_id) & ~Q(deployment__environment=alert.deployment.environment)
-    wanted = same_version & ~Q(state=AlertState.RESOLVED)
+    wanted = same_version & ~Q(state=AlertState.RESOLVED) & Q(cause=AlertCause.REGRESSION)
     if alert.group_id is not None:
         wanted |= Q(group_id=alert.group_id)
     rows = for_project(Alert, alert.project).filter(wanted).exclude(pk=alert.pk)
@@ -67,7 +69,11 @@ def elsewhere_set(*, project: Project, alerts: Iterable[Alert]) -> None:
     """Gives each of these alerts `elsewhere`, what is open on its version in other environments; one query."""
     rows = list(alerts)
     versions = {alert.deployment.version_id for alert in rows if alert.state != AlertState.RESOLVED}
-    open_now = for_project(Alert, project).filter(deployment__version_id__in=versions).exclude(state=AlertState.RESOLVED)
+    open_now = (
+        for_project(Alert, project)
+        .filter(deployment__version_id__in=versions, cause=AlertCause.REGRESSION)
+        .exclude(state=AlertState.RESOLVED)
+    )
     places: dict[int, list[tuple[str, int]]] = {}
     for version, environment, number in open_now.values_list("deployment__version_id", "deployment__environment", "number").order_by(
         "number"

@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 from django.http import Http404
 
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
+from dashboard.alerts.standing import verdict_standing
 from dashboard.common import clock
 from dashboard.fleet.marks import marks_between
 from dashboard.fleet.models import DeploymentMark
@@ -90,7 +91,7 @@ def alert_or_404(*, project: Project, number: int) -> Alert:
 
 
 def alert_page(*, project: Project, number: int) -> AlertPage:
-    """One alert with its story, in eight queries."""
+    """One alert with its story, in ten queries at most."""
     alert = alert_or_404(project=project, number=number)
     deployment = alert.deployment
     events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
@@ -100,7 +101,7 @@ def alert_page(*, project: Project, number: int) -> AlertPage:
         events=list(events[:LISTED]),
         deliveries=list(deliveries[:LISTED]),
         guide=for_project(RollbackGuide, project).filter(model_name=alert.deployment.model.name).first(),
-        verdict=Verdict.objects.filter(deployment=alert.deployment, current=True).select_related("baseline__version").first(),
+        verdict=verdict_standing(deployment_id=alert.deployment_id),
         channels=for_project(Channel, project).filter(enabled=True).count(),
         posted=marks_between(
             project_id=project.pk,

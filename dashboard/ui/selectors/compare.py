@@ -24,7 +24,7 @@ from dashboard.fleet.selectors.trends import (
     instance_points,
     process_points_of,
     process_rows,
-    region_calls,
+    region_seconds,
     series_outermost,
     versions_outside,
 )
@@ -62,7 +62,7 @@ class CompareFacts:
     together: bool
     hourly: bool
     region: str
-    regions: dict[str, int]
+    regions: dict[str, float]
     series: dict[int, SeriesFacts]
     calls: list[CallPoint]
     processes: list[ProcessPoint]
@@ -117,8 +117,8 @@ def _facts(model: WatchedModel, asked: Asked, standing: Standing, a: Deployment,
     series = series_outermost(project_id=project, version_ids=ids, environment=environment)
     whole = asked.within or Span(min(span.first for span in spans.values()), max(span.last for span in spans.values()))
     outside = versions_outside(series.values())
-    regions = region_calls(project_id=project, series=series, span=whole, hourly=hourly)
-    region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
+    regions = region_seconds(project_id=project, series=series, span=whole, hourly=hourly)
+    region = asked.region if asked.region in regions else next(iter(regions), "")
     series = {id: facts for id, facts in series.items() if facts.region == region}
     calls, processes, eager = rows_together(
         call_rows(project_id=project, series=series, spans=spans, hourly=hourly),

@@ -14,6 +14,7 @@ from dashboard.alerts.models import Alert, AlertState
 from dashboard.alerts.switches.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import LimitReached
+from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.selectors.limits import SHOWN_FOR
 from dashboard.projects.models import Member, Project, Role
 
@@ -50,7 +51,9 @@ def memberships_of(user: User | AnonymousUser) -> list[Membership]:
 
 def _members(user_id: int) -> QuerySet[Member]:
     waiting = Alert.objects.filter(project=OuterRef("project")).exclude(state=AlertState.RESOLVED).order_by().values("project")
-    reached = LimitReached.objects.filter(project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR))
+    reached = LimitReached.objects.exclude(kind=COUNTER).filter(
+        project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR)
+    )
     rows = Member.objects.filter(user_id=user_id).annotate(
         open_alerts=Coalesce(Subquery(waiting.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0),
         switched=Exists(Switch.objects.filter(project=OuterRef("project"), ended_at=None)),

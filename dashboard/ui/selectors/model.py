@@ -9,7 +9,8 @@ from typing import Any
 
 from django.db.models import Case, F, Q, When
 
-from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.models import Alert, AlertCause, AlertState
+from dashboard.alerts.standing import standing_of, with_open_alert
 from dashboard.common import clock
 from dashboard.common.plain_rows import objects_together
 from dashboard.fleet.figures.eager import WhyEager
@@ -25,7 +26,7 @@ from dashboard.fleet.selectors.trends import (
     CallPoint,
     ProcessPoint,
     Span,
-    region_calls,
+    region_seconds,
     series_outermost,
 )
 from dashboard.fleet.selectors.versions import LATEST, model_deployments
@@ -114,7 +115,7 @@ class ModelFacts:
     standing: Standing
     drawn: list[Drawn]
     region: str
-    regions: dict[str, int]
+    regions: dict[str, float]
     calls: list[CallPoint]
     processes: list[ProcessPoint]
     instances: list[InstanceFacts]
@@ -146,8 +147,8 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
     in_window = _inside(standing, wanted, span)
     drawn = standing.drawn([id for id in charted if id in in_window or id in standing.pair])
     series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
-    regions = region_calls(project_id=project, series=series, span=span, hourly=hourly)
-    region = asked.region if asked.region in regions else max(regions, key=lambda name: (regions[name], name), default="")
+    regions = region_seconds(project_id=project, series=series, span=span, hourly=hourly)
+    region = asked.region if asked.region in regions else next(iter(regions), "")
     own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
     ids = [version.id for version in drawn]
     instances = version_instances(project_id=project, version_ids=wanted, environment=environment)
@@ -187,10 +188,12 @@ def _happened(
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
     compiled: dict[str, Any] = {"project_id": project, "version_ids": version_ids, "environment": environment}
     warned = Alert.objects.filter(project_id=project, deployment__model=model, deployment__environment=environment)
-    warned = warned.filter(~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first))  # before the newest are taken: an open one may be old
+    warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
+        ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
+    )  # before the newest are taken: an open one may be old
     events, alerts, posted, choices = objects_together(
         compile_events_newest(**compiled, first=window.first, last=window.last + 1, most=EVENTS_SHOWN),
-        warned.order_by("-opened_at")[:ALERTS_READ],
+        warned.select_related("deployment").order_by("-opened_at")[:ALERTS_READ],
         marks_newest(project_id=project, model_name=model.name, environment=environment, first=first, last=last),
         choices_made(model=model, environment=environment),
     )
@@ -222,15 +225,16 @@ def model_standing(*, model: WatchedModel, environment: str = "", version_id: in
 
 
 def _verdicts(model: WatchedModel, version_id: int | None, always: Sequence[int]) -> dict[int, Verdict]:
-    """The verdict that stands for each deployment. Evidence is large, and only one is shown: it comes along for those that may be."""
+    """What stands for each deployment. Evidence is large, and only one is shown: it comes along for those that may be."""
     shown = Q(deployment__ended_minute=None) | Q(deployment__version_id__in=[id for id in (version_id, *always) if id is not None])
     rows = Verdict.objects.filter(project_id=model.project_id, deployment__model=model, current=True).defer("evidence")
-    found: dict[int, Verdict] = {}
-    for row in rows.select_related("baseline__version").annotate(shown_evidence=Case(When(shown, then=F("evidence")))):
-        if row.shown_evidence is not None:
-            row.evidence = row.shown_evidence
-        found[row.deployment_id] = row
-    return found
+    rows = rows.select_related("deployment", "baseline__version").annotate(shown_evidence=Case(When(shown, then=F("evidence"))))
+    found = list(with_open_alert(rows))
+    for row in found:
+        evidence = getattr(row, "shown_evidence", None)
+        if evidence is not None:
+            row.evidence = evidence
+    return {row.deployment_id: row for row in standing_of(found)}
 
 
 def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, bool, int, int]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
 
-from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.services.transition import rank
+from dashboard.alerts.standing import open_alerts, ranks_alert, verdict_standing
 from dashboard.common import clock
 from dashboard.fleet.budgets import Budgets, budgets_of
 from dashboard.fleet.figures.eager import WhyEager
@@ -20,6 +21,7 @@ from dashboard.fleet.selectors.parity import ParityRow, version_parities
 from dashboard.fleet.selectors.served import SeriesCalls, model_served
 from dashboard.fleet.selectors.starts import Started, processes_started
 from dashboard.fleet.selectors.why_eager import version_eager
+from dashboard.regressions.models import Outlived
 
 DEPLOYMENTS = 60
 LONGEST_DAYS = 30
@@ -30,12 +32,13 @@ BEFORE_DEPLOYMENT = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Said:
-    """The current verdict on a deployment."""
+    """The verdict that stands for a deployment."""
 
     kind: str
     sentence: str
     cause: str
     since_minute: int | None
+    outlived: Outlived | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Standing:
     said: Said | None
     baseline: Other | None
     alert: int | None
+    ranks_alert: int | None = None
+    """The same alert, where ranks of a job diverged."""
 
 
 @dataclass
@@ -109,7 +114,7 @@ class VersionFacts:
 
 
 def version_facts(*, project_id: int, model_id: int, version_id: int, environment: str = "") -> VersionFacts | None:
-    """Reads the page in at most eight queries; None where there is no such version, or nothing has run of it."""
+    """Reads the page in at most eleven queries; None where there is no such version, or nothing has run of it."""
     rows = list(_deployments(project_id, model_id, version_id)[:DEPLOYMENTS])
     if not rows:
         return None
@@ -150,7 +155,7 @@ def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[De
         project_id=project_id, model_id=model_id, environment=OuterRef("environment"), started_minute__lte=OuterRef("started_minute")
     ).exclude(Q(version_id=version_id) | Q(version__name=OTHER))
     before = earlier.order_by("-started_minute", "-pk")
-    alerts = Alert.objects.filter(deployment_id=OuterRef("pk")).exclude(state=AlertState.RESOLVED).order_by("-opened_at")
+    alerts = open_alerts().filter(deployment_id=OuterRef("pk"))
     told = rows.annotate(current=FilteredRelation("verdicts", condition=Q(verdicts__current=True)))
     told = told.annotate(
         said_kind=F("current__kind"),
@@ -175,13 +180,17 @@ def _most_telling(rows: list[Deployment]) -> list[Deployment]:
 def _standing(rows: list[Deployment], here: list[Deployment]) -> Standing:
     row: Any = here[0]
     said = Said(row.said_kind, row.said_sentence, row.said_cause, row.said_since) if row.said_kind else None
+    stands = verdict_standing(deployment_id=row.pk) if said and row.open_alert and not rank(said.kind) else None
+    if stands is not None:
+        said = Said(stands.kind, stands.sentence, stands.cause, stands.since_minute, stands.outlived)
     baseline = None
     if row.compared_id is not None and row.compared_id != row.version_id:
         baseline = Other(row.compared_id, row.compared_name, True)
     elif row.before_id is not None:
         baseline = Other(row.before_id, row.before_name, False)
     environments = sorted({one.environment for one in rows})
-    return Standing(row, environments, len(here), said, baseline, row.open_alert)
+    diverged = ranks_alert(deployment_id=row.pk) if row.open_alert else None
+    return Standing(row, environments, len(here), said, baseline, row.open_alert, diverged.number if diverged else None)
 
 
 def _answers(project_id: int, processes: list[Started]) -> list[Answers]:

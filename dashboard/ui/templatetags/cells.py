@@ -1,7 +1,8 @@
 """Cells of the Fleet table as tags: an included template costs ten times as much, and a fleet has hundreds of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 from django import template
@@ -35,8 +36,19 @@ def figure_cell(cell: Cell, absent: str = "no report") -> SafeString:
     if not cell.text:
         return format_html('<span class="dim">{}</span>', absent)
     changed = format_html('<span class="delta {}">{}</span>', cell.css, cell.change) if cell.css else cell.change
-    below = format_html('<span class="sub">{}</span>', changed) if cell.change else ""
+    below = format_html('<span class="sub">{}{}</span>', changed, _detail(cell)) if cell.change else ""
     return format_html('<span class="big">{}</span>{}', cell.text, below)
+
+
+def _detail(cell: Cell) -> SafeString | str:
+    """What the change is computed from."""
+    return format_html(' <span class="from">{}</span>', cell.detail) if cell.detail else ""
+
+
+@register.simple_tag
+def other_roles(rows: Iterable[Any]) -> list[int]:
+    """Roles beyond the newest version and the one before that some line has, for the legend."""
+    return sorted({line.role for row in rows for line in row.spark.lines if line.role > 2})
 
 
 @register.simple_tag
@@ -56,9 +68,9 @@ def quantile_cells(p50: Cell, p99: Cell) -> SafeString:
     if not p50.text:
         return mark_safe('<dt>p50</dt><dd class="dim">no calls now</dd><dd></dd>')
     return format_html(
-        '<dt>p50</dt><dd class="big">{}</dd><dd><span class="delta {}">{}</span></dd>'
-        '<dt>p99</dt><dd>{}</dd><dd><span class="delta {}">{}</span></dd>',
-        *(p50.text, p50.css, p50.change, p99.text, p99.css, p99.change),
+        '<dt>p50</dt><dd class="big">{}</dd><dd><span class="delta {}">{}</span>{}</dd>'
+        '<dt>p99</dt><dd>{}</dd><dd><span class="delta {}">{}</span>{}</dd>',
+        *(p50.text, p50.css, p50.change, _detail(p50), p99.text, p99.css, p99.change, _detail(p99)),
     )
 
 

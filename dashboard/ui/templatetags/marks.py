@@ -6,9 +6,13 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.regressions.models import VerdictKind
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.selectors.stale import stale_minutes
+from dashboard.regressions.models import Outlived, VerdictKind
 from dashboard.ui import icons
 from dashboard.ui.glossary import entry_of
+from dashboard.ui.templatetags.say import clock_time, relative_time
 
 register = template.Library()
 
@@ -39,12 +43,39 @@ def mark(name: str, css: str = "") -> SafeString:
 
 
 @register.simple_tag
+def state_mark(what: str, state: str) -> SafeString:
+    """The mark of a state of an alert, a delivery or a worker."""
+    return icons.mark(f"{what}-{state}")
+
+
+@register.simple_tag
 @lru_cache(maxsize=64)
 def verdict_badge(kind: str, size: str = "") -> SafeString:
     """The badge of a verdict; a kind this page does not know shows as its own words."""
     known = kind if kind in VerdictKind.values else VerdictKind.NOT_ENOUGH_DATA.value
     text = VerdictKind(kind).label if kind in VerdictKind.values else kind.replace("_", " ").upper()
     return format_html('<span class="badge {} {}">{}{}</span>', BADGES[VerdictKind(known)], size, icons.mark(known), text)
+
+
+@register.simple_tag
+def last_known(outlived: Outlived | None) -> SafeString | str:
+    """That a verdict is the last known one, since when, and what the data gives now; nothing for a verdict that holds now."""
+    if not outlived:
+        return ""
+    now = VerdictKind(outlived.kind_now).label.lower() if outlived.kind_now in VerdictKind.values else outlived.kind_now
+    if outlived.silent:
+        return format_html('<span class="tag line known"><span>A-{} is open; last evaluated {}</span></span>', outlived.alert, now)
+    text = '<span class="tag line known"><span>last known {}; {} now; A-{} is open</span></span>'
+    return format_html(text, clock_time(outlived.known_at), now, outlived.alert)
+
+
+@register.simple_tag
+def stale_data(deployment: object) -> SafeString | str:
+    """How old the data is that a verdict rests on, where that is too old; nothing while data arrives."""
+    if not isinstance(deployment, Deployment) or stale_minutes(deployment) is None:
+        return ""
+    text = '<span class="tag line stale"><span>stale: last data {}</span></span>'
+    return format_html(text, relative_time(clock.at_minute(deployment.last_minute)))
 
 
 @register.simple_tag

@@ -37,12 +37,26 @@ def process_called(one: Instance) -> str:
 
 @register.filter
 def prose(text: str) -> SafeString:
-    """A sentence that may name code between backticks; everything in it stays text, and no name turns the rest of it round."""
+    """A sentence that may name code between backticks, with its moments in the reader's zone; everything in it stays text, and no name
+    turns the rest of it round."""
     text = str(text).translate(DIRECTIONS)
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return format_html("{}", text)
-    return format_html_join("", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in enumerate(parts)))
+        return _with_times(text)
+    said = (format_html("<code>{}</code>", part) if place % 2 else _with_times(part) for place, part in enumerate(parts))
+    return format_html_join("", "{}", ((part,) for part in said))
+
+
+def _with_times(text: str) -> SafeString:
+    """Moments that a sentence writes in UTC, as time elements."""
+    parts = clock.WRITTEN.split(text)
+    said = ((_time_or_text(part) if place % 2 else part,) for place, part in enumerate(parts))
+    return format_html_join("", "{}", said)
+
+
+def _time_or_text(text: str) -> str | SafeString:
+    at = clock.read_written(text)
+    return clock_time(at) if at else f"{text} UTC"
 
 
 @register.filter
@@ -95,14 +109,15 @@ def browser(agent: str) -> str:
 
 @register.filter
 def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString:
-    """A time element that the page's script turns into the viewer's zone, else UTC; `short` drops the hour on other days."""
+    """A time element that the page's script turns into the viewer's zone, else UTC: 23:35 today, 24 Nov 23:35 on other days; `day` always
+    has the date. moments.js writes the same."""
     if value is None:
         return ABSENT
-    day = value.date() != clock.now().date()
+    now = clock.now()
     text = f"{value:%H:%M}"
-    if day or shape == "day":
-        year = "" if value.year == clock.now().year else " %Y"
-        text = value.strftime(f"%d %b{year}" if shape == "short" else f"%d %b{year} %H:%M")
+    if value.date() != now.date() or shape == "day":
+        year = "" if value.year == now.year else f" {value.year}"
+        text = f"{value.day} {value:%b}{year} {text}"
     return format_html('<time datetime="{}" data-t="{}" title="{} UTC">{}</time>', value.isoformat(), shape, _exact(value), text)
 
 

@@ -12,11 +12,12 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.alerts.models import Alert, AlertState, EventKind
+from dashboard.alerts.models import Alert, AlertCause, AlertState, EventKind
 from dashboard.alerts.services import AlertActionError, alert_acknowledge, alert_dismiss, alert_resolve, alert_snooze
 from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.ui import alert_story
+from dashboard.ui.alert_ranks import alert_ranks
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
 from dashboard.ui.paging import paged
@@ -123,6 +124,9 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "baseline": alert_story.baseline_name(page),
         "cause": alert_story.cause(page),
         "where": alert_story.where(page),
+        "silent": one.cause in AlertCause.SILENT,
+        "fleet_silent": one.cause == AlertCause.FLEET_SILENCE,
+        "ranks": alert_ranks(one, alert_story.known(page)),
         "compare_query": alert_story.compare_query(page),
         "seen_after": alert_story.after(one, one.opened_at),
         "worst_after": alert_story.after(one, worst_at),

@@ -10,11 +10,13 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.selectors.trends import Span
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
+from dashboard.ui.pages.change_files import row_told, rows_table, span_told
 from dashboard.ui.pages.compare import ComparePage, compare_page
 from dashboard.ui.ranges import SINCE, SPANS, Chosen, picker_of, range_chosen, with_query
 from dashboard.ui.selectors.compare import Asked, compare_facts
@@ -40,8 +42,9 @@ def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     page = _page_or_404(request, model_id)
     found = page.facts.why_eager
     why = {version.name: found[version.pk].as_dict() for version in page.facts.pair if version.pk in found}
-    rows, changed = [asdict(row) for row in page.rows], asdict(page.differs)["lines"]
-    return JsonResponse({"rows": rows, "changed": changed, "why_eager": why, **page.drawn()})
+    rows, changed = [row_told(row) for row in page.rows], asdict(page.differs)["lines"]
+    spans = {version.name: span_told(page.facts.spans.get(version.pk)) for version in page.facts.pair}
+    return JsonResponse({"rows": rows, "spans": spans, "changed": changed, "why_eager": why, **page.drawn()})
 
 
 @require_safe
@@ -53,9 +56,7 @@ def compare_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     if chart in FILES:
         return csv_response(FILES[chart](page), f"model-{model_id}-{chart}.csv")
     a, b = page.facts.pair
-    head = ["metric", "detail", a.name, b.name, "change", "interval", "label", "matched minutes", "strata agreeing"]
-    rows = [[r.title, r.detail, r.baseline, r.candidate, r.change, r.spread, r.label, r.matched, r.agreeing] for r in page.rows]
-    return csv_response([head, *rows], f"model-{model_id}-compare.csv")
+    return csv_response(rows_table(page.rows, a.name, b.name), f"model-{model_id}-compare.csv")
 
 
 def _instances_of(page: ComparePage) -> list[list[Any]]:
@@ -125,7 +126,7 @@ def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, p
     if chosen.key != "custom" and ran:
         chosen = replace(chosen, first=min(span.first for span in ran), last=max(span.last for span in ran))
     asked = facts.verdict and request.membership.open_alerts  # what a project has none of is not asked for
-    alert = facts.b.alerts.exclude(state="resolved").order_by("-opened_at").first() if asked else None
+    alert = facts.b.alerts.filter(cause=AlertCause.REGRESSION).exclude(state="resolved").order_by("-opened_at").first() if asked else None
     return context | {
         "facts": facts,
         "verdict": facts.verdict,

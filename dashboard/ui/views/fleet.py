@@ -8,9 +8,11 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
+from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
 from dashboard.fleet.selectors.fleet_page import fleet_facts
 from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.fleet.selectors.silences import silences_of
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fleet_notes import changes, unseen
@@ -19,6 +21,7 @@ from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
 from dashboard.ui.ranges import RANGES, range_of, window_of, with_query
 from dashboard.ui.selectors.fleet import judgements, open_alerts
 from dashboard.ui.selectors.switch import switches_live
+from dashboard.ui.silence_banner import silence_banner
 
 
 @require_safe
@@ -38,10 +41,12 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
     window, now = window_of(chosen), clock.now()
     project, environment = request.project, request.GET.get("env", "")
     facts = fleet_facts(project=project, window=window, environment=environment)
-    said = judgements(project_id=project.pk, start_minute=window.start, environment=environment)
+    any_alert = bool(request.membership.open_alerts)
+    said = judgements(project_id=project.pk, start_minute=window.start, environment=environment, alerts=any_alert)
     states = {one.pk: instance_state(one, now) for one in facts.instances}
-    alerts = open_alerts(project_id=project.pk) if request.membership.open_alerts else []
-    rows = fleet_rows(facts=facts, said=said, alerts=alerts, window=window, states=states, everywhere=not environment)
+    alerts = open_alerts(project_id=project.pk) if any_alert else []
+    of_models = [alert for alert in alerts if alert.cause != AlertCause.FLEET_SILENCE]
+    rows = fleet_rows(facts=facts, said=said, alerts=of_models, window=window, states=states, everywhere=not environment)
     shown = [row for row in rows if row.kind == request.GET.get("verdict", row.kind)]
     return {
         "project": project,
@@ -52,6 +57,8 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
         "any_model": bool(facts.models),
         "environment": environment,
         "chosen": chosen,
+        "silence": silence_banner(silences_of(facts.instances, now).fleet, alerts),
+        "window": window,
         "changes": changes(facts=facts, verdicts=said.changes, window=window),
         "unseen": unseen(rows=rows, instances=facts.instances, states=states),
         "verdict": request.GET.get("verdict", ""),

@@ -9,9 +9,11 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from dashboard.alerts.standing import ranks_alert
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
+from dashboard.fleet.selectors.silences import silences_of
 from dashboard.fleet.selectors.versions import model_find
 from dashboard.ui.charts.metrics import COLD_START
 from dashboard.ui.charts.trends import as_json
@@ -26,6 +28,7 @@ from dashboard.ui.ranges import SPANS, USUAL, Chosen, picker_of, range_chosen, w
 from dashboard.ui.selectors.model import VERSIONS_LISTED, Asked, model_facts, model_standing
 from dashboard.ui.selectors.switch import switches_live
 from dashboard.ui.selectors.versions import versions_listed
+from dashboard.ui.silence_banner import SilenceBanner, silence_banner
 from dashboard.ui.tables import Order
 
 AWAITED = 10
@@ -106,7 +109,8 @@ def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, Chosen]:
     page = model_page(model_facts(model=found, asked=asked, standing=standing), clock_asked=query.get("clock", ""))
     if listed.whole:
         page.versions = versions_sorted(page.versions, order)
-    return replace(page, versions_total=listed.total), chosen
+    diverged = ranks_alert(deployment_id=page.alert.deployment_id) if page.alert else None
+    return replace(page, versions_total=listed.total, ranks_alert=diverged.number if diverged else None), chosen
 
 
 def _order(query: QueryDict, *, whole: bool) -> Order:
@@ -120,6 +124,12 @@ def _drawn(page: ModelPage) -> dict[str, Any]:
     return as_json(page.facts.asked.window, page.facts.drawn, page.trends, page.marks) | {"said": said}
 
 
+def _silence(page: ModelPage) -> SilenceBanner | None:
+    facts = page.facts
+    found = silences_of((one.instance for one in facts.reporting), clock.now()).models.get(facts.model.pk)
+    return silence_banner(found, facts.alerts, model_id=facts.model.pk, name=facts.model.name)
+
+
 def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[str, Any]:
     query, facts = request.GET, page.facts
     window = facts.asked.window
@@ -127,6 +137,7 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[s
     last = max((deployment.last_minute for deployment in facts.standing.deployments), default=None)
     return {
         "page": page,
+        "silence": _silence(page),
         "facts": facts,
         "model": facts.model,
         "standing": facts.standing,

@@ -10,17 +10,16 @@ from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from dashboard.alerts.grades import DAYS, grades_of
-from dashboard.alerts.models import Alert
+from dashboard.alerts.models import Alert, AlertCause
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
-from dashboard.ui.fleet_rows import FleetRow
 from dashboard.ui.fragments import uncached
+from dashboard.ui.pages.fleet_files import COLUMNS, fleet_cells, fleet_told, windows_told
 from dashboard.ui.pages.grades import became_rows, grade_rows
 from dashboard.ui.selectors.alert_groups import Narrowed
 from dashboard.ui.selectors.alerts import alert_rows
 from dashboard.ui.views.fleet import fleet_content
 
-FLEET = ("model", "verdict", "sentence", "environments", "versions", "p50", "p99", "compiled", "cache_hit", "cold_start", "memory_peak")
 ALERTS = (
     "number",
     "title",
@@ -40,16 +39,17 @@ ALERTS = (
 @require_safe
 @project_page()
 def fleet_json(request: ProjectRequest) -> HttpResponse:
-    """A row a model, in the order and words of the page; numbers without words stand in /api/v1/."""
-    return uncached(JsonResponse({"models": [_fleet(row) for row in fleet_content(request)["rows"]]}))
+    """A row a model, in the order of the page, in numbers; `windows` names the time that the values are of."""
+    content = fleet_content(request)
+    return uncached(JsonResponse({"windows": windows_told(content["window"]), "models": [fleet_told(row) for row in content["rows"]]}))
 
 
 @require_safe
 @project_page()
 def fleet_csv(request: ProjectRequest) -> HttpResponse:
     """The same as a table."""
-    rows = [_fleet(row) for row in fleet_content(request)["rows"]]
-    return _csv(request, "fleet", [*FLEET, "instances", "alerts"], rows)
+    rows = [fleet_cells(row) for row in fleet_content(request)["rows"]]
+    return uncached(csv_response([list(COLUMNS), *rows], f"{request.project.slug}-fleet.csv"))
 
 
 @require_safe
@@ -87,18 +87,12 @@ def _alerts(request: ProjectRequest) -> Sequence[Alert]:
     return alert_rows(project=request.project, open_only=request.GET.get("state") == "open", narrowed=Narrowed.read(request.GET))
 
 
-def _fleet(row: FleetRow) -> dict[str, Any]:
-    shares = [f"{one.name} {one.share:.0%}" if one.share is not None else one.name for one in row.versions]
-    figures = (row.p50.text, row.p99.text, row.compiled.text, row.cache.text, row.cold.text if row.cold else "", row.peak.text)
-    said = (row.model.name, row.kind, row.sentence, row.environments, shares, *(text or None for text in figures))
-    counts = {group.state.value: group.count for group in row.instances}
-    return dict(zip(FLEET, said, strict=True)) | {"instances": counts, "alerts": [alert.number for alert in row.alerts]}
-
-
 def _alert(row: Alert) -> dict[str, Any]:
     deployment = row.deployment
     owner = row.owner.get_username() if row.owner else None
-    said = (row.number, row.title, row.state, row.severity, deployment.model.name, deployment.version.name, deployment.environment)
+    about: tuple[str | None, ...] = (deployment.model.name, deployment.version.name, deployment.environment)
+    about = (None, None, None) if row.cause == AlertCause.FLEET_SILENCE else about
+    said = (row.number, row.title, row.state, row.severity, *about)
     group = row.group.title if row.group else None
     return dict(zip(ALERTS, (*said, row.opened_at, row.resolved_at, row.outcome, owner, group), strict=True))
 
@@ -109,8 +103,4 @@ def _csv(request: ProjectRequest, name: str, head: Sequence[str], rows: Sequence
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, dict):
-        return "; ".join(f"{count} {name}" for name, count in value.items())
-    if isinstance(value, list):
-        return "; ".join(map(str, value))
     return value.isoformat() if hasattr(value, "isoformat") else value

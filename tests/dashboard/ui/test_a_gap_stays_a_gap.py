@@ -33,3 +33,15 @@ def test_the_band_lies_around_the_level_before() -> None:
     assert chart.band is not None
     line_y = float(chart.lines[0][1].split("M")[1].split("L")[0].split()[1])
     assert float(chart.band[0]) < line_y < float(chart.band[0]) + float(chart.band[1])
+
+
+def test_a_young_model_fills_its_field() -> None:
+    spark = spark_draw([(2, dict.fromkeys(range(60, 72), (0.01, 0.03)))], 72, [59.5, 10.0])
+    assert spark.first == 60 and all(line.path.startswith("M0.0 ") for line in spark.lines)
+    assert spark.end is not None and spark.end[1] == "168.0"
+    assert [x for x, _ in spark.marks] == ["0.0"], "a deployment long before the line is none of the line's"
+
+
+def test_two_bins_are_no_trend_across_the_field() -> None:
+    spark = spark_draw([(2, {70: (0.01, 0.03), 71: (0.01, 0.03)})], 72, [])
+    assert spark.first == 64 and all(float(line.path[1:].split()[0]) > 140 for line in spark.lines)

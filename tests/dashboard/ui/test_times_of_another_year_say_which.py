@@ -12,7 +12,8 @@ from dashboard.ui.templatetags.say import clock_time
     ("at", "shape", "text"),
     [
         (datetime(2025, 10, 25, 8, 5, tzinfo=UTC), "clock", ">25 Oct 2025 08:05<"),
-        (datetime(2025, 10, 25, 8, 5, tzinfo=UTC), "short", ">25 Oct 2025<"),
+        (datetime(2026, 11, 22, 23, 59, tzinfo=UTC), "clock", ">22 Nov 23:59<"),
+        (datetime(2026, 11, 5, 8, 5, tzinfo=UTC), "clock", ">5 Nov 08:05<"),
         (datetime(2026, 10, 25, 8, 5, tzinfo=UTC), "day", ">25 Oct 08:05<"),
         (datetime(2026, 11, 23, 8, 5, tzinfo=UTC), "clock", ">08:05<"),
     ],

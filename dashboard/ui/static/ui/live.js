@@ -1,90 +1,89 @@
 // Polling that redraws only when something changed: sends the ETag of what is shown, rests while the tab is hidden, and says when the page is old.
-"use strict";
-(() => {
-  const STALE_AFTER = 45;
-  let checked = Date.now();
-  let shown = checked;
-  let place = null;
+import { moment } from "./moments.js";
 
-  document.addEventListener("htmx:configRequest", (event) => {
-    const shown = event.detail.elt.dataset.etag;
-    if (shown === undefined) return;
-    if (document.hidden || document.body.dataset.ended) { event.preventDefault(); return; }
-    if (shown) event.detail.headers["If-None-Match"] = shown;
-  });
+const STALE_AFTER = 45;
+let checked = Date.now();
+let shown = checked;
+let place = null;
 
-  document.addEventListener("htmx:afterRequest", (event) => {
-    const { elt, xhr, requestConfig } = event.detail;
-    if (!elt.hasAttribute("data-etag") || requestConfig.verb !== "get") return;
-    if (document.body.dataset.ended || new URL(xhr.responseURL || location.href, location.href).pathname === document.body.dataset.wayIn) return;
-    if (xhr.status === 200) elt.dataset.etag = xhr.getResponseHeader("ETag") || "";
-    if (xhr.status === 200 || xhr.status === 304) checked = Date.now();
-    say();
-  });
+document.addEventListener("htmx:configRequest", (event) => {
+  const shown = event.detail.elt.dataset.etag;
+  if (shown === undefined) return;
+  if (document.hidden || document.body.dataset.ended) { event.preventDefault(); return; }
+  if (shown) event.detail.headers["If-None-Match"] = shown;
+});
 
-  // A session that ended during polling: what is shown stays, the page says how old it is and where to sign in again.
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const { xhr, elt } = event.detail;
-    if (elt.hasAttribute("data-etag") && new URL(xhr.responseURL, location.href).pathname === document.body.dataset.wayIn) {
-      event.detail.shouldSwap = false;
-      ended();
-    }
-  });
+document.addEventListener("htmx:afterRequest", (event) => {
+  const { elt, xhr, requestConfig } = event.detail;
+  if (!elt.hasAttribute("data-etag") || requestConfig.verb !== "get") return;
+  if (document.body.dataset.ended || new URL(xhr.responseURL || location.href, location.href).pathname === document.body.dataset.wayIn) return;
+  if (xhr.status === 200) elt.dataset.etag = xhr.getResponseHeader("ETag") || "";
+  if (xhr.status === 200 || xhr.status === 304) checked = Date.now();
+  say();
+});
 
-  document.addEventListener("cw:checked", () => { checked = Date.now(); say(); });
-  document.addEventListener("cw:ended", ended);
-
-  function ended() {
-    const note = document.getElementById("ended");
-    if (!note || document.body.dataset.ended) return;
-    document.body.dataset.ended = "1";
-    note.querySelector("a").href = `${document.body.dataset.wayIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
-    since(note);
-    note.hidden = false;
-    say();
+// A session that ended during polling: what is shown stays, the page says how old it is and where to sign in again.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, elt } = event.detail;
+  if (elt.hasAttribute("data-etag") && new URL(xhr.responseURL, location.href).pathname === document.body.dataset.wayIn) {
+    event.detail.shouldSwap = false;
+    ended();
   }
+});
 
-  function since(note) {
-    note.querySelector("[data-since]").textContent = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(checked);
-  }
+document.addEventListener("cw:checked", () => { checked = Date.now(); say(); });
+document.addEventListener("cw:ended", ended);
 
-  // Wherever one has scrolled to, a page that is not renewed says so once, and takes it back with the next answer.
-  function float(stale) {
-    const note = document.getElementById("stale");
-    if (!note || note.hidden === !stale) return;
-    since(note);
-    note.hidden = !stale;
-  }
+function ended() {
+  const note = document.getElementById("ended");
+  if (!note || document.body.dataset.ended) return;
+  document.body.dataset.ended = "1";
+  note.querySelector("a").href = `${document.body.dataset.wayIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
+  since(note);
+  note.hidden = false;
+  say();
+}
 
-  // A redraw keeps the place of whoever is reading: the link with the focus, and how far wide tables were scrolled.
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const { elt } = event.detail;
-    if (!elt.hasAttribute("data-etag")) return;
-    const active = document.activeElement;
-    place = { href: elt.contains(active) ? active.getAttribute("href") : null, scrolled: [...elt.querySelectorAll(".scroll")].map((box) => box.scrollLeft) };
+function since(note) {
+  note.querySelector("[data-since]").textContent = moment(new Date(checked));
+}
+
+// Wherever one has scrolled to, a page that is not renewed says so once, and takes it back with the next answer.
+function float(stale) {
+  const note = document.getElementById("stale");
+  if (!note || note.hidden === !stale) return;
+  since(note);
+  note.hidden = !stale;
+}
+
+// A redraw keeps the place of whoever is reading: the link with the focus, and how far wide tables were scrolled.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { elt } = event.detail;
+  if (!elt.hasAttribute("data-etag")) return;
+  const active = document.activeElement;
+  place = { href: elt.contains(active) ? active.getAttribute("href") : null, scrolled: [...elt.querySelectorAll(".scroll")].map((box) => box.scrollLeft) };
+});
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  const elt = event.detail.elt;
+  if (!place || !elt.hasAttribute("data-etag")) return;
+  elt.querySelectorAll(".scroll").forEach((box, number) => { box.scrollLeft = place.scrolled[number] || 0; });
+  if (place.href) [...elt.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
+  place = null;
+});
+
+function say() {
+  const age = (Date.now() - checked) / 1000;
+  const unanswered = (Date.now() - Math.max(checked, shown)) / 1000 > STALE_AFTER;  // a tab that was hidden has not asked
+  float(unanswered && !document.body.dataset.ended && document.querySelector("[data-live]") !== null);
+  document.querySelectorAll("[data-live]").forEach((element) => {
+    const signedOut = Boolean(document.body.dataset.ended);
+    const stale = unanswered || signedOut;
+    element.classList.toggle("stale", stale);
+    const text = age < 90 ? `${Math.round(age)}\u00a0s` : `${Math.round(age / 60)}\u00a0min`;
+    element.textContent = signedOut ? "signed out, not updated" : stale ? `no answer for ${text}` : `updated ${text} ago`;
   });
+}
 
-  document.addEventListener("htmx:afterSwap", (event) => {
-    const elt = event.detail.elt;
-    if (!place || !elt.hasAttribute("data-etag")) return;
-    elt.querySelectorAll(".scroll").forEach((box, number) => { box.scrollLeft = place.scrolled[number] || 0; });
-    if (place.href) [...elt.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
-    place = null;
-  });
-
-  function say() {
-    const age = (Date.now() - checked) / 1000;
-    const unanswered = (Date.now() - Math.max(checked, shown)) / 1000 > STALE_AFTER;  // a tab that was hidden has not asked
-    float(unanswered && !document.body.dataset.ended && document.querySelector("[data-live]") !== null);
-    document.querySelectorAll("[data-live]").forEach((element) => {
-      const signedOut = Boolean(document.body.dataset.ended);
-      const stale = unanswered || signedOut;
-      element.classList.toggle("stale", stale);
-      const text = age < 90 ? `${Math.round(age)}\u00a0s` : `${Math.round(age / 60)}\u00a0min`;
-      element.textContent = signedOut ? "signed out, not updated" : stale ? `no answer for ${text}` : `updated ${text} ago`;
-    });
-  }
-
-  setInterval(() => { if (!document.hidden) say(); }, 2000);
-  document.addEventListener("visibilitychange", () => { if (document.hidden) return; shown = Date.now(); window.htmx?.trigger(document.body, "shown"); });
-})();
+setInterval(() => { if (!document.hidden) say(); }, 2000);
+document.addEventListener("visibilitychange", () => { if (document.hidden) return; shown = Date.now(); window.htmx?.trigger(document.body, "shown"); });

@@ -72,7 +72,7 @@ function begin() {
   offer();
   drawAll();
   onThemeChange(drawAll);
-  matchMedia("(min-width: 1321px)").addEventListener("change", drawAll);
+  matchMedia("(min-width: 1401px)").addEventListener("change", drawAll);
 }
 
 function failed() {

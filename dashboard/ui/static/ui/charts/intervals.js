@@ -48,7 +48,7 @@ function placed(element, rows, wide) {
   return heights.map((height) => ({ middle: end + height / 2, end: (end += height) }));
 }
 
-const isWide = () => matchMedia("(min-width: 1321px)").matches;
+const isWide = () => matchMedia("(min-width: 1401px)").matches;
 const total = (at) => (at.length ? at[at.length - 1].end + 0.5 : 0);
 
 function notes(rows, wide, at) {

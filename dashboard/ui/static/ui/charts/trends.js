@@ -7,12 +7,23 @@ import { colour, css, dash, onThemeChange, trace } from "./theme.js";
 import { selection, zoomTo, zoomable, zoomOut } from "./zoom.js";
 
 const holder = document.getElementById("trend-charts");
-let data = JSON.parse(document.getElementById("trend-data").textContent);
+let data = timed(JSON.parse(document.getElementById("trend-data").textContent));
 let { first, step, count } = data.window;
 let charts = [];
 let place = null;
 let marked = null;
 let anchor = null;
+
+// Files have ISO 8601 times; charts need milliseconds.
+function timed(found) {
+  const { window, marks, charts: drawn } = found;
+  window.first = Date.parse(window.first);
+  window.last = Date.parse(window.last);
+  window.step = window.step_seconds * 1000;
+  marks.forEach((mark) => { mark.at = Date.parse(mark.at); });
+  drawn.forEach((chart) => chart.lines.forEach((line) => line.dots.forEach((dot) => { dot.at = Date.parse(dot.at); })));
+  return found;
+}
 
 const middle = (i) => first + (i + 0.5) * step;
 
@@ -219,7 +230,7 @@ async function refresh() {
     document.dispatchEvent(new CustomEvent("cw:checked"));
     if (answer.status === 304) return;
     holder.dataset.etag = answer.headers.get("ETag") || "";
-    const newer = await answer.json();
+    const newer = timed(await answer.json());
     if (JSON.stringify(newer.said) !== JSON.stringify(data.said)) { document.getElementById("said").hidden = false; return; }
     if (JSON.stringify([newer.charts, newer.marks]) === JSON.stringify([data.charts, data.marks])) return;
     data = newer;

@@ -1,0 +1,60 @@
+"""Differences that chance explains stay folded; a baseline is no candidate without data."""
+
+from __future__ import annotations
+
+import re
+
+from django.template.loader import render_to_string
+from django.test import Client
+
+from dashboard.projects.models import Project
+from dashboard.regressions.models import Verdict
+from dashboard.ui.pages.what_differs import differs
+from tests.dashboard.ui import stories
+
+WORDS = {"bad_words": "of the new version", "good_words": "of the old version"}
+
+
+def shown(bad: int, good: int, *, clear: bool) -> str:
+    traits = {one: {"host": f"gpu-{one}"} | ({"driver": "2" if one < bad else "1"} if clear else {}) for one in range(bad + good)}
+    page = differs(traits, range(bad), range(bad, bad + good), **WORDS)
+    return render_to_string("ui/parts/differs.html", {"differs": page, "title": "What changed?"})
+
+
+def test_a_host_of_its_own_for_each_instance_is_folded() -> None:
+    html = shown(3, 3, clear=False)
+    head, folded = html.split("<details", 1)
+    count = folded.count('<tr><th scope="row">')
+    assert count and f"Show {count} weak difference{'s' if count > 1 else ''}" in folded
+    assert "host" not in head and "No known trait separates them clearly." in head
+
+
+def test_a_clear_difference_is_shown_at_once() -> None:
+    head = shown(12, 12, clear=True).split("<details", 1)[0]
+    assert ">driver<" in head and ">clear<" in head and "No known trait" not in head
+
+
+def test_nothing_to_fold_has_no_fold() -> None:
+    page = differs({1: {"host": "a"}, 2: {"host": "a"}}, [1], [2], **WORDS)
+    assert "<details" not in render_to_string("ui/parts/differs.html", {"differs": page, "title": "What changed?"})
+
+
+def test_the_baseline_is_called_baseline(signed_in: Client, project: Project, db: None) -> None:
+    alert = stories.fleet(project, every=400)
+    verdict = Verdict.objects.filter(deployment=alert.deployment, baseline__isnull=False).latest("pk")
+    assert verdict.baseline is not None
+    Verdict.objects.create(
+        project=project,
+        deployment=verdict.baseline,
+        kind="not_enough_data",
+        minute=verdict.minute,
+        sentence="",
+        evidence={},
+        created_at=verdict.created_at,
+    )
+    html = signed_in.get(f"/p/{project.slug}/models/{alert.deployment.model_id}/").content.decode()
+    table = html.split('aria-label="Table of versions"', 1)[1].split("</table>", 1)[0]
+    [row] = [row for row in table.split("<tr") if f"<bdi>{verdict.baseline.version.name}</bdi>" in row]
+    cell = re.sub("<[^>]*>", "", row.split('data-l="Verdict">', 1)[1].split("</td>", 1)[0])
+    assert cell == "baseline"
+    assert "ROLL BACK" in table
