@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Case, Count, F, Q, QuerySet, When
 from django.db.models.functions import Lower
 from django.http import Http404
 
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
+from dashboard.alerts.services.transition import rank
 from dashboard.alerts.standing import verdict_standing
 from dashboard.common import clock
 from dashboard.fleet.marks import marks_between
@@ -36,6 +37,8 @@ class AlertPage:
     channels: int
     posted: list[DeploymentMark]
     together: Together | None
+    title_at: datetime | None
+    """When the verdict was given that the numbers of the title are of; None where no verdict is known."""
 
 
 USUAL_ORDER = ("waiting", "taken", "-opened_at", "-pk")
@@ -87,11 +90,12 @@ def alert_or_404(*, project: Project, number: int) -> Alert:
     alert = _alerts(project).filter(number=number).first()
     if alert is None:
         raise Http404("There is no such alert.")
+    alert.project = project
     return alert
 
 
 def alert_page(*, project: Project, number: int) -> AlertPage:
-    """One alert with its story, in ten queries at most."""
+    """One alert with its story, in eleven queries at most."""
     alert = alert_or_404(project=project, number=number)
     deployment = alert.deployment
     events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
@@ -111,7 +115,17 @@ def alert_page(*, project: Project, number: int) -> AlertPage:
             last=(alert.resolved_at or clock.now()) + timedelta(hours=1),
         ),
         together=together_with(alert=alert),
+        title_at=_title_at(alert),
     )
+
+
+def _title_at(alert: Alert) -> datetime | None:
+    """The title keeps the numbers of the newest verdict that is WATCH or worse; a verdict row goes on, the title does not."""
+    if alert.verdict is None or rank(alert.verdict.kind):
+        return alert.verdict.created_at if alert.verdict else None
+    severe = [kind for kind in VerdictKind if rank(kind)]
+    rows = Verdict.objects.filter(deployment=alert.deployment, pk__lt=alert.verdict.pk, kind__in=severe)
+    return rows.order_by("-pk").values_list("created_at", flat=True).first()
 
 
 def _alerts(project: Project) -> QuerySet[Alert]:

@@ -121,6 +121,7 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "newest": next((one for one in moments if one.evidence), None),
         "sent": alert_story.sent(page),
         "recovery": alert_story.recovery(page),
+        "title_at": page.title_at,
         "baseline": alert_story.baseline_name(page),
         "cause": alert_story.cause(page),
         "where": alert_story.where(page),

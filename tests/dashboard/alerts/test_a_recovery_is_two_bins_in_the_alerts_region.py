@@ -9,9 +9,9 @@ from dashboard.alerts.models import Alert, AlertEvent
 from dashboard.alerts.recovered import recovery
 from dashboard.alerts.services import alerts_sweep, rollbacks_watch
 from dashboard.common import clock
-from dashboard.fleet.models import Deployment, Series, VersionMinute
+from dashboard.fleet.models import Deployment, Series
 from tests.dashboard.alerts.fleet import Fleet, Time
-from tests.dashboard.alerts.test_a_roll_back_is_seen_and_its_recovery_watched import calls, kinds, run
+from tests.dashboard.alerts.test_a_roll_back_is_seen_and_its_recovery_watched import calls, kinds, minutes_store, run
 
 BEFORE = [(slot, 0.010 * factor) for slot, factor in enumerate((1.0, 1.01, 0.99) * 4)]
 
@@ -59,13 +59,7 @@ def test_another_region_that_is_fast_is_no_recovery(fleet: Fleet, old: Deploymen
         decode, _ = Series.objects.get_or_create(**values, region="decode")
         now = clock.minute_of(clock.unix())
         Series.objects.filter(pk=decode.pk).update(last_minute=now)
-        VersionMinute.objects.bulk_create(
-            VersionMinute(
-                project_id=old.project_id, day=minute // 1440, series_id=decode.pk, minute=minute,
-                calls=1000, latency_count=1000, latency_sum=50.0, p50=0.050,
-            )
-            for minute in range(now - minutes + 1, now + 1)
-        )  # fmt: skip
+        minutes_store(decode, 1000, 0.050, range(now - minutes + 1, now + 1))
 
     calls(old, 100, minutes=60)
     busy(60)

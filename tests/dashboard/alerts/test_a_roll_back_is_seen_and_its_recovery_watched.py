@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from compilewatch.wire.sketch import Sketch
 
 from dashboard.alerts.models import Alert, AlertEvent, Channel
 from dashboard.alerts.moved import shares_of
@@ -29,12 +30,18 @@ def calls(deployment: Deployment, per_minute: int, *, minutes: int, p50: float =
         bucket="8",
     )
     Series.objects.filter(pk=series.pk).update(last_minute=now)
+    minutes_store(series, per_minute, p50, range(now - minutes + 1, now + 1))
+
+
+def minutes_store(series: Series, per_minute: int, p50: float, minutes: range) -> None:
+    """As the fold stores them: calls of one length, with their sketch."""
+    sketch = Sketch.of([p50] * per_minute)
     VersionMinute.objects.bulk_create(
         VersionMinute(
-            project_id=deployment.project_id, day=minute // 1440, series_id=series.pk, minute=minute,
-            calls=per_minute, latency_count=per_minute, latency_sum=per_minute * p50, p50=p50,
+            project_id=series.project_id, day=minute // 1440, series_id=series.pk, minute=minute,
+            calls=per_minute, latency=sketch.pack(), latency_count=per_minute, latency_sum=per_minute * p50, p50=p50,
         )
-        for minute in range(now - minutes + 1, now + 1)
+        for minute in minutes
     )  # fmt: skip
 
 

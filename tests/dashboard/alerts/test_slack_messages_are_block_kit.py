@@ -71,7 +71,7 @@ def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
     assert what["text"]["text"] == sentence
     assert [field["text"].replace("\u00a0", " ") for field in evidence["fields"]] == [
         "Eager calls, forward: 4.1 % of calls (before: 0 %); 2 of 6 instances",
-        "p50, forward: +31 % (+24 % to +38 %); 6 instances against 6",
+        "p50, forward: +31 % (24 to 38 %), 14 ms to 18.3 ms; 6 instances against 6",
     ]
     assert cause["text"]["text"] == "Cause: `forward` reached its recompile limit"
     notes = [element["text"] for element in context["elements"]]
@@ -138,11 +138,11 @@ def test_evidence_of_another_shape_does_not_stop_the_message(
 
 
 def test_throughput_is_told_as_it_reads(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn) -> None:
-    row = evidence_row("throughput", change=0.25, low=0.11, high=0.43, worse=-1)
+    row = evidence_row("throughput", unit="items/s", baseline=1400.0, candidate=1120.0, change=0.25, low=0.11, high=0.43, worse=-1)
     fleet.say(new, "roll_back", rows=[row])
     alerts_sweep()
     [field] = received(slack)["blocks"][2]["fields"]
-    said = "Throughput, forward: \u221220 % (\u221230 % to \u221210 %); 6 instances against 6"
+    said = "Throughput, forward: \u221220 % (\u221230 to \u221210 %), 1,400 items/s to 1,120 items/s; 6 instances against 6"
     assert field["text"].replace("\u00a0", " ") == said
 
 

@@ -92,7 +92,8 @@ def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_dat
 def test_each_chart_has_a_file_of_its_own(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE)
     p99 = signed_in.get(made.url("").rstrip("/") + ".csv?range=1h&chart=p99").content.decode().splitlines()
-    assert p99[0] == 'version,time,"p99 (ms, wall time)",95 % low,95 % high'
+    bounds = ('"95 % low, sampling error of calls"', '"95 % high, sampling error of calls"')
+    assert p99[0] == ",".join(("version,time", '"p99 (ms, wall time)"', *bounds))
     version, _, value, low, high = next(cells for line in reversed(p99[1:]) if all(cells := line.split(",")))
     assert version in (HEALTHY.name, WORSE.name) and float(low) <= float(value) <= float(high)
     starts = signed_in.get(made.url("").rstrip("/") + ".csv?range=6h&chart=cold_start").content.decode().splitlines()

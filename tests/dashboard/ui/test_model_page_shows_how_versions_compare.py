@@ -106,7 +106,7 @@ def test_the_same_numbers_as_csv_with_empty_cells_for_gaps(signed_in: Client, pr
 @pytest.mark.parametrize(("query", "count", "step"), [("?range=1h", 60, 1), ("", 120, 3), ("?range=24h", 144, 10), ("?range=7d", 168, 60)])
 def test_the_range_is_in_the_address(signed_in: Client, project: Project, query: str, count: int, step: int) -> None:
     data = data_of(signed_in, charted(project, SHORT), query)
-    assert (data["window"]["count"], data["window"]["step"]) == (count, step * 60_000)
+    assert (data["window"]["count"], data["window"]["step_seconds"]) == (count, step * 60)
     assert any(value is not None for value in chart(data, "p50", 2)), "minutes and hours both draw"
 
 

@@ -10,6 +10,7 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
+from dashboard.common.numbers import level
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project, Role
 
@@ -30,7 +31,7 @@ def test_the_rows_of_each_page_are_there(signed_in: Client, alert: Alert) -> Non
         ("vit-embed", "healthy"),
     ]
     page = signed_in.get("/p/ranking/").content.decode()
-    assert models[0]["sentence"] and models[0]["p50"] in page and models[0]["alerts"] == [alert.number]
+    assert models[0]["sentence"] and level(models[0]["p50_seconds"], "s") in page and models[0]["alerts"] == [alert.number]
     assert [row["model"] for row in table(signed_in, "fleet")] == [one["model"] for one in models]
     [one] = signed_in.get("/p/ranking/alerts.json").json()["alerts"]
     assert (one["number"], one["state"], one["model"]) == (alert.number, "open", "ranker")

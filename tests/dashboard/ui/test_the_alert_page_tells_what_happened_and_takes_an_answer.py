@@ -41,7 +41,7 @@ def test_the_time_line_is_newest_first_with_the_evidence_of_each_moment(signed_i
 def test_a_metric_of_which_less_is_worse_is_told_as_it_is() -> None:
     entry = {"metric": "throughput", "label": "REGRESSED", "worse": -1, "change": 0.31, "low": 0.1, "high": 0.55}
     row = evidence_rows({"evidence": [entry]})[0]
-    assert (row.change, row.interval) == ("\u221224\u00a0%", "\u221235 to \u22129.1\u00a0%")
+    assert (row.frozen.change_said, row.interval) == ("\u221224\u00a0%", "\u221235 to \u22129.1\u00a0%")
 
 
 def test_it_says_what_to_do_with_the_owners_words_filled_in(signed_in: Client, alert: Alert) -> None:

@@ -69,7 +69,7 @@ def test_a_count_is_told_in_points_and_instances_and_has_no_interval() -> None:
 def test_a_rate_is_told_in_points_and_times_and_stays_out_of_the_plot() -> None:
     rate = {"metric": "errors", "baseline": 0.001, "candidate": 0.012, "change": 11.0, "low": 4.0, "high": 30.0}
     (row,) = rows(EAGER | rate | {"smallest_effect": 1.0, "times": 2.0, "points": 0.002})
-    assert (row.title, row.change, row.spread, row.interval) == ("Errors", "+1.1\u00a0pts", "5 to 31 times", None)
+    assert (row.title, row.change, row.spread, row.interval) == ("Errors", "+1.1\u00a0pts", "5 to 31\u00a0times", None)
     assert row.effect == "matters from 2 times and +0.2\u00a0pts"
 
 
@@ -88,7 +88,9 @@ def test_what_one_version_does_not_report_is_said() -> None:
 
 def test_less_throughput_points_right_and_reads_as_less() -> None:
     (row,) = rows(
-        P50 | {"metric": "throughput", "unit": "/s", "worse": -1, "change": 1 / 0.76 - 1, "low": 1 / 0.82 - 1, "high": 1 / 0.71 - 1}
+        P50
+        | {"metric": "throughput", "unit": "items/s", "worse": -1, "baseline": 1400.0, "candidate": 1064.0}
+        | {"change": 1 / 0.76 - 1, "low": 1 / 0.82 - 1, "high": 1 / 0.71 - 1}
     )
     assert row.interval.centre > 0
     assert (row.change, row.spread) == ("\u221224\u00a0%", "\u221229 to \u221218\u00a0%")

@@ -41,7 +41,7 @@ def test_each_unit_is_said_as_people_say_it() -> None:
     texts = [(one.title, one.baseline, one.candidate, one.change) for one in map(shown, (MEMORY, LEAK, STORM, CACHE))]
     assert [plain(row) for row in texts] == [
         ("Peak GPU memory", "30 GiB", "36 GiB", "+20 %"),
-        ("GPU memory growth", "0.04 %/h", "2 %/h", "+2 %"),
+        ("GPU memory growth", "0.04 %/h", "2 %/h", "+2 %/h"),
         ("Recompiles", "0.30 /h", "30.3 /h", "+30 /h"),
         ("Cache misses", "5 %", "60 %", "+55 pts"),
     ]
@@ -68,12 +68,14 @@ def test_what_is_only_watched_is_never_red(row: dict[str, Any]) -> None:
 
 def test_alert_lists_and_messages_say_the_units_too() -> None:
     found = listed.evidence_rows({"evidence": [STORM, CACHE]}, "watch")
-    assert [plain((row.name, row.baseline, row.candidate, row.change, row.interval)) for row in found] == [
-        ("Recompiles", "0.30 /h", "30.3 /h", "+30 /h", "2 of 6"),
-        ("Cache misses", "5 %", "60 %", "+55 pts", "2 of 6"),
+    assert [
+        plain((row.name, row.frozen.baseline_said, row.frozen.candidate_said, row.frozen.change_said, row.interval)) for row in found
+    ] == [
+        ("Recompiles", "0.30 /h", "30.3 /h", "+30 /h", "2 of 6 instances"),
+        ("Cache misses", "5 %", "60 %", "+55 pts", "2 of 6 instances"),
     ]
     texts = [line["text"] for line in strongest_evidence({"evidence": [STORM, CACHE]})]
-    assert any("30.3 an hour (before: 0.3)" in text for text in texts)
+    assert any("30.3\u00a0/h (before: 0.30\u00a0/h)" in text for text in texts)
     assert any("of compile seconds" in text for text in texts)
 
 
