@@ -18,7 +18,7 @@ from tests.dashboard.ui.charts_factory import Made
 
 __all__ = ["compared", "pages"]
 pytestmark = pytest.mark.timeout(1200)
-WIDTHS = (320, 375, 721, 740, 820, 872, 901, 1180, 1440)
+WIDTHS = (320, 375, 721, 740, 820, 872, 901, 1180, 1401, 1440)
 BEYOND = """() => {
   const wide = innerWidth, found = [];
   if (document.documentElement.scrollWidth > wide) found.push(`the page is ${document.documentElement.scrollWidth} px wide`);

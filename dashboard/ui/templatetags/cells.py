@@ -40,9 +40,9 @@ def figure_cell(cell: Cell, absent: str = "no report") -> SafeString:
     return format_html('<span class="big">{}</span>{}', cell.text, below)
 
 
-def _detail(cell: Cell) -> SafeString | str:
+def _detail(cell: Cell, tag: str = "span") -> SafeString | str:
     """What the change is computed from."""
-    return format_html(' <span class="from">{}</span>', cell.detail) if cell.detail else ""
+    return format_html(' <{0} class="from">{1}</{0}>', tag, cell.detail) if cell.detail else ""
 
 
 @register.simple_tag
@@ -68,9 +68,9 @@ def quantile_cells(p50: Cell, p99: Cell) -> SafeString:
     if not p50.text:
         return mark_safe('<dt>p50</dt><dd class="dim">no calls now</dd><dd></dd>')
     return format_html(
-        '<dt>p50</dt><dd class="big">{}</dd><dd><span class="delta {}">{}</span>{}</dd>'
-        '<dt>p99</dt><dd>{}</dd><dd><span class="delta {}">{}</span>{}</dd>',
-        *(p50.text, p50.css, p50.change, _detail(p50), p99.text, p99.css, p99.change, _detail(p99)),
+        '<dt>p50</dt><dd class="big">{}</dd><dd><span class="delta {}">{}</span></dd>{}'
+        '<dt>p99</dt><dd>{}</dd><dd><span class="delta {}">{}</span></dd>{}',
+        *(p50.text, p50.css, p50.change, _detail(p50, "dd"), p99.text, p99.css, p99.change, _detail(p99, "dd")),
     )
 
 
