@@ -15,7 +15,7 @@ from compilewatch.config import Config, load
 from compilewatch.endings import ending_at_exit, ending_of_child
 from compilewatch.errors import ConfigError, say
 from compilewatch.guard import Guard
-from compilewatch.interpreters import in_main_interpreter
+from compilewatch.interpreters import FREE_THREADED, in_main_interpreter, one_thread_at_a_time
 from compilewatch.labels import LABEL
 from compilewatch.lineage import LINEAGE
 from compilewatch.lines import named
@@ -172,6 +172,8 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
             return True
         RECORDER.off_for_good, RECORDER.specs.finite = False, config.finite
         CLIENT.start(config)
+        if not one_thread_at_a_time():
+            say(FREE_THREADED)
     except ConfigError as error:
         RECORDER.off_for_good = RECORDER.lines is None
         say(str(error) if RECORDER.lines is None else f"{str(error).removeprefix('off: ')}; the agent goes on with the settings it has")

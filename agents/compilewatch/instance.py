@@ -14,6 +14,7 @@ from compilewatch.config import Config
 from compilewatch.errors import say_aside
 from compilewatch.guard import Guard
 from compilewatch.identity import identity_build, identity_refresh
+from compilewatch.interpreters import FREE_THREADED, one_thread_at_a_time
 from compilewatch.labels import LABEL
 from compilewatch.leftovers import Leftovers
 from compilewatch.lineage import LINEAGE
@@ -139,6 +140,8 @@ class Instance:
             self.identity.role = role_of(serves)
             answers = capabilities_of(self.identity.role, serves, self._sources.capabilities())
             self.identity.capabilities = {**answers, "spool": self.spool.capability()}
+            if not one_thread_at_a_time():
+                self.identity.capabilities["calls"] = ("partly", FREE_THREADED)
             if self._commands is not None:
                 self.identity.capabilities["switch"] = self._commands.capability()
             identity_refresh(self.identity)

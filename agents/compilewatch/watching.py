@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 
 from compilewatch import hotpath, running
 from compilewatch.errors import say
+from compilewatch.interpreters import one_thread_at_a_time
 from compilewatch.lines import Spec, named
 from compilewatch.modes import is_disabled, mode_of
 from compilewatch.recorder import RECORDER
@@ -74,7 +75,7 @@ def watch(
 
 def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = None) -> Any:
     """`watch` with everything that is known about the target; whatever goes wrong, the target itself comes back."""
-    if RECORDER.off_for_good:
+    if RECORDER.off_for_good or not one_thread_at_a_time():
         return target
     try:
         if inspect.isclass(target) or not (callable(target) or isinstance(target, classmethod)):
@@ -176,7 +177,7 @@ class region:
         self._open: list[running.Running] = []
 
     def __enter__(self) -> region:
-        if hotpath.tracing() or RECORDER.lines is None:
+        if hotpath.tracing() or RECORDER.lines is None or not one_thread_at_a_time():
             return self
         try:
             # A block of a coroutine or generator is suspended with it, and what runs meanwhile is not inside it.

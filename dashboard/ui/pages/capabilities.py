@@ -14,6 +14,7 @@ MEANS = {
     "autotune_cache": "kernels that were chosen by measuring, and whether a cache knew them",
     "cache_entries": "code that torch keeps without a graph, and eager work inside compiled code",
     "caches": "what the compile caches answered, and why a compilation was in no cache",
+    "calls": "calls of watched functions, modules and regions",
     "compilations": "each compilation, how long it took and why",
     "compile_requests": "callables that the job asks torch to compile",
     "compiled_calls": "whether each call ran compiled",
