@@ -148,15 +148,14 @@ def _row(
     states: States,
 ) -> FleetRow:
     live = [deployment for deployment in deployments if deployment.ended_minute is None]
-    focus = _focus([one for one in deployments if one.ended_minute is None or one.pk in said.current], said)
-    focus = focus or (deployments[-1] if deployments else None)
+    judged = [one for one in deployments if one.ended_minute is None or one.pk in said.current]
+    focus = _focus(judged, said) or (deployments[-1] if deployments else None)
     verdict = said.current.get(focus.pk) if focus else None
     before = verdict.baseline if verdict and verdict.baseline else _before(deployments, focus)
     roles = _roles(deployments, focus, before)
     evidence = evidence_rows(verdict.evidence, verdict.kind) if verdict else []
     newest = versions.get(focus.version_id, VersionFacts()) if focus else VersionFacts()
     older = versions.get(before.version_id) if before else None
-    cold_budget = budgets_of(model).cold_start
     return FleetRow(
         model=model,
         accepted=focus is not None and focus.pk in said.accepted,
@@ -170,14 +169,14 @@ def _row(
         p99=figure_cell(newest, 0.99, evidence, older),
         compiled=share_cell(newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)),
         cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache", "cache_misses")),
-        cold=cold_cell(newest.cold_start, older.cold_start if older else None, cold_budget),
+        cold=cold_cell(newest.cold_start, older.cold_start if older else None, budgets_of(model).cold_start),
         peak=peak_cell(newest.peak, older.peak if older else None, evidence),
         instances=_groups(instances, states),
         alerts=alerts,
         evidence=evidence,
         region=newest.region,
         one_region=newest.one_region,
-        cold_budget=cold_budget,
+        cold_budget=budgets_of(model).cold_start,
         called=any(versions[one.version_id].calls for one in deployments if one.version_id in versions),
     )
 

@@ -43,6 +43,7 @@ TABLE: dict[str, Run | str] = {
     "make clean": "It removes the environment that the tests run in.",
     "make shots": "It takes pictures of a demo that runs, with its password; what is on them is for people to look at.",
     "make calibrate": "It takes hours. JUDGE.md gives the seeds, and tests/dashboard/regressions judges single fleets of it.",
+    'python -m tests.bench.calibrate --groups "rules without" --deployments 100 --hours 12': "It takes hours, as `make calibrate` does.",
     "python -m tests.bench.calibrate --combine FILE ...": "It prints what was kept; tests/dashboard/regressions runs it on short fleets.",
     ".venv/bin/python manage.py setup_project --help": Run(
         "tests/architecture/test_every_command_of_the_guides_is_run.py", "def test_what_a_first_command_takes"
@@ -103,7 +104,7 @@ TABLE: dict[str, Run | str] = {
     "make faults": "It takes hours; in short each of its files is a test, and what its rounds came to stands in the guide.",
     "python -m tests.bench.sizing": "It computes the guide's table from the figures of a benchmark.",
     "python -m tests.bench.bench_drift 30": "A benchmark: it takes an hour, and its figures stand in JUDGE.md.",
-    "apt-get install postgresql redis-server chromium caddy g++ python3-dev strace curl jq": Run(".ci/run", "apt-get install"),
+    "apt-get install postgresql redis-server chromium caddy g++ python3-dev strace curl jq prometheus": Run(".ci/run", "apt-get install"),
 }
 
 

@@ -51,12 +51,11 @@ def ratio_row(
     region: Region, series: RatioSeries, track: Track, settings: Settings, comparisons: int, judged: bool, verdict: Verdict
 ) -> Evidence:
     """The row of a level."""
-    metric, seen = series.metric, series.estimate
-    estimate = None if series.blurred else seen
+    metric, estimate = series.metric, None if series.blurred else series.estimate
     margin = estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings)) if estimate else 0.0
     level = baseline_level(series, estimate) if estimate else None
     label, reason = ratio_label(series, margin)
-    strata = strata_changes(seen)
+    strata = strata_changes(series.estimate)
     return Evidence(
         metric=metric.name,
         region=region.name,

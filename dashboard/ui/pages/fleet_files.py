@@ -54,7 +54,7 @@ def fleet_told(row: FleetRow) -> dict[str, Any]:
 def fleet_cells(row: FleetRow) -> list[Any]:
     """The same as cells of a table: lists are joined, and of the changes those of p50 and p99 are there."""
     told = fleet_told(row)
-    shares = ["" if one.share is None else f"{one.share:.6g}" for one in row.versions]
+    shares = ["" if one.share is None else str(float(f"{one.share:.6g}")) for one in row.versions]
     cells = [told["model"], told["verdict"], told["sentence"], _joined(told["environments"]), _joined(one.name for one in row.versions)]
     cells += [_joined(shares), told["region"], *(told[name] for name in VALUES)]
     for cell in (row.p50, row.p99):

@@ -55,7 +55,7 @@ def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
         (
             (100, 5, 5),
             (60.0, 3.0, 3.0),
-            "37\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0% (1,980\u00a0s in all)",
+            "36.7\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0% (1,980\u00a0s in all)",
         ),
         (
             (100, 0, 0),

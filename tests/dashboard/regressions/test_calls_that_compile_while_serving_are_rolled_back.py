@@ -80,7 +80,7 @@ def test_a_baseline_that_stalls_as_much_makes_it_no_regression_and_the_budget_co
     verdict = judged(side_by_side, send, EVERY_THIRD, EVERY_THIRD)
     (fact,) = verdict.evidence["facts"]
     assert (verdict.kind, fact["kind"], fact["severity"], fact["on_baseline"]) == ("watch", "stalled_calls", "watch", 1)
-    assert "33\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0%" in verdict.sentence
+    assert "33.3\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0%" in verdict.sentence
     assert "and on 1 of 2026.11.2" in verdict.sentence
 
 
@@ -95,7 +95,7 @@ def test_a_first_version_is_held_against_the_budget_alone(
     deployments_judge()
     verdict = Verdict.objects.get(current=True)
     assert verdict.kind == kind
-    assert (kind == "not_enough_data") != verdict.sentence.startswith("33\u00a0% of calls waited for a compilation")
+    assert (kind == "not_enough_data") != verdict.sentence.startswith("33.3\u00a0% of calls waited for a compilation")
 
 
 def test_a_first_version_is_left_alone_where_stalled_calls_are_muted(
