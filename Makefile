@@ -49,7 +49,11 @@ PYTEST = $(BIN)/python -m tests.services $(BIN)/python -m pytest
 ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: what failed above is run once more, by itself" && $(PYTEST) --last-failed --last-failed-no-failures none --maxfail 5
 BESIDE = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
-test-sqlite: PATHS = tests --ignore tests/browser
+# The whole line on SQLite: from a job to Slack, what the first release left and sends, and how it ends. The rest of tests/flow runs once, on PostgreSQL.
+EMBEDDED = a_regressed_version_reaches_slack a_database_of_the_first_release_is_brought_forward \
+	a_server_of_the_first_release_takes_what_agents_send_now signals_that_come_together_end_it
+ON_POSTGRESQL = $(filter-out $(EMBEDDED:%=tests/flow/test_%.py),$(wildcard tests/flow/test_*.py))
+test-sqlite: PATHS = tests --ignore tests/browser $(ON_POSTGRESQL:%=--ignore %)
 test-sqlite: $(VENV)/.tests
 	$(PYTEST) --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
@@ -57,8 +61,7 @@ test-browser: PATHS = tests/browser
 test-browser: $(VENV)/.tests
 	$(PYTEST) --cache-clear -n 2 --dist loadfile $(PATHS) $(ALONE) $(PATHS); }
 
-# The frameworks of a rolling restart take two minutes, and what they show does not depend on the database.
-test-postgresql: PATHS = tests/dashboard tests/flow tests/hostile --ignore tests/flow/test_a_rolling_restart_loses_no_call.py
+test-postgresql: PATHS = tests/dashboard tests/flow tests/hostile
 test-postgresql: export COMPILEWATCH_TEST_DATABASE = postgresql
 test-postgresql: $(VENV)/.tests
 	$(PYTEST) --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }

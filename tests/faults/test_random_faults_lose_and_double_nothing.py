@@ -18,7 +18,7 @@ FIRST = 1000 * int(os.environ.get("COMPILEWATCH_TEST_SEED", "1"))
 EMBEDDED_EVERY = 5
 ALONE = os.environ.get("COMPILEWATCH_TEST_ROUND")
 ROUNDS = [ALONE] if ALONE else [
-    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(20, 200))
+    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(12, 200))
 ]  # fmt: skip
 pytestmark = pytest.mark.timeout(900)
 
