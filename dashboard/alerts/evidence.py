@@ -55,7 +55,7 @@ RANKS = "ranks_diverged"
 class EvidenceLine(TypedDict):
     """One metric of one region: `change` of the metric itself as a ratio minus 1 with its interval, and `text` in words.
 
-    `minutes` is the window of both values; `baseline_at_most`, `candidate_at_most`: the value is only a bound, and so is the change."""
+    `minutes` is the window of both values, and `window` its kind: matched, last or start; `baseline_at_most`, `candidate_at_most`: the value is only a bound, and so is the change."""
 
     metric: str
     name: str
@@ -72,6 +72,7 @@ class EvidenceLine(TypedDict):
     drives: bool
     causes: dict[str, int]
     minutes: int | None
+    window: str
     baseline_at_most: bool
     candidate_at_most: bool
     text: str
@@ -143,6 +144,7 @@ def _line(row: dict[str, Any]) -> EvidenceLine:
         drives=known.drives,
         causes=dict(known.causes),
         minutes=known.minutes,
+        window=known.window,
         baseline_at_most=known.baseline_at_most,
         candidate_at_most=known.candidate_at_most,
         text="",

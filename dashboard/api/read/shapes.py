@@ -152,6 +152,7 @@ class EvidenceShape(Schema):
     drives: bool = Field(description="Whether the verdict rests on it.")
     causes: dict[str, int] = Field({}, description="Of eager calls: how many by cause.")
     minutes: int | None = Field(None, description="The window of baseline and candidate, in matched or last minutes; null: not known.")
+    window: str = Field("", description="matched, last or start: which minutes those are; empty: not known.")
     baseline_at_most: bool = Field(False, description="The baseline is only known to be below its value, and the change is a bound.")
     candidate_at_most: bool = Field(False, description="The same of the candidate.")
     text: str

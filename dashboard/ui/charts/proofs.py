@@ -36,13 +36,13 @@ def _proof(row: EvidenceRow) -> Proof:
     title = f"{row.title}, {row.detail}" if row.key.endswith(("p50", "p95", "p99")) else row.title
     if row.interval:
         beside = f"{row.spread}, {row.effect}" if row.effect else row.spread
-        below = f"{row.baseline} to {row.candidate}; {row.matched} matched minutes"
-        below += f"; {row.agreeing} strata agree" if row.agreeing else ""
+        agree = f"{row.agreeing} strata agree" if row.agreeing else ""
+        below = "; ".join(part for part in (f"{row.baseline} to {row.candidate}", row.frozen.window_said, agree) if part)
         return Proof(title, row.change, beside, below, row.label, row.drives, row.caution)
     return Proof(
         title,
         row.candidate,
-        f"was {row.baseline}",
+        ", ".join(part for part in (f"was {row.baseline}", row.frozen.window_said) if part),
         "; ".join(part for part in (row.spread, row.effect) if part),
         row.label,
         row.drives,
