@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.common import numbers
 from dashboard.fleet.figures.below import Below, below
 from dashboard.fleet.selectors.fleet_page import VersionFacts
 from dashboard.regressions.changes import NO_VALUE, Change
@@ -92,9 +93,8 @@ def cold_cell(value: float | None, base: float | None, budget: float | None) -> 
     """The median start; the bar is as long as 1.25 budgets, so that the tick stands at 80 of 100."""
     if value is None:
         return None
-    difference = value - base if base is not None else 0.0
-    changed = base is not None and abs(difference) >= max(1.0, 0.05 * base)
-    change = f"{'+' if difference > 0 else ''}{words.duration(difference)}" if changed else ""
+    changed = base is not None and abs(value - base) >= max(1.0, 0.05 * base)
+    change = numbers.difference(value, base, "s") if changed and base is not None else ""
     detail = f"from {words.duration(base)}" if changed and base is not None else ""
     width = f"{min(value / budget * 80, 100):.1f}" if budget else ""
     near = bool(budget) and value >= NEAR_BUDGET * (budget or 0.0)
