@@ -55,7 +55,8 @@ RANKS = "ranks_diverged"
 class EvidenceLine(TypedDict):
     """One metric of one region: `change` of the metric itself as a ratio minus 1 with its interval, and `text` in words.
 
-    `minutes` is the window of both values, and `window` its kind: matched, last or start; `baseline_at_most`, `candidate_at_most`: the value is only a bound, and so is the change."""
+    `minutes` is the window of both values, and `window` its kind: matched, last or start. `baseline_at_most`, `candidate_at_most`: the
+    value is only a bound, and so is the change."""
 
     metric: str
     name: str
