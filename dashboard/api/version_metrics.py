@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.standing import verdicts_standing
 from dashboard.common import clock
 from dashboard.fleet.figures.below import below
@@ -75,7 +75,7 @@ class Versions:
             labels=["project", "model", "state"],
         )
         self._alerts = GaugeMetricFamily(
-            "compilewatch_alerts_unresolved", "Alerts that are not resolved.", labels=["project", "model", "severity"]
+            "compilewatch_alerts_unresolved", "Alerts that are not resolved; without a model: about the whole fleet.", labels=["project", "model", "severity"]
         )
         self._left_out = GaugeMetricFamily(
             "compilewatch_deployments_left_out",
@@ -148,8 +148,10 @@ class Versions:
                 self._instances.add_metric([project.slug, names[model], state.value], found[model, state])
 
     def _say_alerts(self, project: Project) -> None:
-        rows = for_project(Alert, project).exclude(state=AlertState.RESOLVED).values_list("deployment__model__name", "severity")
-        for (model, severity), count in sorted(Counter(rows).items()):
+        rows = for_project(Alert, project).exclude(state=AlertState.RESOLVED)
+        named = rows.values_list("deployment__model__name", "severity", "cause")
+        found = Counter(("" if cause == AlertCause.FLEET_SILENCE else model, severity) for model, severity, cause in named)
+        for (model, severity), count in sorted(found.items()):
             self._alerts.add_metric([project.slug, model, severity], count)
 
 

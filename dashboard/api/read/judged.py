@@ -10,7 +10,7 @@ from ninja import Query, Router
 from pydantic import Field
 
 from dashboard.alerts.links import alert_url
-from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.selectors import alert_by_number, alert_events, alerts_of
 from dashboard.alerts.standing import standing_of, with_open_alert
 from dashboard.api.read.access import ReadRequest
@@ -76,6 +76,8 @@ def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsAsked]) 
         unresolved = ~Q(state=AlertState.RESOLVED)
         rows = rows.filter(unresolved if asked.state == "unresolved" else Q(state=asked.state))
     wanted = {"severity": asked.severity, "deployment__model_id": asked.model, "deployment__environment": asked.environment}
+    if asked.model or asked.environment:
+        rows = rows.exclude(cause=AlertCause.FLEET_SILENCE)
     found, after = rows_paged(rows.filter(**{name: value for name, value in wanted.items() if value}), asked, by="number")
     return Alerts(items=[_alert(row) for row in found], next=after)
 
@@ -94,7 +96,7 @@ def alert_one(request: ReadRequest, project: Slug, number: Id) -> OneAlert:
 
 
 def _alert(row: Alert) -> AlertShape:
-    deployment = row.deployment
+    of = None if row.cause == AlertCause.FLEET_SILENCE else row.deployment
     return AlertShape(
         number=row.number,
         state=row.state,
@@ -102,11 +104,11 @@ def _alert(row: Alert) -> AlertShape:
         worst=row.worst,
         cause=row.cause,
         title=row.title,
-        model_id=deployment.model_id,
-        model=deployment.model.name,
-        version_id=deployment.version_id,
-        version=deployment.version.name,
-        environment=deployment.environment,
+        model_id=of.model_id if of else None,
+        model=of.model.name if of else None,
+        version_id=of.version_id if of else None,
+        version=of.version.name if of else None,
+        environment=of.environment if of else None,
         opened_at=row.opened_at,
         acknowledged_at=row.acknowledged_at,
         snoozed_until=row.snoozed_until,

@@ -323,11 +323,11 @@ class AlertShape(Schema):
     worst: str
     cause: str
     title: str
-    model_id: int
-    model: str
-    version_id: int
-    version: str
-    environment: str
+    model_id: int | None = Field(description="This and the next four are null where the alert is about the whole fleet: cause fleet_silence.")
+    model: str | None
+    version_id: int | None
+    version: str | None
+    environment: str | None
     opened_at: datetime
     acknowledged_at: datetime | None
     snoozed_until: datetime | None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, Channel, Rule
@@ -16,6 +17,7 @@ from dashboard.fleet.models import Deployment, Instance
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time, fleet_make
 from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.dashboard.api.reading import ROOT, read
 
 pytestmark = pytest.mark.django_db
 
@@ -69,6 +71,17 @@ def test_a_silent_fleet_is_one_alert_that_is_sent_without_a_rule(project: Projec
     assert (alert.state, alert.outcome) == ("resolved", "recovered")
     deliveries_send()
     assert slack.titles[1:] == ["A-1 over: 160 of 160 instances of the fleet stopped reporting"]
+
+
+def test_no_program_reads_the_silence_of_a_fleet_as_that_of_one_model(project: Project, time: Time, api_key: str) -> None:
+    fleets(project, 5)
+    look(time, 240)
+    alert, headers = Alert.objects.get(), {"authorization": f"Bearer {api_key}"}
+    [told] = read(Client(), f"{ROOT}/alerts", key=api_key)["items"]
+    assert (told["cause"], told["model"], told["model_id"], told["version"], told["environment"]) == ("fleet_silence", *[None] * 4)
+    assert read(Client(), f"{ROOT}/alerts", key=api_key, model=alert.deployment.model_id)["items"] == []
+    metrics = Client().get("/metrics", headers=headers).content.decode()
+    assert 'compilewatch_alerts_unresolved{model="",project="ranking",severity="watch"} 1.0' in metrics
 
 
 def test_one_silent_model_of_several_is_an_alert_of_its_own(project: Project, time: Time, channel: Channel, slack: StandIn) -> None:
