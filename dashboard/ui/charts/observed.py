@@ -62,6 +62,16 @@ def _observed(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
     return replace(row, baseline=base, candidate=cand, frozen=frozen)
 
 
+def stalled_noted(rows: Sequence[EvidenceRow], baseline: Calls | None, candidate: Calls | None) -> list[EvidenceRow]:
+    """The rows, where recompiles name the calls that waited for a compilation: a rate of 0 an hour leaves those of young instances out."""
+    sides = [side.stalled for side in (baseline, candidate) if side is not None and side.reporting]
+    if len(sides) < 2 or not any(sides):
+        return list(rows)
+    said = f"stalled calls: {words.number(sides[0])} and {words.number(sides[1])}"
+    noted = (replace(row, excluded="; ".join(part for part in (row.excluded, said) if part)) for row in rows)
+    return [new if row.key == metrics.RECOMPILES.key else row for row, new in zip(rows, noted, strict=True)]
+
+
 def excluded_words(*sides: Calls | None) -> str:
     """Which calls are in no quantile of wall time: warm-up, and without stalled calls those too that compiled later."""
     known = [side for side in sides if side is not None]

@@ -15,7 +15,7 @@ from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
 from dashboard.ui.charts.evidence import MUTED, TITLES, EvidenceRow, Raw, evidence_rows
 from dashboard.ui.charts.facts import FactLine, fact_lines
-from dashboard.ui.charts.observed import cold_start_row, levels_observed, observed_rows
+from dashboard.ui.charts.observed import cold_start_row, levels_observed, observed_rows, stalled_noted
 from dashboard.ui.charts.places import place_name
 from dashboard.ui.charts.strips import Point, Strip, points_from_evidence, strip_built
 from dashboard.ui.pages.configuration import Configured, configuration_compared, values_said
@@ -110,6 +110,7 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
     sides = [_side(facts, version.pk, chosen) for version in (a, b)]
     rows = levels_observed(rows, sides[0], sides[1]) if chosen == "wall" else rows
     rows += observed_rows(sides[0], sides[1], clock=chosen, judged=said)
+    rows = stalled_noted(rows, sides[0][0], sides[1][0])
     rows += cold_start_row(facts.instances, a.pk, b.pk) if "cold_start" not in said else []
     panels, left_out = panels_built(cells_merged(facts.calls, chosen), _strata(facts), a.pk, b.pk)
     strip, note = _strip(facts, evidence, chosen)

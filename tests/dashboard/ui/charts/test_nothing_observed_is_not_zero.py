@@ -1,7 +1,9 @@
 """Two versions without a judge: what one side did not do in the window is left open, not counted as zero."""
 
-from dashboard.fleet.figures.tally import Processes
-from dashboard.ui.charts.observed import observed_rows
+import pytest
+
+from dashboard.fleet.figures.tally import Calls, Processes
+from dashboard.ui.charts.observed import observed_rows, stalled_noted
 
 
 def test_a_version_that_started_before_the_window_has_no_compile_time_of_zero() -> None:
@@ -21,3 +23,21 @@ def test_a_version_that_started_before_the_window_has_no_compile_time_of_zero() 
 def test_what_nobody_could_tell_is_left_out_where_it_is_so_on_both_sides() -> None:
     outside = Processes(covered=3600.0, per_minute={1000: 3})
     assert {"compile", "recompiles"}.isdisjoint(row.key for row in observed_rows((None, outside), (None, outside), clock="wall", judged=()))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (Calls(calls=100, reporting=100), Calls(calls=100, reporting=100, stalled=12), "stalled calls: 0 and 12"),
+        (Calls(calls=100, reporting=100), Calls(calls=100, reporting=100), ""),
+        (Calls(calls=100), Calls(calls=100, reporting=100, stalled=12), ""),
+        (None, Calls(calls=100, reporting=100, stalled=12), ""),
+    ],
+    ids=["one stalls", "none stalls", "one does not report it", "one has no calls"],
+)
+def test_a_rate_of_no_recompiles_names_the_calls_that_waited(before: Calls | None, after: Calls, said: str) -> None:
+    still = Processes(covered=3600.0, recompiles=0, per_minute={1000: 3})
+    rows = observed_rows((before, still), (after, still), clock="wall", judged=())
+    noted = {row.key: row.excluded for row in stalled_noted(rows, before, after)}
+    assert noted["recompiles"] == said
+    assert not any(text for key, text in noted.items() if key != "recompiles")
