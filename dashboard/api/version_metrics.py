@@ -75,7 +75,9 @@ class Versions:
             labels=["project", "model", "state"],
         )
         self._alerts = GaugeMetricFamily(
-            "compilewatch_alerts_unresolved", "Alerts that are not resolved; without a model: about the whole fleet.", labels=["project", "model", "severity"]
+            "compilewatch_alerts_unresolved",
+            "Alerts that are not resolved; without a model: about the whole fleet.",
+            labels=["project", "model", "severity"],
         )
         self._left_out = GaugeMetricFamily(
             "compilewatch_deployments_left_out",

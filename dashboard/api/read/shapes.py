@@ -323,7 +323,9 @@ class AlertShape(Schema):
     worst: str
     cause: str
     title: str
-    model_id: int | None = Field(description="This and the next four are null where the alert is about the whole fleet: cause fleet_silence.")
+    model_id: int | None = Field(
+        description="This and the next four are null where the alert is about the whole fleet: cause fleet_silence."
+    )
     model: str | None
     version_id: int | None
     version: str | None
