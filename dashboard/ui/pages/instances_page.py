@@ -145,7 +145,8 @@ def _said(strip: Strip, levels: Levels, instance: Instance, measure: Measure) ->
         return "no report in this range" if not levels.cells.get(instance.pk) else "nothing of this was reported in this range"
     values = values_of(levels, instance.pk, measure)
     worst = f"highest {value_said(values[strip.worst], measure)}"
-    at = clock.at_minute(levels.slots.span.first + strip.worst * levels.slots.step)
+    # A process that began in the middle of a slot showed nothing before that.
+    at = max(clock.at_minute(levels.slots.span.first + strip.worst * levels.slots.step), instance.started_at)
     since = (clock.minute_of(instance.started_at.timestamp()) - levels.slots.span.first) // levels.slots.step
     missing = sum(value is None for value in values[max(0, since) :])  # before it started there was nothing to report
     gaps = f"; {words.plural(missing, 'gap')}" if missing else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from html import unescape
 
@@ -85,6 +86,17 @@ def test_a_slow_instance_stands_out_beside_its_version_and_a_gap_stays_a_gap(sig
     assert 'class="h4"' in text and "highest +5" in text and "gaps" in text
     for show in ("eager", "compiling"):
         assert "highest 0 %" in shown(signed_in, made.url(f"instances/?range=1h&show={show}")) or show == "compiling"
+
+
+def test_nothing_happens_before_an_instance_starts(signed_in: Client, made: Made) -> None:
+    """A slot of 24 h has ten minutes: the worst one may begin before the process does."""
+    minute = clock.minute_of(clock.unix()) - 25
+    started = clock.at_minute(minute) + timedelta(seconds=30)
+    slow = changed(one(made, "2", "gpu-h100-01"), started_at=started)
+    RegionMinute.objects.filter(instance_id=slow.pk).exclude(minute=minute).delete()
+    text = shown(signed_in, made.url("instances/?range=24h&version=2"))
+    row = text[text.index("gpu-h100-01") :]
+    assert re.search(rf"highest [^ ]+ % at [^;]*{started:%H:%M}", row[: row.index("</tr")]), row[: row.index("</tr")]
 
 
 def test_the_time_before_an_instance_started_is_no_gap(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
