@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dashboard.ui import words
 from dashboard.ui.charts.periods import DAYS, LEAST_DAYS, Cell, Level, Periods, RegionPeriods
@@ -37,6 +37,20 @@ class Beside:
     start_median: float | None
 
 
+class Values(NamedTuple):
+    """The same in numbers: both sides in base units, the change as a ratio minus 1 with its 95 % interval; None is not known."""
+
+    unit: str = ""
+    before: float | None = None
+    after: float | None = None
+    change_ratio: float | None = None
+    change_low_ratio: float | None = None
+    change_high_ratio: float | None = None
+
+
+NO_VALUES = Values()
+
+
 @dataclass(frozen=True)
 class PeriodRow:
     """One number in both periods; `how` says how it is known, or why it is not compared."""
@@ -47,6 +61,7 @@ class PeriodRow:
     after: str
     change: str
     how: str
+    values: Values = NO_VALUES
 
 
 @dataclass(frozen=True)
@@ -184,7 +199,13 @@ def _rows(periods: Periods, before: Beside, after: Beside) -> Iterator[PeriodRow
         ("Deployments", before.deployments, after.deployments, "as seen or as CI told"),
     ):
         yield PeriodRow(
-            name, "", words.number(was) if told else "–", words.number(now), "", how if told else f"{how}; no call is known before"
+            name,
+            "",
+            words.number(was) if told else "–",
+            words.number(now),
+            "",
+            how if told else f"{how}; no call is known before",
+            Values("count", was if told else None, now),
         )
 
 
@@ -192,13 +213,16 @@ def served_row(periods: Periods) -> PeriodRow:
     """The share of calls that ran compiled."""
     was, now = periods.served
     change = words.points(now - was) if was is not None and now is not None else ""
-    return PeriodRow("Served compiled", "", _share(was), _share(now), change, "all calls whose way is known, mix as it was")
+    how = "all calls whose way is known, mix as it was"
+    return PeriodRow("Served compiled", "", _share(was), _share(now), change, how, Values("share", was, now))
 
 
 def level_row(name: str, region: RegionPeriods, level: Level) -> PeriodRow:
     """A quantile of one region."""
     how = f"{_signed(level)}, from {DAYS // 7} weeks each; {words.percent(region.share)} of calls compared"
-    return PeriodRow(name, region.region, words.duration(level.before), words.duration(level.after), _changed(level), how)
+    before, after = words.duration(level.before), words.duration(level.after)
+    values = Values("s", level.before, level.after, level.change, level.low, level.high)
+    return PeriodRow(name, region.region, before, after, _changed(level), how, values)
 
 
 def _starts_row(before: Beside, after: Beside) -> PeriodRow:
@@ -208,7 +232,9 @@ def _starts_row(before: Beside, after: Beside) -> PeriodRow:
     if not few and before.start_median and after.start_median is not None:
         change = words.change(after.start_median / before.start_median - 1)
     said = [words.duration(one.start_median) if one.start_median is not None else "–" for one in (before, after)]
-    return PeriodRow("Cold start", "", said[0], said[1], change, f"{how}; too few to compare" if few else how)
+    ratio = after.start_median / before.start_median - 1 if change and before.start_median and after.start_median is not None else None
+    values = Values("s", before.start_median, after.start_median, ratio)
+    return PeriodRow("Cold start", "", said[0], said[1], change, f"{how}; too few to compare" if few else how, values)
 
 
 def _why(region: RegionPeriods) -> str:

@@ -9,14 +9,19 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
+from dashboard.ui.charts.periods_words import NO_VALUES
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import uncached
 from dashboard.ui.selectors.fleet_weeks import FleetWeeks, ModelWeeks
 from dashboard.ui.selectors.fleet_weeks import fleet_weeks as weeks_of
 
-NUMBERS = ("p50", "p99", "served")
-COLUMNS = ("model", "environment", "answer", "sentence", *(f"{name}_{side}" for name in NUMBERS for side in ("before", "after", "change")))
+LEVELS = ("before_seconds", "after_seconds", "change_ratio", "change_low_ratio", "change_high_ratio")
+COLUMNS = (
+    *("model", "environment", "answer", "sentence"),
+    *(f"{name}_{field}" for name in ("p50", "p99") for field in LEVELS),
+    *("served_before_share", "served_after_share"),
+)
 
 
 @require_safe
@@ -40,7 +45,7 @@ def fleet_weeks_json(request: ProjectRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def fleet_weeks_csv(request: ProjectRequest) -> HttpResponse:
-    """A row a model, in the words of the page."""
+    """A row a model, in numbers."""
     rows = [list(_flat(row).values()) for row in _weeks(request).models]
     return uncached(csv_response([COLUMNS, *rows], "fleet-weeks.csv"))
 
@@ -50,7 +55,6 @@ def _weeks(request: ProjectRequest) -> FleetWeeks:
 
 
 def _flat(row: ModelWeeks) -> dict[str, Any]:
-    cells = [
-        getattr(number, side) if number else None for number in (row.p50, row.p99, row.served) for side in ("before", "after", "change")
-    ]
+    cells = [value for number in (row.p50, row.p99) for value in (number.values if number else NO_VALUES)[1:]]
+    cells += (row.served.values if row.served else NO_VALUES)[1:3]
     return dict(zip(COLUMNS, [row.model.name, row.environment, row.answer, row.sentence, *cells], strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -10,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
-from dashboard.ui.charts.periods_words import Told, told
+from dashboard.ui.charts.periods_words import PeriodRow, Told, Values, told
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import uncached
@@ -19,7 +18,7 @@ from dashboard.ui.selectors.model import model_standing
 from dashboard.ui.selectors.periods import period_facts
 from dashboard.ui.views.model import model_or_404
 
-COLUMNS = ("number", "region", "before", "after", "change", "how")
+COLUMNS = ("number", "region", *Values._fields, "how")
 
 
 @require_safe
@@ -33,18 +32,22 @@ def model_periods(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def model_periods_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """What the page says."""
+    """What the page says, in numbers; `unit` is that of `before` and `after`."""
     found: Told = _context(request, model_id)["told"]
     said = {"answer": found.answer, "sentences": found.sentences, "compared": found.compared}
-    return uncached(JsonResponse(said | {"rows": [asdict(row) for row in found.rows]}))
+    return uncached(JsonResponse(said | {"rows": [_flat(row) for row in found.rows]}))
 
 
 @require_safe
 @project_page()
 def model_periods_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """A row a number, in the words of the page."""
+    """A row a number."""
     found: Told = _context(request, model_id)["told"]
-    return uncached(csv_response([COLUMNS, *(astuple(row) for row in found.rows)], f"model-{model_id}-weeks.csv"))
+    return uncached(csv_response([COLUMNS, *(list(_flat(row).values()) for row in found.rows)], f"model-{model_id}-weeks.csv"))
+
+
+def _flat(row: PeriodRow) -> dict[str, Any]:
+    return {"number": row.name, "region": row.region or None, **row.values._asdict(), "how": row.how}
 
 
 def _context(request: ProjectRequest, model_id: int) -> dict[str, Any]:

@@ -78,9 +78,12 @@ def test_files_say_what_the_page_says(signed_in: Client, project: Project) -> No
     model = weeks(project, lambda ago: 0.0111 if ago <= 28 else 0.0121)
     told = signed_in.get(address(model, ".json")).json()
     assert told["answer"] == "better"
-    assert told["rows"][0]["name"] == "p50"
+    first = told["rows"][0]
+    assert (first["number"], first["unit"]) == ("p50", "s")
+    assert first["change_ratio"] == pytest.approx(first["after"] / first["before"] - 1)
+    assert first["change_low_ratio"] <= first["change_ratio"] <= first["change_high_ratio"] < 0
     lines = signed_in.get(address(model, ".csv")).content.decode().splitlines()
-    assert lines[0] == "number,region,before,after,change,how"
+    assert lines[0] == "number,region,unit,before,after,change_ratio,change_low_ratio,change_high_ratio,how"
     assert len(lines) == len(told["rows"]) + 1
 
 
