@@ -48,11 +48,6 @@ def causes_stored(stored: object) -> dict[str, int]:
     return {str(cause): count for cause, count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0}
 
 
-def causes_said(stored: object) -> str:
-    """The same in words."""
-    return causes_words(causes_stored(stored))
-
-
 @dataclass(frozen=True)
 class Line:
     """One row of the breakdown; `share` is of the calls that the agents looked at, None for the calls that they did not."""

@@ -13,7 +13,7 @@ from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, S
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, NullIf, Round
 
-from dashboard.common.plain_rows import rows_plain, rows_together
+from dashboard.common.plain_rows import rows_together
 from dashboard.fleet.fold.asked import NOTHING, Row, asked_each
 from dashboard.fleet.models import (
     Deployment,
@@ -151,17 +151,6 @@ def fleet_facts(*, project: Project, window: Window, environment: str = "") -> F
         if instance.cold_start is not None:
             versions[instance.version_id].cold_starts.append(instance.cold_start)
     return FleetFacts(models, deployments, versions, instances, sorted({one.environment for one in deployed}))
-
-
-def version_points(
-    *, project_id: int, version_ids: Iterable[int], environment: str, window: Window, region: str = ""
-) -> dict[int, VersionFacts]:
-    """The bins of some versions, for a chart of their own, in the `region` or else the busiest; one query."""
-    versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
-    series = _of_series(project_id, window, environment) | {"series__version_id__in": list(version_ids)}
-    series |= {"series__region": region} if region else {}
-    _add_calls(versions, rows_plain(_call_bins(series, project_id, window)), {})
-    return versions
 
 
 def environments_of(*, project_id: int) -> list[str]:
