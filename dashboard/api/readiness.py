@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.common.health import Check, database_check, migrations_check, workers_check
 from dashboard.common.http import json_answer
-from dashboard.ingest.health import inbox_check
+from dashboard.ingest.health import committer_check, inbox_check
 from dashboard.regressions.health import judge_check
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ _look: Look | None = None
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """503 while this process cannot work. With `?line`, as for an alarm, also while the line behind it stands still."""
-    checks = _look_now().wait().values()
+    checks = [committer_check(), *_look_now().wait().values()]
     serves, well = all(check.serves for check in checks), all(check.ok for check in checks)
     refused = not serves or ("line" in request.GET and not well)
     response = json_answer(_body(checks, "ready" if well else "degraded" if serves else "not ready"), 503 if refused else 200)

@@ -29,6 +29,10 @@ GATHERED_FOR = 0.002
 PATIENCE = 3.0
 COUNTS_WRITTEN_EVERY = 2.0
 WORTH_A_SECOND_TRY = 1.0
+PAUSE = 0.1
+"""Seconds that the thread waits after an error of its own, so that one that returns at once fills no log."""
+FAILURES_UNREADY = 3
+"""Errors in a row with which a process takes no reports."""
 
 _STOP = None
 S = TypeVar("S")
@@ -45,6 +49,11 @@ class Waiting:
         self._error: BaseException | None = None
         self._gate = Lock()
         self._gate.acquire()
+
+    @property
+    def answered(self) -> bool:
+        """Whether its request goes on already."""
+        return self._stored is not None or self._error is not None
 
     def result(self, timeout: float) -> Stored:
         """What became of the batch; raises what the commit raised, and Refused as busy after `timeout` seconds."""
@@ -75,6 +84,8 @@ class Committer:
         self._starting = Lock()
         self._thread: Thread | None = None
         self._counts_due = 0.0
+        self.failures_in_a_row = 0
+        """Errors of the thread itself, not of the database, since its last commit; readiness asks for them."""
         os.register_at_fork(after_in_child=self._forget)
 
     def store(self, batch: Batch) -> Stored:
@@ -85,10 +96,10 @@ class Committer:
         return waiting.result(PATIENCE)
 
     def start(self) -> None:
-        """Makes sure that the thread runs."""
-        if self._thread is None:
+        """Makes sure that the thread runs; one that ended by an error is replaced, and what waits in the queue is committed."""
+        if self._thread is None or not self._thread.is_alive():
             with self._starting:
-                if self._thread is None:
+                if self._thread is None or not self._thread.is_alive():
                     self._thread = Thread(target=self._run, name="compilewatch-committer", daemon=True)
                     self._thread.start()
 
@@ -106,22 +117,45 @@ class Committer:
     def _run(self) -> None:
         going = True
         while going:
-            group, going = self._next_group()
-            if group:
-                ADMISSION.commit_begun()
-                begun = time.perf_counter()
-                group_commit(group)
-                commit_note(time.perf_counter() - begun)
-                ADMISSION.commit_ended()
-            if not going or time.monotonic() >= self._counts_due:
-                self._counts_due = time.monotonic() + COUNTS_WRITTEN_EVERY
-                _write_refusals()
-                _write_intake()
+            group: list[Waiting] = []
+            try:
+                going = self._gather(group)
+                self._commit(group)
+                if not going or time.monotonic() >= self._counts_due:
+                    self._counts_due = time.monotonic() + COUNTS_WRITTEN_EVERY
+                    _write_refusals()
+                    _write_intake()
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the next reports are still to be committed
+                self._recover(group, error)
         connection.close()
 
-    def _next_group(self) -> tuple[list[Waiting], bool]:
-        """Whatever waits, up to 64 reports, and whether to go on: while one commit is under way the next group gathers by itself."""
-        group: list[Waiting] = []
+    def _commit(self, group: list[Waiting]) -> None:
+        if not group:
+            return
+        ADMISSION.commit_begun()
+        try:
+            begun = time.perf_counter()
+            group_commit(group)
+            commit_note(time.perf_counter() - begun)
+            self.failures_in_a_row = 0
+        finally:
+            ADMISSION.commit_ended()
+
+    def _recover(self, group: list[Waiting], error: BaseException) -> None:
+        """Answers the requests that wait, so that their agents send again, and begins with another connection."""
+        self.failures_in_a_row += 1
+        logger.error("the committer failed and goes on (%d in a row): %s", self.failures_in_a_row, error, exc_info=error)
+        for waiting in group:
+            if not waiting.answered:
+                waiting.failed(Refused("busy", "The server failed while it stored the reports; send them again.", retry_after=5))
+        try:
+            connection.close()
+        except Exception as closing:  # noqa: BLE001 - it is replaced in any case
+            logger.warning("the committer could not close its connection: %s", closing)
+        time.sleep(PAUSE)
+
+    def _gather(self, group: list[Waiting]) -> bool:
+        """Adds whatever waits, up to 64 reports, and answers whether to go on: while one commit is under way the next group gathers."""
         reports = 0
         try:
             waiting = self._queue.get(timeout=COUNTS_WRITTEN_EVERY)
@@ -132,11 +166,11 @@ class Committer:
                     group.append(waiting)
                     reports += max(1, len(waiting.batch.items))
                 if reports >= GROUP:
-                    return group, True
+                    return True
                 waiting = self._queue.get_nowait()
-            return group, False
+            return False
         except Empty:
-            return group, True
+            return True
 
 
 def group_commit(group: list[Waiting]) -> None:

@@ -1,10 +1,20 @@
 """Whether what was acknowledged is also folded: the age of the oldest report that waits, and what is quarantined."""
 
 from dashboard.common.health import Check, how_long
+from dashboard.ingest.committer import COMMITTER, FAILURES_UNREADY
 from dashboard.ingest.selectors import inbox_age, quarantine_reasons
 
 FRESH = 60.0
 """Seconds that a report may wait; a worker that is well folds it within three."""
+
+
+def committer_check() -> Check:
+    """Errors in a row of the thread that commits reports in this process; a few of them, and the process takes no reports."""
+    failures = COMMITTER.failures_in_a_row
+    if not failures:
+        return Check("committer", True, 0, FAILURES_UNREADY, "errors in a row", "This process commits reports.")
+    said = f"The thread that commits reports failed {failures} times in a row; the log of this process has the errors."
+    return Check("committer", False, failures, FAILURES_UNREADY, "errors in a row", said, serves=failures < FAILURES_UNREADY)
 
 
 def inbox_check() -> Check:
