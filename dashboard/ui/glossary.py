@@ -25,8 +25,8 @@ GLOSSARY: dict[str, Entry] = {
     "p50": Entry(
         "p50",
         "Half of the calls of the region were faster. Merged from the sketches of the instances, exact to "
-        "1.1 %. Two estimates use means of "
-        "quantiles, and their places name it: the line of the Fleet table and the comparison of 28 days.",
+        "1.1 %. Three estimates use means of "
+        "quantiles, and their places name it: the line of the Fleet table, the strips of Instances and the comparison of 28 days.",
     ),
     "fleet_latency": Entry(
         "Latency",
