@@ -15,7 +15,7 @@ from compilewatch.wire.text import clip
 
 from dashboard.common.visible import visible_name
 from dashboard.ingest.body import Refused, holds_nul, text_check
-from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, report_check, seq_check, window_check
+from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, length_check, report_check, seq_check, window_check
 
 SHARDS = 64
 MAX_NAME = 200
@@ -164,6 +164,7 @@ def _item(text: bytes, cut: bool, offset: float, now: float) -> Item:
         raise Wrong("invalid_report", _sentence(error, "")) from None
     seq_check(report.seq)
     fresh = window_check(report.window, offset, now)
+    length_check(report)
     report_check(report)
     return Item(report.seq, dumps(report) if cut else text, not fresh)
 

@@ -20,6 +20,7 @@ from compilewatch.wire.report import (
 )
 from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch
 
+from dashboard.ingest.numbering import most_numbers
 from dashboard.ingest.ranges import MAX_SEQ
 
 MAX_COUNT = 1 << 40
@@ -59,6 +60,14 @@ def seq_check(seq: SeqRange) -> None:
     """Two positive whole numbers in order."""
     if not 1 <= seq[0] <= seq[1] <= MAX_SEQ:
         raise Wrong("invalid_seq", f"seq: expected two whole numbers from 1 to 2^53 in order, got {seq[0]} and {seq[1]}")
+
+
+def length_check(report: Report) -> None:
+    """No more numbers than the window has time for: whatever a range covers is acknowledged as stored when it comes later."""
+    count, most = report.seq[1] - report.seq[0] + 1, most_numbers(report)
+    if count > most:
+        seconds = report.window[1] - report.window[0]
+        raise Wrong("invalid_seq", f"seq: expected at most {most} numbers for a window of {seconds:.0f} s, got {count}")
 
 
 def window_check(window: tuple[float, float], offset: float, now: float) -> bool:

@@ -4,11 +4,16 @@ Such numbers order the windows of a sender, and a window that is sent again has 
 
 from __future__ import annotations
 
-from compilewatch.wire.report import Report, SeqRange
+from compilewatch.wire.report import MAX_WINDOW_AGE, Report, SeqRange
 
 MICROSECONDS = 1_000_000
 MOST_WINDOWS = 10**6
 """Windows that one report can stand for: an agent that merged more was away for longer than reports are accepted for."""
+
+SPARE_WINDOWS = 1000
+"""Windows that a range may hold whatever its times say: windows that were closed early, a clock that was set back."""
+WINDOWS_PER_SECOND = 25
+"""More than any agent closes: its shortest interval is 0.05 s."""
 
 
 def numbers_of(start: int, end: int) -> SeqRange:
@@ -21,6 +26,15 @@ def windows_of(report: Report) -> int:
     if _made_of_time(report):
         return 1
     return min(max(report.seq[1] - report.seq[0] + 1, 1), MOST_WINDOWS)
+
+
+def most_numbers(report: Report) -> int:
+    """How many numbers the range of a report may hold: as many windows as fit its times, or the numbers that are those times."""
+    first, last = report.seq
+    if _made_of_time(report):
+        return last - first + 1
+    seconds = min(report.window[1] - report.window[0], MAX_WINDOW_AGE)
+    return SPARE_WINDOWS + int(seconds * WINDOWS_PER_SECOND)
 
 
 def _made_of_time(report: Report) -> bool:
