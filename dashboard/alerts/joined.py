@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
-from dashboard.alerts.services.transition import event_add
-from dashboard.common import clock
+from dashboard.alerts.models import Alert, AlertOutcome, AlertState
+from dashboard.alerts.services.transition import alert_close, project_hold
 from dashboard.fleet.models import Deployment
 
 
 def alerts_repoint(sender: type[Deployment], gone: Deployment, kept: Deployment, **_: Any) -> None:
-    """Where both have an open alert of the same cause, the one of the deployment that is kept goes on."""
+    """Where both have an open alert of the same cause, that of the deployment that is kept goes on; the other closes with its messages."""
+    project_hold(kept.project_id)  # Before the alerts are read: a person or the judge may be changing them.
     open_now = {alert.cause: alert for alert in Alert.objects.filter(deployment=kept).exclude(state=AlertState.RESOLVED)}
     for alert in Alert.objects.filter(deployment=gone).order_by("pk"):
-        other = open_now.get(alert.cause)
-        if other is not None and alert.state != AlertState.RESOLVED:
-            alert.state, alert.outcome, alert.resolved_at = AlertState.RESOLVED, AlertOutcome.STOPPED, clock.now()
-            text = f"Late data shows that this deployment and that of A-{other.number} are one; A-{other.number} goes on."
-            event_add(alert=alert, kind=EventKind.RESOLVED, text=text)
         alert.deployment = kept
-        alert.save(update_fields=["deployment", "state", "outcome", "resolved_at"])
+        other = open_now.get(alert.cause)
+        if other is None or alert.state == AlertState.RESOLVED:
+            alert.save(update_fields=["deployment"])
+        else:  # Moved as it closes: a deployment has one open alert of a cause.
+            text = f"Late data shows that this deployment and that of A-{other.number} are one; A-{other.number} goes on."
+            alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=text)

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from compilewatch.wire.report import Request
 
-from dashboard.alerts.models import Alert, AlertState
+from dashboard.alerts import joined
+from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind
+from dashboard.alerts.services.transition import project_hold
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.services import fold_all
@@ -80,3 +82,26 @@ def test_an_alert_of_the_older_one_goes_on_when_the_other_has_none(send: Callabl
     only.refresh_from_db()
     assert (only.deployment, only.state) == (new, "open")
     assert Verdict.objects.get(deployment=new, current=True).kind == "roll_back"
+
+
+def test_people_who_heard_of_the_alert_that_ends_hear_that_it_ended(send: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    send(-120, -100)
+    send(-20, 0)
+    old, new = Deployment.objects.order_by("started_minute")
+    gone = alert(old, 1, verdict(old, "roll_back"))
+    alert(new, 2, verdict(new, "roll_back"))
+    now = clock.now()
+    channel = Channel.objects.create(
+        project_id=old.project_id, name="on call", kind="webhook", address="https://example.com/", created_at=now
+    )
+    fields = {"message_id": "opened", "facts": {}, "state": "delivered", "next_attempt_at": now, "created_at": now}
+    Delivery.objects.create(project_id=old.project_id, channel=channel, alert=gone, kind=DeliveryKind.OPENED, **fields)
+    held: list[int] = []
+    monkeypatch.setattr(joined, "project_hold", lambda project_id: (held.append(project_id), project_hold(project_id)))
+
+    send(-80, -45)
+
+    gone.refresh_from_db()
+    assert (gone.state, gone.outcome, gone.deployment) == (AlertState.RESOLVED, "stopped", new)
+    assert Delivery.objects.filter(alert=gone, kind=DeliveryKind.RESOLVED).count() == 1
+    assert held == [old.project_id]
