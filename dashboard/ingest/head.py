@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import unquote
 
 from compilewatch.wire.report import MAX_WIRE_BYTES
 from django.conf import settings
@@ -55,13 +56,20 @@ def key_require(environ: Environ, kind: str = "ing") -> KnownKey:
 
 
 def _refuse_key_in_url(environ: Environ) -> None:
-    found = KEY_ANYWHERE.search(environ.get("QUERY_STRING", ""))
+    found = KEY_ANYWHERE.search(_unquoted(f"{environ.get('PATH_INFO', '')}?{environ.get('QUERY_STRING', '')}"))
     if found is None:
         return
     known = key_check(found[0])
     if known is not None:
         key_exposed(key_id=known.id, where="URL", address=client_of(environ))
     raise Refused("key_in_url", "A key was sent in the URL; it belongs in the Authorization header. Revoke it: URLs are logged.")
+
+
+def _unquoted(address: str) -> str:
+    """Without percent signs, also where a client quoted twice: a key is readable in the logs either way."""
+    for _ in range(2):
+        address = unquote(address) if "%" in address else address
+    return address
 
 
 def _transport_is_safe(environ: Environ) -> bool:

@@ -45,6 +45,8 @@ class KnownKey:
 
 
 _remembered: dict[bytes, tuple[float, KnownKey | None]] = {}
+_refused: dict[bytes, tuple[float, KnownKey | None]] = {}
+"""Keys that the database does not know, apart from those that work: a flood of them makes room among its own."""
 _salt = secrets.token_bytes(32)
 _asking = Lock()
 
@@ -60,7 +62,7 @@ def key_check(text: str) -> KnownKey | None:
 
 def _recall(mark: bytes) -> tuple[KnownKey | None, float]:
     """What was found last, and how many seconds ago."""
-    asked, known = _remembered.get(mark, (float("-inf"), None))
+    asked, known = _remembered.get(mark) or _refused.get(mark, (float("-inf"), None))
     return known, time.monotonic() - asked
 
 
@@ -83,15 +85,18 @@ def _ask(text: str, mark: bytes) -> KnownKey | None:
         return None
     asked = time.monotonic()
     known = _find(parts.lookup, parts.kind, key_digest(text, settings.KEY_PEPPER))
-    if len(_remembered) >= MAX_REMEMBERED:
-        _remembered.clear()
-    _remembered[mark] = (asked, known)
+    kept, other = (_refused, _remembered) if known is None else (_remembered, _refused)
+    other.pop(mark, None)
+    if len(kept) >= MAX_REMEMBERED and mark not in kept:
+        kept.clear()
+    kept[mark] = (asked, known)
     return known
 
 
 def key_checks_forget() -> None:
     """Asks the database again for every key."""
     _remembered.clear()
+    _refused.clear()
 
 
 def _find(lookup: str, kind: str, digest: bytes) -> KnownKey | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.http import HttpResponse
 
 RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+INSIDE = re.compile(r"([;\t\r\n]['\" ]*)(?=[=+\-@＝＋－＠])")
+"""A formula behind a character that parts cells where a spreadsheet's language or settings choose it."""
 
 
 def csv_response(rows: Iterable[Sequence[Any]], filename: str) -> HttpResponse:
@@ -23,7 +26,8 @@ def csv_response(rows: Iterable[Sequence[Any]], filename: str) -> HttpResponse:
 
 
 def csv_cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula is quoted."""
-    if value is None:
-        return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(RISKY) else value
+    """A text that a spreadsheet would take for a formula is quoted, at its start and where it might be parted."""
+    if value is None or not isinstance(value, str):
+        return "" if value is None else value
+    text = INSIDE.sub(r"\1'", value)
+    return f"'{text}" if text.lstrip(" ").startswith(RISKY) else text

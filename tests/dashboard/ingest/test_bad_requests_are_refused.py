@@ -85,6 +85,13 @@ def test_a_key_in_the_url_is_refused_marked_and_recorded_once_a_minute(endpoint:
     assert Key.objects.get(lookup=endpoint.key[7:15]).exposed_at is not None
 
 
+@pytest.mark.parametrize("quoted", ["%5F", "%5f", "%255F"])
+def test_a_key_whose_underscores_are_quoted_is_a_key_in_the_url(quoted: str, endpoint: Endpoint, make_request: Make) -> None:
+    text = endpoint.key.replace("_", quoted)
+    check(endpoint, make_request, {quoted: ({"path": f"{PATH}?key={text}"}, (400, "key_in_url"))})
+    assert Key.objects.get(lookup=endpoint.key[7:15]).exposed_at is not None
+
+
 def test_a_revoked_key_stops_working_within_a_second(endpoint: Endpoint, make_request: Make) -> None:
     assert endpoint.report(make_request()).status == 200
     key_revoke(key=Key.objects.get(kind="ing"))

@@ -117,3 +117,25 @@ def test_exposure_is_noted_once_a_minute(project: Project) -> None:
     for _ in range(3):
         key_exposed(key_id=key.pk, where="URL", address="192.0.2.1")
     assert AuditEntry.objects.filter(action="key.exposed").count() == 1
+
+
+def test_a_flood_of_made_up_keys_forgets_none_that_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keycheck, "MAX_REMEMBERED", 8)
+    _, text = key_create(project=project)
+    assert key_check(text) is not None
+    for _ in range(20):
+        assert key_check(key_text_make("ing").text) is None
+    with CaptureQueriesContext(connection) as caught:
+        assert key_check(text) is not None
+    assert len(caught) == 0 and len(keycheck._refused) <= 8
+
+
+def test_a_key_that_is_made_after_it_was_refused_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, text = key_create(project=project)
+    Key.objects.filter(pk=key.pk).update(revoked_at=clock.now())
+    assert key_check(text) is None
+    Key.objects.filter(pk=key.pk).update(revoked_at=None)
+    monkeypatch.setattr(keycheck, "TRUSTED_FOR", -1.0)
+    assert key_check(text) is not None
+    Key.objects.filter(pk=key.pk).update(revoked_at=clock.now())
+    assert key_check(text) is None
