@@ -12,7 +12,7 @@ from typing import Any
 
 from compilewatch import hotpath, servers
 from compilewatch.config import Config, load
-from compilewatch.endings import ending_at_exit, ending_of_child
+from compilewatch.endings import ending_at_exit, ending_of_child, interrupt_keep
 from compilewatch.errors import ConfigError, say
 from compilewatch.guard import Guard
 from compilewatch.interpreters import FREE_THREADED, in_main_interpreter, one_thread_at_a_time
@@ -100,11 +100,15 @@ class Client:
         with Guard():
             self.stop()
 
+    def _end_at_exit(self) -> None:
+        self._end_and_stop(ending_at_exit)
+        interrupt_keep()
+
     def _hook_process(self) -> None:
         if self._hooked:
             return
         self._hooked = True
-        atexit.register(self._end_and_stop, ending_at_exit)
+        atexit.register(self._end_at_exit)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
 

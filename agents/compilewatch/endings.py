@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 ABNORMAL = 1
@@ -19,6 +20,14 @@ def ending_at_exit() -> dict[str, Any]:
             return {}  # of an earlier line
         return {"signal": "SIGINT"} if issubclass(error, KeyboardInterrupt) else {"code": ABNORMAL}
     return {"code": 0} if _ran_a_file() and not hasattr(main, "__file__") else {}
+
+
+def interrupt_keep() -> None:
+    """Lets Python end by SIGINT after an interrupt that nothing caught, as it does without us. Python marks that while it leaves the main
+    program, and every text that is executed later clears the mark: a module with a dataclass that an exit function imports is one."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt and ending_at_exit():
+        with suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")  # a text that ends so sets the mark
 
 
 def _ran_a_file() -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -26,8 +30,9 @@ ENDS = {
     "sys.exit with a text": "sys.exit('this is why')",
     "an exception": "raise ValueError('mine')",
     "an exception while another is handled": "try:\n    1 / 0\nfinally:\n    raise ValueError('mine')",
-    # While modules of ours are still being loaded, Python forgets that it was interrupted: each `exec` of a text clears its mark.
-    "an interrupt": "'compilewatch' in dir() and compilewatch.client.CLIENT.worker.settle()\nraise KeyboardInterrupt",
+    "an interrupt": "raise KeyboardInterrupt",
+    "an interrupt by another class": "class Own(KeyboardInterrupt): pass\nraise Own",
+    "an interrupt that is caught": "try:\n    raise KeyboardInterrupt\nexcept KeyboardInterrupt:\n    sys.exit(5)",
     "a thread that goes on": "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()",
     "an exception in a thread": "threading.Thread(target=lambda: 1 / 0, name='mine').start()",
     "an exit function that fails": "import atexit; atexit.register(lambda: 1 / 0)",
@@ -181,3 +186,37 @@ def trickling() -> Iterator[str]:
         over.set()
         with socket.create_connection(listener.getsockname()):
             pass
+
+
+PRESSED = """
+import sys, time
+{start}
+print("ready", flush=True)
+time.sleep(30)
+"""
+
+
+@pytest.mark.parametrize("way", ["a file", "a module", "compilewatch run"])
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
+def test_control_c_ends_it_by_the_signal(tmp_path: Path, dashboard: Dashboard, way: str, seconds: float) -> None:
+    codes = []
+    for start in ("", START):
+        (tmp_path / "pressed.py").write_text(PRESSED.format(start=start))
+        words = {"a file": ["pressed.py"], "a module": ["-m", "pressed"]}.get(way)
+        if words is None:
+            words = ["-m", "compilewatch", "run", "--", "python", "pressed.py"] if start else ["pressed.py"]
+        settings = {**environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY), "PYTHONPATH": f"{AGENT}:{tmp_path}"}
+        job = subprocess.Popen(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        assert job.stdout is not None and job.stdout.readline() == b"ready\n"
+        time.sleep(seconds)
+        job.send_signal(signal.SIGINT)
+        _, said = job.communicate(timeout=60)
+        codes.append((job.returncode, said.decode().splitlines()[-1]))
+    assert codes[0] == codes[1] == (-signal.SIGINT, "KeyboardInterrupt")
