@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from dashboard.alerts import links
 from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
-from dashboard.alerts.models import Alert, AlertCause, Channel, RollbackGuide
+from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, RollbackGuide
 from dashboard.common.clock import at_minute
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
@@ -101,7 +101,10 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
     if alert.cause in AlertCause.SILENT:
         return _silence_facts(alert, news, covers)
     deployment, project = alert.deployment, alert.project
-    baseline = verdict.baseline.version if verdict and verdict.baseline else None
+    bad = _verdict_behind(alert, verdict)
+    # An open alert stands for its last bad verdict, in each part of a message; how it ended has the numbers of the verdict that ended it.
+    verdict = verdict if alert.state == AlertState.RESOLVED and verdict else bad
+    baseline = next((one.baseline.version for one in (verdict, bad) if one and one.baseline), None)
     guide = RollbackGuide.objects.filter(project=project, model_name=deployment.model.name).first()
     version, before = deployment.version.name, baseline.name if baseline else ""
     return Facts(
@@ -113,7 +116,7 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
         version=Named(id=deployment.version.pk, name=version),
         baseline=Named(id=baseline.pk, name=baseline.name) if baseline else None,
         simulated=deployment.model.simulated,
-        sentence=_sentence(alert, verdict),
+        sentence=bad.sentence if bad else alert.title,
         cause=verdict.cause if verdict else "",
         since=at_minute(verdict.since_minute).isoformat() if verdict and verdict.since_minute is not None else None,
         evidence=strongest_evidence(verdict.evidence) if verdict else [],
@@ -225,11 +228,12 @@ def _general(project: Project, sentence: str) -> Facts:
     )
 
 
-def _sentence(alert: Alert, verdict: Verdict | None) -> str:
-    """What the verdict said that the alert stands for; the newest verdict may be another one by now."""
-    if verdict is None or verdict.kind != alert.severity:
-        verdict = Verdict.objects.filter(deployment_id=alert.deployment_id, kind=alert.severity).order_by("-pk").first()
-    return verdict.sentence if verdict else alert.title
+def _verdict_behind(alert: Alert, verdict: Verdict | None) -> Verdict | None:
+    """The verdict that the alert stands for; the newest verdict may be another one by now."""
+    if verdict is not None and verdict.kind == alert.severity:
+        return verdict
+    rows = Verdict.objects.filter(deployment_id=alert.deployment_id, kind=alert.severity).select_related("baseline__version")
+    return rows.order_by("-pk").first()
 
 
 def _alert(alert: Alert) -> AlertFacts:

@@ -6,11 +6,12 @@ import re
 from typing import Any
 
 from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
-from dashboard.common.numbers import change, is_factor, magnitude, percent
+from dashboard.common.numbers import change, difference, is_factor, magnitude, percent
+from dashboard.regressions.changes import RATES
 
 TIMES = ("p50", "gpu_p50", "p99", "gpu_p99")
 COUNTS = {"eager": "eager", "errors": "fail"}
-PHRASES = 2
+PHRASES, MOST_ROWS = 2, 40
 COUNTED_OTHERS = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")
 
 
@@ -18,21 +19,30 @@ def headline(*, model: str, version: str, sentence: str, evidence: Any) -> str:
     """`ranker 2026.11.3: p50 27 % slower, 28 % of calls eager`; without a metric that drives it, what the verdict says."""
     rows = [row for row in strongest_evidence(evidence, limit=len(TIMES) + PHRASES) if row["drives"]]
     # Levels before counts, one of each: several metrics of one kind tell the same story.
-    levels = [_level(row) for row in rows if row["change"] is not None and row["unit"] != "share"]
-    counts = [_count(row) for row in rows if row["change"] is None or row["unit"] == "share"]
+    regions = {row["region"] for row in strongest_evidence(evidence, limit=MOST_ROWS) if row["region"]}
+    levels = [_level(row, named=len(regions) > 1) for row in rows if _is_level(row)]
+    counts = [_count(row) for row in rows if not _is_level(row)]
     said = ", ".join([*levels[:1], *counts[:1]])
     # How many other ranks reported changes while a job starts: the time line says it with its time.
     without_count = COUNTED_OTHERS.sub("the others", sentence.removeprefix(f"Roll back {version}: "))
     return f"{model} {version}: {said or without_count}"
 
 
-def _level(row: EvidenceLine) -> str:
-    ratio = row["change"] or 0.0
+def _is_level(row: EvidenceLine) -> bool:
+    return row["unit"] in RATES or (row["change"] is not None and row["unit"] != "share")
+
+
+def _level(row: EvidenceLine, *, named: bool) -> str:
+    """`named`: the evidence is of several regions, so that the title says which one it means."""
+    ratio, before, after = row["change"] or 0.0, row["baseline"], row["candidate"]
+    name = f"{row['name']} of {row['region']}" if named and row["region"] else row["name"]
     least = "at least " if row["baseline_at_most"] or row["candidate_at_most"] else ""
+    if row["unit"] in RATES and before is not None and after is not None:
+        return f"{name} {difference(after, before, row['unit'])}"
     if row["metric"] not in TIMES:
-        return f"{row['name']} {least}{change(ratio)}"
+        return f"{name} {least}{change(ratio)}"
     way = "as long" if is_factor(ratio) else "slower" if ratio >= 0 else "faster"
-    return f"{row['name']} {least}{magnitude(ratio)} {way}"
+    return f"{name} {least}{magnitude(ratio)} {way}"
 
 
 def _count(row: EvidenceLine) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.db.models import Case, F, Max, OuterRef, QuerySet, Subquery, When
+from django.db.models import Case, F, Max, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
@@ -18,8 +18,10 @@ LOOKED_AT = 24
 
 
 def with_open_alert(rows: QuerySet[Verdict]) -> QuerySet[Verdict]:
-    """The same verdicts, each with the alert that keeps its deployment at WATCH or worse, and with the kind that then stands."""
-    here = open_alerts().filter(deployment=OuterRef("deployment"))
+    """The same verdicts, each with the alert that keeps its deployment at WATCH or worse, and with the kind that then stands. The silence
+    of a model is about each of its live versions."""
+    rows = rows.annotate(live_model=Case(When(deployment__ended_minute=None, then=F("deployment__model_id"))))
+    here = open_alerts_of(deployment="deployment", live_model="live_model")
     held = Coalesce(Subquery(here.values("severity")[:1]), F("kind"))
     return rows.annotate(open_alert=Subquery(here.values("pk")[:1]), kind_standing=Case(When(kind__in=RANK, then=F("kind")), default=held))
 
@@ -34,7 +36,8 @@ def standing_of(current: Sequence[Verdict]) -> list[Verdict]:
     outlived = {row.deployment_id: pk for row in current if (pk := getattr(row, "open_alert", None)) is not None and not rank(row.kind)}
     if not outlived:
         return list(current)
-    alerts = {alert.deployment_id: alert for alert in Alert.objects.filter(pk__in=outlived.values()).defer("ran_on")}
+    found = Alert.objects.defer("ran_on").in_bulk(set(outlived.values()))
+    alerts = {deployment: found[pk] for deployment, pk in outlived.items() if pk in found}
     bad = _last_bad(one.deployment_id for one in alerts.values() if one.cause == AlertCause.REGRESSION)
     return [_standing(row, alerts, bad) for row in current]
 
@@ -69,6 +72,12 @@ def open_alerts() -> QuerySet[Alert]:
     single model."""
     unresolved = Alert.objects.exclude(state=AlertState.RESOLVED).exclude(cause=AlertCause.FLEET_SILENCE)
     return unresolved.order_by("cause", "-number")
+
+
+def open_alerts_of(*, deployment: str, live_model: str) -> QuerySet[Alert]:
+    """For a subquery: those of the deployment that these fields of the outer row name; `live_model` is NULL for one that ended."""
+    silence = Q(cause=AlertCause.SILENCE, deployment__model_id=OuterRef(live_model))
+    return open_alerts().filter(Q(cause=AlertCause.REGRESSION, deployment=OuterRef(deployment)) | silence)
 
 
 def _last_bad(deployments: Iterable[int]) -> dict[int, Verdict]:

@@ -48,7 +48,7 @@ def duration(seconds: float) -> str:
             return f"{_figure(seconds * factor)}{SPACE}{unit}"
     if seconds < 3600:
         minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes}{SPACE}min" + (f" {rest:02d}{SPACE}s" if rest and minutes < 10 else "")
+        return f"{minutes}{SPACE}min" + (f" {rest:02d}{SPACE}s" if rest else "")
     if seconds < 48 * 3600:
         hours, minutes = divmod(round(seconds / 60), 60)
         return f"{hours}{SPACE}h" + (f" {minutes:02d}{SPACE}min" if minutes else "")
@@ -85,6 +85,8 @@ def percent(share: float) -> str:
         return f">{SPACE}99.9{SPACE}%"
     if 0 < value < 0.01:
         return f"<{SPACE}0.01{SPACE}%"
+    if -0.01 < value < 0:
+        return f">{SPACE}{MINUS}0.01{SPACE}%"
     return f"{_short(value)}{SPACE}%"
 
 
@@ -139,7 +141,8 @@ def difference(value: float, base: float, unit: str) -> str:
     if unit == "share":
         return points(value - base)
     if unit in ("per hour", "share per hour"):
-        return f"{'+' if value > base else ''}{level(value - base, unit)}"
+        text = level(value - base, unit)
+        return f"+{text}" if value > base and text[0].isdigit() else text
     if value == base:
         return f"0{SPACE}%"
     return change(value / base - 1) if base else ""
@@ -170,7 +173,8 @@ def _short(value: float) -> str:
 def _signed(value: float, *, exact: bool = False) -> str:
     if not math.isfinite(value):
         return "?"
-    rounded = round(value, 1) if exact or abs(value) < 9.5 else round(value)
+    digits = 2 if exact and abs(value) < 1 else 1 if exact or abs(value) < 9.5 else 0
+    rounded = round(value, digits)
     if rounded == 0:
         return "0"
     return f"{'+' if rounded > 0 else MINUS}{significant(abs(rounded), 6)}"

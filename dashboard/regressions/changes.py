@@ -25,7 +25,8 @@ class Change:
     """One metric of one region, frozen in a verdict. `change`, `low` and `high` are relative and of the metric itself: 0.05 is 5 % more.
 
     `baseline_at_most` and `candidate_at_most`: the value is only the end of an engine's first bucket. `minutes` is the window of both
-    values, None where the row does not name it; `excluded` are events of instances that had just started, baseline and candidate."""
+    values, None where the row does not name it; `newest`: of the newest minutes, not of those in which both versions ran. `excluded` are
+    events of instances that had just started, baseline and candidate."""
 
     metric: str
     region: str = ""
@@ -44,6 +45,7 @@ class Change:
     low: float | None = None
     high: float | None = None
     minutes: int | None = None
+    newest: bool = False
     baseline_instances: int | None = None
     candidate_instances: int | None = None
     affected_instances: int | None = None
@@ -90,7 +92,7 @@ class Change:
             return ""
         if self.unit == "share":
             return f"{numbers.number(1 + self.low)} to {numbers.number(1 + self.high)}{SPACE}times"
-        return numbers.change_range(self.low, self.high)
+        return numbers.change_range(self.low, self.high) + ("/h" if self.unit in RATES else "")
 
     @property
     def affected_said(self) -> str:
@@ -105,7 +107,7 @@ class Change:
         """matched: minutes in which both versions ran; last: the newest minutes; start: once an instance; empty: not known."""
         if self.metric in STARTS:
             return "start"
-        return "" if self.minutes is None else "last" if self.unit in ("share", "per hour") and self.low is None else "matched"
+        return "" if self.minutes is None else "last" if self.newest else "matched"
 
     @property
     def window_said(self) -> str:
@@ -135,9 +137,9 @@ def change_of(row: Mapping[str, Any]) -> Change:
     change, low, high = (number(row, key) for key in ("change", "low", "high"))
     if row.get("worse") == -1:
         change, low, high = _inverse(change), _inverse(high), _inverse(low)
-    window = count(row, "window_minutes")
+    metric, window = text(row, "metric"), count(row, "window_minutes")
     return Change(
-        metric=text(row, "metric"),
+        metric=metric,
         region=text(row, "region"),
         unit=text(row, "unit"),
         label=(text(row, "label") or "NOT ENOUGH DATA").replace("_", " "),
@@ -153,7 +155,8 @@ def change_of(row: Mapping[str, Any]) -> Change:
         change=change,
         low=low,
         high=high,
-        minutes=window or count(row, "matched_minutes"),
+        minutes=None if metric in STARTS else window or count(row, "matched_minutes"),
+        newest=bool(window),
         baseline_instances=count(row, "baseline_instances", "instances_baseline"),
         candidate_instances=count(row, "candidate_instances", "instances_candidate"),
         affected_instances=count(row, "affected_instances"),

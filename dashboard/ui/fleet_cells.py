@@ -13,8 +13,6 @@ from dashboard.ui import words
 from dashboard.ui.evidence import EvidenceRow, metric_row
 
 NEAR_BUDGET = 0.85
-_SAME_SHARE = 0.005
-_SAME_RATIO = 0.005
 
 
 @dataclass(frozen=True)
@@ -78,24 +76,16 @@ def share_cell(value: float | None, base: float | None, evidence: Sequence[Evide
     row = metric_row(evidence, *metrics)
     if base is None:
         return Cell(words.percent(value), value=value)
-    same = abs(value - base) < _SAME_SHARE
-    return Cell(
-        words.percent(value),
-        "no change" if same else words.points(value - base),
-        row.css if row else "",
-        f"from {words.percent(base)}",
-        value,
-        base=base,
-    )
+    change, css = _moved(value, base, "share", row)
+    return Cell(words.percent(value), change, css, f"from {words.percent(base)}", value, base=base)
 
 
 def cold_cell(value: float | None, base: float | None, budget: float | None) -> ColdCell | None:
     """The median start; the bar is as long as 1.25 budgets, so that the tick stands at 80 of 100."""
     if value is None:
         return None
-    changed = base is not None and abs(value - base) >= max(1.0, 0.05 * base)
-    change = numbers.difference(value, base, "s") if changed and base is not None else ""
-    detail = f"from {words.duration(base)}" if changed and base is not None else ""
+    change = _moved(value, base, "s", None)[0] if base is not None else ""
+    detail = f"from {words.duration(base)}" if base is not None else ""
     width = f"{min(value / budget * 80, 100):.1f}" if budget else ""
     near = bool(budget) and value >= NEAR_BUDGET * (budget or 0.0)
     said = words.duration(budget) if budget else ""
@@ -109,6 +99,12 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[EvidenceRo
     row = metric_row(evidence, "gpu_memory", "gpu_peak", "memory", "host_memory")
     if not base:
         return Cell(words.size(value), value=value)
-    same = abs(value - base) < _SAME_RATIO * base
-    change = "no change" if same else words.signed_size(value - base)
-    return Cell(words.size(value), change, row.css if row else "", f"from {words.size(base)}", value, base=base)
+    change, css = _moved(value, base, "bytes", row)
+    return Cell(words.size(value), change, css, f"from {words.size(base)}", value, base=base)
+
+
+def _moved(value: float, base: float, unit: str, row: EvidenceRow | None) -> tuple[str, str]:
+    """The change in the words of every page, and its colour; what did not move in this window is not coloured for the judged one."""
+    said = numbers.difference(value, base, unit)
+    same = not said or said.split(numbers.SPACE)[0] == "0"
+    return ("no change", "") if same else (said, row.css if row else "")

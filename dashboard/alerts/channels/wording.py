@@ -12,7 +12,7 @@ from dashboard.common import clock
 
 LISTED = 8
 """Alerts of one message that a person reads; the page has all of them."""
-_AGAIN = {DeliveryKind.REPEATED.value: "Still open: ", DeliveryKind.ESCALATED.value: "Nobody answered: "}
+_AGAIN = {DeliveryKind.REPEATED.value: "Still open: ", DeliveryKind.ESCALATED.value: "Not acknowledged: "}
 _VERDICTS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
 
 

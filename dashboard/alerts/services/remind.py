@@ -75,6 +75,6 @@ def _remind(alert: Alert, channel: Channel, reminder: Reminder, policy: Policy) 
     kind, event_kind = DeliveryKind.REPEATED, EventKind.REPEATED
     if reminder.escalates:
         kind, event_kind = DeliveryKind.ESCALATED, EventKind.ESCALATED
-    text = f"Nobody has acknowledged it for {reminder.minutes} min: told to {channel.name}."
+    text = f"Not acknowledged for {reminder.minutes} min: sent to {channel.name}."
     event = event_add(alert=alert, kind=event_kind, text=text)
     message_owe(alert, event, channel, kind, alert.verdict, policy)

@@ -68,6 +68,8 @@ def difference(metric: Metric, value: float | None, base: float | None) -> str:
         return ""
     if metric.kind == "share":
         return words.points(value - base)
+    if metric is RECOMPILES:
+        return words.difference(value, base, "per hour") if value != base else "no change"
     if value == base:
         return "no change"
     return words.change(value / base - 1) if base else "from 0"

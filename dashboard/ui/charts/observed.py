@@ -59,7 +59,7 @@ def _observed(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
     known = (metric.below(before[0]), metric.below(after[0]))
     numbers = _numbers(metric, metric.read(*before), metric.read(*after), *known)
     frozen = replace(numbers, label=row.label, judged=row.judged, region=row.frozen.region, change=None)
-    return replace(row, baseline=base, candidate=cand, frozen=frozen)
+    return replace(row, baseline=base, candidate=cand, frozen=frozen, window="", matched="")
 
 
 def stalled_noted(rows: Sequence[EvidenceRow], baseline: Calls | None, candidate: Calls | None) -> list[EvidenceRow]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.trends import Span
-from dashboard.regressions.changes import Change
-from dashboard.ui.charts.evidence import EvidenceRow
+from dashboard.regressions.changes import RATES, Change
+from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow
 
 COLUMNS = (
     *("metric", "title", "detail", "region", "unit", "baseline_version", "candidate_version", "baseline", "candidate"),
@@ -19,15 +19,18 @@ COLUMNS = (
 
 
 def change_told(change: Change) -> dict[str, Any]:
-    """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio minus 1."""
+    """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio minus 1, and None for a rate."""
     told = asdict(change)
-    excluded, minutes = told.pop("excluded"), told.pop("minutes")
+    excluded, minutes, _ = told.pop("excluded"), told.pop("minutes"), told.pop("newest")
     before, after = excluded or (None, None)
+    ratio, low, high = (told.pop(name) for name in ("change", "low", "high"))
+    if change.unit in RATES:
+        ratio = low = high = None
     return told | {
-        "change_ratio": told.pop("change"),
-        "change_low_ratio": told.pop("low"),
-        "change_high_ratio": told.pop("high"),
-        "window": change.window or None,
+        "change_ratio": ratio,
+        "change_low_ratio": low,
+        "change_high_ratio": high,
+        "window": change.window or ("span" if change.label == NOT_JUDGED else None),
         "window_minutes": minutes,
         "excluded_baseline": before,
         "excluded_candidate": after,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, When
 
 from dashboard.alerts.services.transition import rank
-from dashboard.alerts.standing import open_alerts, ranks_alert, verdict_standing
+from dashboard.alerts.standing import open_alerts_of, ranks_alert, verdict_standing
 from dashboard.common import clock
 from dashboard.fleet.budgets import Budgets, budgets_of
 from dashboard.fleet.figures.eager import WhyEager
@@ -155,7 +155,8 @@ def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[De
         project_id=project_id, model_id=model_id, environment=OuterRef("environment"), started_minute__lte=OuterRef("started_minute")
     ).exclude(Q(version_id=version_id) | Q(version__name=OTHER))
     before = earlier.order_by("-started_minute", "-pk")
-    alerts = open_alerts().filter(deployment_id=OuterRef("pk"))
+    alerts = open_alerts_of(deployment="pk", live_model="live_model")
+    rows = rows.annotate(live_model=Case(When(ended_minute=None, then=F("model_id"))))
     told = rows.annotate(current=FilteredRelation("verdicts", condition=Q(verdicts__current=True)))
     told = told.annotate(
         said_kind=F("current__kind"),

@@ -169,4 +169,4 @@ def test_a_message_of_a_group_says_that_nobody_answered(
     time.go(10)
     deliveries_send()
     told = str([message["blocks"] for message in slack.messages if "blocks" in message])
-    assert "Nobody answered" in told
+    assert "Not acknowledged" in told

@@ -25,7 +25,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check, texts_of
-from tests.dashboard.alerts.fleet import START, Fleet, Time, fleet_make
+from tests.dashboard.alerts.fleet import START, Fleet, Time, evidence_row, fleet_make
 from tests.dashboard.alerts.slack_stand_in import StandIn
 
 pytestmark = pytest.mark.django_db
@@ -148,11 +148,11 @@ def test_another_channel_hears_after_a_while_and_hears_the_end_too(
     fleet.say(new, "roll_back")
     for _ in range(5):
         step(300)
-    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", "Nobody answered: ROLL BACK A-1: ranker 2026.11.3"]
+    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", "Not acknowledged: ROLL BACK A-1: ranker 2026.11.3"]
     fleet.say(new, "healthy")
     step(60)
     assert Delivery.objects.filter(channel=boss).order_by("pk").values_list("kind", flat=True)[1] == "resolved"
-    assert AlertEvent.objects.get(kind="escalated").text == "Nobody has acknowledged it for 15 min: told to #on-call."
+    assert AlertEvent.objects.get(kind="escalated").text == "Not acknowledged for 15 min: sent to #on-call."
 
 
 def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
@@ -170,7 +170,7 @@ def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
     assert slack.titles == ["WATCH A-1: ranker 2026.11.3", "ROLL BACK A-1: ranker 2026.11.3"]
     assert list(AlertEvent.objects.filter(kind="reopened").values_list("text", flat=True))
     step(15 * 60)
-    assert slack.titles[2:] == ["Nobody answered: ROLL BACK A-1: ranker 2026.11.3"]
+    assert slack.titles[2:] == ["Not acknowledged: ROLL BACK A-1: ranker 2026.11.3"]
 
 
 @pytest.mark.parametrize("gone", ["before", "after"])
@@ -189,7 +189,7 @@ def test_a_channel_that_is_gone_does_not_keep_the_next_one_from_hearing(
     step(20 * 60)
     assert len(slack.titles) == heard
     step(15 * 60)
-    assert slack.titles[heard:] == ["Nobody answered: ROLL BACK A-1: ranker 2026.11.3"]
+    assert slack.titles[heard:] == ["Not acknowledged: ROLL BACK A-1: ranker 2026.11.3"]
     step(HOUR)
     assert len(slack.titles) == heard + 1
 
@@ -226,3 +226,21 @@ def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
     step(1)
     channel_disable(channel=channel, user=user)
     assert states() == [("opened", "dead")]
+
+
+def test_a_reminder_has_the_numbers_of_the_verdict_that_the_alert_stands_for(
+    fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+) -> None:
+    Rule.objects.create(project=channel.project, channel=channel, repeat_minutes=30)
+    said = "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %)."
+    fleet.say(new, "roll_back", said, baseline=old, rows=[evidence_row()], cause="`f` reached its recompile limit")
+    step(1)
+    opened = slack.messages[-1]
+    fleet.say(new, "not_enough_data", "Gone.", baseline=None, rows=[evidence_row(label="NOT ENOUGH DATA", drives=False, candidate=0.0145)])
+    step(40 * 60)
+    again = slack.messages[-1]
+    assert again is not opened and "Still open" in again["text"]
+    fields = [[field["text"] for block in one["blocks"] for field in block.get("fields", ())] for one in (opened, again)]
+    assert fields[0] == fields[1] != []
+    for part in ("against 2026.11.2", "recompile limit", said):
+        assert part in str(again), part

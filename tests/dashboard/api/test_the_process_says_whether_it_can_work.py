@@ -44,7 +44,7 @@ def checks(client: Client, status: int, address: str = "/readyz") -> dict[str, A
     return {"status": answer.json()["status"], **{name: check["ok"] for name, check in answer.json()["checks"].items()}}
 
 
-ALL_WELL = {"status": "ready", "database": True, "migrations": True, "inbox": True, "judge": True, "workers": True}
+ALL_WELL = {"status": "ready", "committer": True, "database": True, "migrations": True, "inbox": True, "judge": True, "workers": True}
 
 
 def test_ready_again_and_again(client: Client, worker: None) -> None:
@@ -85,7 +85,7 @@ def test_no_worker_is_said(client: Client, worker: None, gone: bool) -> None:
     assert checks(client, 200) == ALL_WELL | {"status": "degraded", "workers": False}
 
 
-NOTHING = {"status": "not ready", "database": False, "migrations": False, "inbox": False, "judge": False, "workers": False}
+NOTHING = {"status": "not ready", "committer": True, "database": False, "migrations": False, "inbox": False, "judge": False, "workers": False}
 
 
 def test_not_ready_while_the_database_is_away_but_alive(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

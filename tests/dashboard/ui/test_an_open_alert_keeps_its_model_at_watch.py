@@ -12,6 +12,7 @@ from django.test import Client
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.alerts.services import alert_resolve, alerts_sweep
+from dashboard.alerts.standing import verdict_standing
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -123,3 +124,26 @@ def test_model_and_version_lead_to_the_alert_and_to_the_ranks(signed_in: Client,
         text = shown(signed_in, address)
         assert "Ranks of a job have diverged." in text, address
         assert f'/models/{new.model_id}/ranks/?env=prod">Compare the ranks</a>' in text and '/alerts/1/">Alert A-1</a>' in text, address
+
+
+def test_the_silence_of_a_model_is_about_each_of_its_live_versions(
+    signed_in: Client, api_key: str, fleet: Fleet, old: Deployment, new: Deployment, time: Time
+) -> None:
+    for one in (old, new):
+        fleet.say(one, "healthy", f"{one.version.name} is fine.", rows=[])
+    opened = clock.now()
+    Alert.objects.create(
+        project=old.project, deployment=old, number=7, cause="silence", state=AlertState.OPEN, severity="watch", worst="watch",
+        title="ranker: 6 of 6 instances stopped reporting", opened_at=opened,
+    )  # fmt: skip
+    headers = {"authorization": f"Bearer {api_key}"}
+    for one in (old, new):
+        page = shown(signed_in, f"/p/ranking/models/{one.model_id}/versions/{one.version_id}/")
+        assert "badge watch" in page and "badge healthy" not in page, one.version.name
+    kinds = {item["kind"] for item in signed_in.get("/api/v1/projects/ranking/verdicts", headers=headers).json()["items"]}
+    assert kinds == {"watch"}
+    metrics = Client().get("/metrics", headers=headers).content.decode()
+    assert 'verdict="watch"' in metrics and 'verdict="healthy"' not in metrics
+    Deployment.objects.filter(pk=old.pk).update(ended_minute=clock.minute_of(clock.unix()))
+    ended = Verdict.objects.get(deployment=old, current=True)
+    assert verdict_standing(deployment_id=ended.deployment_id).kind == "healthy", "a version that ended is not silent"

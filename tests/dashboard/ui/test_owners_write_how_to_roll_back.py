@@ -28,7 +28,7 @@ def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(s
     RollbackGuide.objects.all().delete()
     story = f"/p/ranking/alerts/{alert.number}/"
     written = signed_in.get(story).content.decode()
-    assert "Nobody has written down" in written
+    assert "There is no roll back guide for" in written
     assert f'href="{PAGE}?model={alert.deployment.model_id}#write"' in written
     ModelVersion.objects.filter(pk=alert.deployment.version_id).update(name="2026.11.3 & #1")
     assert "The next message about" in save(signed_in, alert)[1]

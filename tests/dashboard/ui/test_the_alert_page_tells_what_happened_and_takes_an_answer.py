@@ -84,10 +84,10 @@ def test_an_alert_whose_version_starts_only_tomorrow_has_a_page(signed_in: Clien
 
 
 def test_what_ended_unanswered_waits_for_nobody(signed_in: Client, alert: Alert) -> None:
-    assert "nobody is on it" in page(signed_in, alert)
+    assert "no acknowledgement" in page(signed_in, alert)
     Alert.objects.filter(pk=alert.pk).update(state="resolved", resolved_at=clock.now())
     html = page(signed_in, alert)
-    assert "nobody is on it" not in html and "it ended before" in html
+    assert "no acknowledgement" not in html and "it ended before" in html
 
 
 def test_a_first_version_is_not_put_beside_a_baseline_that_is_not_there(signed_in: Client, alert: Alert) -> None:
@@ -99,7 +99,7 @@ def test_a_first_version_is_not_put_beside_a_baseline_that_is_not_there(signed_i
 def test_without_a_channel_it_says_that_nobody_was_told(signed_in: Client, alert: Alert) -> None:
     Delivery.objects.all().delete()
     Channel.objects.all().delete()
-    assert "This project has no channel, so nobody was told." in page(signed_in, alert)
+    assert "This project has no channel, so no message was sent." in page(signed_in, alert)
 
 
 def test_acknowledging_makes_it_yours_with_one_line_and_one_audit_row(signed_in: Client, alert: Alert) -> None:
