@@ -85,7 +85,15 @@ def test_no_worker_is_said(client: Client, worker: None, gone: bool) -> None:
     assert checks(client, 200) == ALL_WELL | {"status": "degraded", "workers": False}
 
 
-NOTHING = {"status": "not ready", "committer": True, "database": False, "migrations": False, "inbox": False, "judge": False, "workers": False}
+NOTHING = {
+    "status": "not ready",
+    "committer": True,
+    "database": False,
+    "migrations": False,
+    "inbox": False,
+    "judge": False,
+    "workers": False,
+}
 
 
 def test_not_ready_while_the_database_is_away_but_alive(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
