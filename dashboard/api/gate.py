@@ -52,7 +52,8 @@ def gate_of(*, project_id: int, model: str, version: str, environment: str) -> G
     verdict = verdict_standing(deployment_id=deployment.pk)
     alert = Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION).order_by("-number").first()
     gate = _gate(deployment, verdict, alert)
-    gate.known = _known(deployment, verdict, alert)
+    number = verdict.outlived.alert if verdict and verdict.outlived else alert.number if alert else None
+    gate.known = _known(deployment, verdict, number)
     return gate
 
 
@@ -118,7 +119,7 @@ def _unknown(project_id: int, model: str, version: str, environment: str) -> Gat
     return _inconclusive("not_deployed", f"No instance of {model} {version} has ever reported from {environment}.", wait=True)
 
 
-def _known(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) -> dict[str, Any]:
+def _known(deployment: Deployment, verdict: Verdict | None, alert: int | None) -> dict[str, Any]:
     slug, baseline = deployment.project.slug, verdict.baseline if verdict else None
     evidence = verdict.evidence if verdict and isinstance(verdict.evidence, dict) else {}
     return {
@@ -134,7 +135,7 @@ def _known(deployment: Deployment, verdict: Verdict | None, alert: Alert | None)
             baseline_id=baseline.version_id if baseline else None,
             candidate_id=deployment.version_id,
         ),
-        "alert_url": alert_url(project=slug, number=alert.number) if alert else None,
+        "alert_url": alert_url(project=slug, number=alert) if alert is not None else None,
     }
 
 

@@ -142,6 +142,8 @@ def test_the_silence_of_a_model_is_about_each_of_its_live_versions(
         assert "badge watch" in page and "badge healthy" not in page, one.version.name
     kinds = {item["kind"] for item in signed_in.get("/api/v1/projects/ranking/verdicts", headers=headers).json()["items"]}
     assert kinds == {"watch"}
+    asked = {"model": "ranker", "version": new.version.name, "environment": new.environment}
+    assert Client().get("/api/v1/gate", asked, headers=headers).json()["alert_url"].endswith("/alerts/7/")
     metrics = Client().get("/metrics", headers=headers).content.decode()
     assert 'verdict="watch"' in metrics and 'verdict="healthy"' not in metrics
     Deployment.objects.filter(pk=old.pk).update(ended_minute=clock.minute_of(clock.unix()))
