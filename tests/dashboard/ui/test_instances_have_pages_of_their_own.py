@@ -94,7 +94,7 @@ def test_nothing_happens_before_an_instance_starts(signed_in: Client, made: Made
     started = clock.at_minute(minute) + timedelta(seconds=30)
     slow = changed(one(made, "2", "gpu-h100-01"), started_at=started)
     RegionMinute.objects.filter(instance_id=slow.pk).exclude(minute=minute).delete()
-    text = shown(signed_in, made.url("instances/?range=24h"))
+    text = shown(signed_in, made.url(f"instances/?range=24h&version={slow.version_id}"))
     row = text[text.index("gpu-h100-01") :]
     assert re.search(rf"highest [^ ]+ % at [^;]*{started:%H:%M}", row[: row.index("</tr")]), row[: row.index("</tr")]
 
