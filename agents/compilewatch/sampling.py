@@ -20,7 +20,7 @@ SHORT_SECONDS, NOT_SHORT_SECONDS = 0.002, 0.003
 """A region whose calls take less on average is sampled, until they take more than the second. In a decode step of a language model on an
 H100 (`tests/gpu/llm_pairs.py`) a timed call costs 10 to 20 us, 1 % of the first: the job's own code has driven ours out of the processor's
 caches."""
-TIMED_A_SECOND, MOST_EVERY = 60, 256
+TIMED_A_SECOND, MOST_EVERY = 40, 512
 """So many calls are timed all the same, and one in so many at least: few calls cost little, and their quantiles need each."""
 SLOWEST_FALL = 4
 """By how much the calls that stand for one timed call become fewer in a second at most."""

@@ -101,9 +101,9 @@ def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
         sampling.pace(1.0, quiet)
         return sampling.every
 
-    assert [second(9_000, 110e-6), second(90_000, 10e-6)] == [150, MOST_EVERY]
-    assert [second(500, 100e-6) for _ in range(3)] + [second(110, 100e-6) for _ in range(2)] == [64, 16, 8, 2, 1]
-    assert [second(400, 2.5e-3), second(600, 1.6e-3), second(400, 2.5e-3), second(300, 3.1e-3)] == [1, 10, 6, 1]
+    assert [second(9_000, 110e-6), second(90_000, 10e-6)] == [225, MOST_EVERY]
+    assert [second(500, 100e-6) for _ in range(3)] + [second(110, 100e-6) for _ in range(2)] == [128, 32, 12, 3, 2]
+    assert [second(70, 100e-6), second(400, 2.5e-3), second(600, 1.6e-3), second(400, 2.5e-3), second(300, 3.1e-3)] == [1, 1, 15, 10, 1]
     assert second(18_000, 55e-6, quiet=False) == 1
     sampling.calls, sampling.timed, sampling.seconds = 0, 0, 0.0
     assert not sampling.pace(1.0, True)

@@ -22,7 +22,7 @@ from compilewatch.recorder import RECORDER
 from compilewatch.sources.compiled_calls import CompiledCalls
 from compilewatch.sources.counting_turns import FEW_LOOKUPS, SETTLING_SECONDS, Turns
 
-CALLS, MOST_ROUNDS, SECONDS = 100, 2000, 60.0
+CALLS, MOST_ROUNDS, SECONDS, SETTLING_S = 100, 2000, 60.0, 4.0
 BARE, AGAIN, FUNCTION = "bare", "bare again", "python function"
 SKIPPED, EACH, TIMED, LOOKED_UP, ALL = "watched", "each call timed", "and GPU time", "and guard lookups", "and both"
 Step = Callable[[torch.Tensor], torch.Tensor]
@@ -95,11 +95,24 @@ def target(kind: str) -> Callable[..., Any]:
     return (lambda x: layers(x)) if kind == "function" else layers
 
 
+def keep_rate(probe: Any) -> None:
+    """Samples are as far apart as where such calls follow each other: here the probe sees two ways of eight, and would sample four times
+    as often."""
+    read, rate = probe.read, probe._rate
+
+    def read_at_rate() -> None:
+        read()
+        probe._rate = rate
+
+    probe.read = read_at_rate
+
+
 def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
     """Microseconds of a call in each round: bare, watched, and with what is switched on for a part of the time."""
     hook, line = source(CompiledCalls), RECORDER._all_lines[0]
     probe, every = line.probe, line.sampling.every
     hook.poll = lambda *_: None  # type: ignore[method-assign]
+    keep_rate(probe)
 
     def way(step: Step, hooked: bool = False, timed: bool = False, each: bool = False) -> Callable[[], float]:
         def once() -> float:
@@ -150,6 +163,9 @@ def main() -> int:
         until = time.monotonic() + 10.0
         # The agent's thread meets CUDA, and finds after some quiet seconds that the calls are short.
         while time.monotonic() < until and (RECORDER._all_lines[0].sampling.every == 1 or RECORDER._all_lines[0].probe is None):
+            watched(x)
+        until = time.monotonic() + SETTLING_S  # until they are as rare as in usual operation
+        while time.monotonic() < until:
             watched(x)
         every = RECORDER._all_lines[0].sampling.every
         rounds = measure(compiled, watched, x)
