@@ -23,6 +23,7 @@ from compilewatch.parity.rule import share_alone, worst
 from compilewatch.parity.runs import GRAPH_RUNS, Batch, Result, run, undisturbed
 from compilewatch.parity.target import NotCompared, Target, precise, target_of, uncompiled
 from compilewatch.parity.tf32 import emulate_tf32, is_rough
+from compilewatch.parity.without_tf32 import Again, judge_without_tf32
 from compilewatch.recorder import RECORDER
 from compilewatch.runtimes import AOTINDUCTOR, runtime_of
 from compilewatch.watching import region_of
@@ -110,7 +111,21 @@ def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads:
         outcome = judge_one(compiled)
         if outcome.state == "failed":
             outcome = _repeated(torch, target, batch, grads, outcome, judge_one)
+        outcome = judge_without_tf32(torch, outcome, compiled, _again(torch, name, target, batch, grads, exact, precision))
         return _with_last(torch, target, batch, eager, compiled, outcome)
+
+
+def _again(torch: Any, name: str, target: Target, batch: Batch, grads: bool, exact: Result | None, precision: str) -> Again:
+    def eager() -> Result:
+        with uncompiled(torch, target.module):
+            return _eager(torch, target, batch, grads)
+
+    return Again(
+        compiled=lambda: _compiled(torch, target, batch, grads),
+        eager=eager,
+        recompiled=lambda: run_with_empty_cache(torch, target, batch, grads),
+        judge=lambda result, reference: judge(torch, name, result, reference, exact, precision),
+    )
 
 
 def _repeated(torch: Any, target: Target, batch: Batch, grads: bool, outcome: Parity, judge: Callable[[Result], Parity]) -> Parity:

@@ -46,6 +46,28 @@ def emulate_tf32(torch: Any) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def full_convolutions(torch: Any) -> Iterator[bool]:
+    """cuDNN without TF32; false where products of matrices take TF32 too: torch guards code by that switch, and would compile again."""
+    cudnn = torch.backends.cudnn
+    newer = [one for one in (getattr(cudnn, name, None) for name in ("conv", "rnn")) if hasattr(one, "fp32_precision")]
+    before: list[Any] = [one.fp32_precision for one in newer] or [cudnn.allow_tf32]
+    if _rounded_operations(torch).keys() != CONVOLUTIONS.keys():
+        yield False
+        return
+    try:
+        for one in newer:
+            one.fp32_precision = "ieee"
+        if not newer:
+            cudnn.allow_tf32 = False
+        yield True
+    finally:
+        for one, precision in zip(newer, before, strict=False):
+            one.fp32_precision = precision
+        if not newer:
+            cudnn.allow_tf32 = before[0]
+
+
 def round_operand(torch: Any, operand: Any) -> Any:
     """A float32 tensor without the bits that TF32 drops, or a list of them; anything else as it is."""
     if isinstance(operand, list):

@@ -52,6 +52,7 @@ FINDING_KINDS = (
     "wrapper_not_entered",
     "golden_not_compared",
     "golden_cached_code",
+    "golden_hidden_by_tf32",
     "aot_load_failed",
 )
 FACT_KINDS = (

@@ -39,6 +39,7 @@ KINDS = {
     "parity": "Parity failure",
     "golden_not_compared": "Golden batch not compared",
     "golden_cached_code": "Cached code is wrong",
+    "golden_hidden_by_tf32": "Difference hidden by TF32",
     "aot_load_failed": "AOT load failed",
 }
 

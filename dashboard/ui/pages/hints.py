@@ -129,6 +129,12 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
         "the same code compiled with an empty cache is right.",
     ),
     (
+        "golden_hidden_by_tf32",
+        "",
+        "Run the golden batch with torch.backends.cudnn.allow_tf32 = False from the start: what still differs is a wrong kernel, and what "
+        "agrees was rounded to TF32 inside compiled code.",
+    ),
+    (
         "compile_error",
         "",
         'Compile it with backend="eager", then "aot_eager", to see which stage fails; then fix what the error names, such as a '
