@@ -9,9 +9,10 @@ from typing import Any
 
 from compilewatch.config import Config
 from compilewatch.recorder import Recorder
+from compilewatch.signatures import opener_of, signature_capability
 from compilewatch.sources.switches import eager_by_request
 from compilewatch.switch import SWITCH, Held
-from compilewatch.wire.command import MAX_COMMANDS, MAX_LIFETIME, RESTORE, Command, CommandRefused, command_open
+from compilewatch.wire.command import MAX_COMMANDS, MAX_LIFETIME, RESTORE, Command, CommandRefused
 from compilewatch.wire.report import Identity
 
 CLOCKS_DIFFER = 60.0
@@ -25,7 +26,9 @@ class Commands:
 
     def __init__(self, config: Config, recorder: Recorder, identity: Callable[[], Identity]) -> None:
         self._allowed = config.allow_remote
-        self._key = config.command_key
+        self._open = opener_of(config)
+        self.signatures = signature_capability(config)
+        """What it verifies them by."""
         self._recorder = recorder
         self._identity = identity
         self._last: Command | None = None
@@ -42,7 +45,7 @@ class Commands:
         """Follows what came with an acknowledgement. A command stands in every answer while it is live: a known one is no news."""
         for one in given[:MAX_COMMANDS]:
             try:
-                self._follow(command_open(one, self._key) if self._allowed else _unasked())
+                self._follow(self._open(one))
             except CommandRefused as refused:
                 self._refuse(refused, one)
         for one in given[MAX_COMMANDS:]:
@@ -138,7 +141,3 @@ class Commands:
         known = {"command": command.id, "verb": command.verb, "counter": command.counter} if command is not None else {}
         told = {key: value for key, value in more.items() if value != ""}
         self._recorder.fact("command_receipt", {**known, "state": state, **told, "refused": sum(self.refused.values())})
-
-
-def _unasked() -> Command:
-    raise CommandRefused("not_allowed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import re
@@ -23,6 +24,7 @@ KEYS = ("api_key", "command_key")
 """Each may be given itself, or as the name of the file that holds it."""
 MOST_BYTES = 4096
 """How much of such a file is read: more than a key and what an editor puts around it."""
+_PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
 _COMMAND_KEY = re.compile(r"cw_cmd_[0-9A-Za-z]{8}_[0-9A-Za-z]{43,}", re.ASCII)
 
 
@@ -58,8 +60,10 @@ class Config:
     """The folder in which closed windows are kept until they are acknowledged, or `off`; empty: one in the user's cache folder."""
     allow_remote: tuple[str, ...] = ()
     """What the dashboard may ask this process for: `freeze`, `eager`, both or nothing."""
+    command_public_key: str = field(default="", repr=False)
+    """Verifies what it asks for, and nothing else does then: 64 hexadecimal digits, which the Setup page shows."""
     command_key: str = field(default="", repr=False)
-    """Verifies what it asks for; the Setup page shows it once."""
+    """Verifies it where there is no public key, for this release; the Setup page shows it once."""
     command_key_file: str = ""
     """The file that it was read from, in place of `command_key`."""
     finite: bool = False
@@ -148,7 +152,7 @@ def _typed(name: str, value: object, where: str) -> object:
         raise ConfigError(f"off: {where} must be text, got {type(value).__name__}")
     if len(value) > MAX_TEXT:
         raise ConfigError(f"off: {where} is longer than {MAX_TEXT} characters")
-    return value.strip()
+    return value.strip().lower() if name == "command_public_key" else value.strip()
 
 
 def _interval(value: object, where: str) -> float:
@@ -191,8 +195,8 @@ def _checked(config: Config) -> Config:
         raise ConfigError(f"off: redact must be strict or empty, got {config.redact!r:.50}")
     if config.spool not in ("", "off") and not Path(config.spool).is_absolute():
         raise ConfigError(f"off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got {config.spool!r:.50}")
-    if config.allow_remote and not _COMMAND_KEY.fullmatch(config.command_key):
-        raise ConfigError("off: COMPILEWATCH_ALLOW_REMOTE needs the key that verifies commands in COMPILEWATCH_COMMAND_KEY")
+    if config.allow_remote:
+        _command_keys_check(config)
     if config.file is None:
         # A collector may take metrics without a key, and then there is none that could travel.
         free = config.otlp is not None and not config.api_key
@@ -200,6 +204,21 @@ def _checked(config: Config) -> Config:
     elif not config.file:
         raise ConfigError("off: the endpoint file: needs a path, as in file:/tmp/reports.jsonl")
     return config
+
+
+def _command_keys_check(config: Config) -> None:
+    # Neither text is repeated: the key that is no public one is a secret, and may stand in the place of the other.
+    if not config.command_public_key:
+        if not _COMMAND_KEY.fullmatch(config.command_key):
+            raise ConfigError("off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in COMPILEWATCH_COMMAND_PUBLIC_KEY")
+        return
+    wrong = "off: COMPILEWATCH_COMMAND_PUBLIC_KEY must be the 64 hexadecimal digits that the Setup page shows, got"
+    if not _PUBLIC_KEY.fullmatch(config.command_public_key):
+        raise ConfigError(f"{wrong} another text of {len(config.command_public_key)} characters")
+    try:
+        importlib.import_module("compilewatch.wire.ed25519").PublicKey(bytes.fromhex(config.command_public_key))
+    except ValueError as error:
+        raise ConfigError(f"{wrong} {error}") from None
 
 
 def endpoint_check(endpoint: str, api_key: str, allow_http: bool, proxy: str = "") -> None:

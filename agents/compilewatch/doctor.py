@@ -21,6 +21,7 @@ from compilewatch.recorder import Recorder
 from compilewatch.redaction import identity_redact
 from compilewatch.sender import request_body
 from compilewatch.sources.installed import InstalledSources
+from compilewatch.signatures import signature_capability
 from compilewatch.spool import spool_capability
 from compilewatch.transport import http_of
 from compilewatch.wire.codec import encode
@@ -79,6 +80,8 @@ def examine(endpoint: str | None, key: str | None) -> Findings:
         return findings
     findings.settings, findings.endpoint = "ok", config.endpoint
     findings.capabilities["spool"] = spool_capability(config)
+    if config.allow_remote:
+        findings.capabilities["command_signatures"] = signature_capability(config)
     identity = identity_build(config)
     identity.capabilities = findings.capabilities
     identity_refresh(identity)

@@ -144,6 +144,8 @@ class Instance:
                 self.identity.capabilities["calls"] = ("partly", FREE_THREADED)
             if self._commands is not None:
                 self.identity.capabilities["switch"] = self._commands.capability()
+                if self._config.allow_remote:
+                    self.identity.capabilities["command_signatures"] = self._commands.signatures
             identity_refresh(self.identity)
             self.identity.label = LABEL.text(self._config.instance, os.environ)
             if self.identity.world_size == 1:

@@ -1,4 +1,4 @@
-"""The verifier takes the signatures of RFC 8032, answers as OpenSSL does whatever it is given, and refuses what only strict verifiers refuse."""
+"""The verifier takes the signatures of RFC 8032, answers as OpenSSL does, and refuses keys that only strict verifiers refuse."""
 
 from __future__ import annotations
 

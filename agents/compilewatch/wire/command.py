@@ -1,6 +1,8 @@
 """A command: what a dashboard may ask of processes that allow it; signed with a key that no report carries, and over by itself.
 
-In an answer it is `{"signed": base64}` of the HMAC-SHA256 over `CONTEXT` and the command's JSON, followed by that JSON."""
+In an answer it is `{"body": base64, "ed25519": {public key: base64}, "signed": base64}`. `body` is the command's JSON. `ed25519` holds, by the
+public key in hexadecimal digits, signatures over `ED25519_CONTEXT` and the bytes of `body`. `signed` is for agents of the release before: the
+HMAC-SHA256 over `CONTEXT` and the same JSON, followed by that JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ VERBS = ("freeze", "eager")
 RESTORE = "restore"
 """Takes either back before its time; whoever allows one of them allows this."""
 CONTEXT = b"compilewatch command 1\n"
+ED25519_CONTEXT = b"compilewatch command ed25519 1\n"
 MAC_BYTES = 32
+SIGNATURE_BYTES = 64
 MAX_COMMAND_BYTES = 4096
 MAX_COMMANDS = 8
 MAX_LIFETIME = 900.0
@@ -30,9 +34,10 @@ MAX_COUNTER = (1 << 63) - 1
 KEY_PREFIX = "cw_cmd_"
 
 REFUSALS = {
-    "malformed": "it is no command: not an object with the text `signed`, not base64, or not the JSON of a command",
+    "malformed": "it is no command: not an object with the texts that it needs, not base64, or not the JSON of a command",
     "too_large": "it is larger than a command can be",
     "forged": "its signature is not that of this job's key: made up, changed on its way, or signed for another project",
+    "not_signed": "it carries no signature for this job's public key: the dashboard is of an earlier release, or its key was replaced twice",
     "foreign_project": "it names another project than the key belongs to",
     "wrong_format": "it is of another version of the protocol",
     "wrong_type": "a field has a type or a value that it cannot have; the detail names it",
@@ -65,7 +70,7 @@ class Command:
 
     id: str
     project: str
-    """The part of the key that is no secret."""
+    """The part of the command key that is no secret."""
     verb: str
     counter: int
     model: str
@@ -99,36 +104,62 @@ def key_project(key: str) -> str:
     return parts[2] if key.startswith(KEY_PREFIX) and len(parts) == 4 and len(parts[2]) == 8 else ""
 
 
-def command_sign(command: Command, key: str) -> bytes:
-    """The command as it travels, before base64."""
+def command_body(command: Command) -> bytes:
+    """The bytes that are signed, after their context."""
     body = json.dumps(asdict(command), separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
     if len(body) > MAX_COMMAND_BYTES:
         raise ValueError(f"A command of {len(body)} bytes is larger than {MAX_COMMAND_BYTES}.")
+    return body
+
+
+def command_sign(command: Command, key: str) -> bytes:
+    """`signed`, before base64."""
+    body = command_body(command)
     return hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest() + body
 
 
 def command_open(given: Any, key: str) -> Command:
-    """The command in an answer, its signature checked before anything in it is looked at; raises CommandRefused."""
-    text = given.get("signed") if isinstance(given, dict) else None
-    if not isinstance(text, str):
-        raise CommandRefused("malformed")
-    if len(text) > 4 * (MAX_COMMAND_BYTES + MAC_BYTES + 2) // 3:
-        raise CommandRefused("too_large")
-    try:
-        signed = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise CommandRefused("malformed") from None
+    """The command in an answer, its MAC checked before anything in it is looked at; raises CommandRefused."""
+    signed = _bytes(given.get("signed") if isinstance(given, dict) else None, MAX_COMMAND_BYTES + MAC_BYTES)
     body = signed[MAC_BYTES:]
     if not hmac.compare_digest(hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest(), signed[:MAC_BYTES]):
         raise CommandRefused("forged")
+    command = _read(body)
+    if command.project != key_project(key):
+        raise CommandRefused("foreign_project", command=command)
+    return command
+
+
+def command_open_public(given: Any, public_key: str, verifies: Callable[[bytes, bytes], bool]) -> Command:
+    """The same by the Ed25519 signature that the answer has for a public key, whose `verifies` takes it and the message; whatever MAC there
+    is counts for nothing. The key belongs to one project alone, so `project` is not looked at."""
+    if not isinstance(given, dict):
+        raise CommandRefused("malformed")
+    signatures = given.get("ed25519")
+    if not isinstance(signatures, dict) or public_key not in signatures:
+        raise CommandRefused("not_signed")
+    signature, body = _bytes(signatures[public_key], SIGNATURE_BYTES), _bytes(given.get("body"), MAX_COMMAND_BYTES)
+    if not verifies(signature, ED25519_CONTEXT + body):
+        raise CommandRefused("forged")
+    return _read(body)
+
+
+def _bytes(text: Any, most: int) -> bytes:
+    if not isinstance(text, str):
+        raise CommandRefused("malformed")
+    if len(text) > 4 * (most + 2) // 3:
+        raise CommandRefused("too_large")
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise CommandRefused("malformed") from None
+
+
+def _read(body: bytes) -> Command:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
         raise CommandRefused("malformed") from None
-    return _checked(data, key)
-
-
-def _checked(data: Any, key: str) -> Command:
     if not isinstance(data, dict):
         raise CommandRefused("malformed")
     if type(data.get("v")) is not int or data["v"] != 1:
@@ -140,8 +171,6 @@ def _checked(data: Any, key: str) -> Command:
         if not check(data[name]) if name in data else name in _NEEDED:
             raise CommandRefused("wrong_type", name)
     command = Command(**data)
-    if command.project != key_project(key):
-        raise CommandRefused("foreign_project", command=command)
     if command.verb not in (*VERBS, RESTORE):
         raise CommandRefused("unknown_verb", command=command)
     if command.expires <= command.not_before:

@@ -1,6 +1,6 @@
 """A verifier of Ed25519 signatures (RFC 8032, 5.1.7) in plain Python. It holds no secret, so its time may depend on what it reads.
 
-Strict where the RFC leaves a choice: encodings are canonical, keys of small order are refused, and the equation is the one without cofactor."""
+Strict where the RFC leaves a choice: encodings are canonical, keys of small order are refused, the equation has no cofactor."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ MEANS = {
     "cache_entries": "code that torch keeps without a graph, and eager work inside compiled code",
     "caches": "what the compile caches answered, and why a compilation was in no cache",
     "calls": "calls of watched functions, modules and regions",
+    "command_signatures": "whether commands need a signature that no job can make",
     "compilations": "each compilation, how long it took and why",
     "compile_requests": "callables that the job asks torch to compile",
     "compiled_calls": "whether each call ran compiled",
