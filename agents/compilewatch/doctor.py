@@ -20,8 +20,8 @@ from compilewatch.identity import identity_build, identity_refresh
 from compilewatch.recorder import Recorder
 from compilewatch.redaction import identity_redact
 from compilewatch.sender import request_body
-from compilewatch.sources.installed import InstalledSources
 from compilewatch.signatures import signature_capability
+from compilewatch.sources.installed import InstalledSources
 from compilewatch.spool import spool_capability
 from compilewatch.transport import http_of
 from compilewatch.wire.codec import encode

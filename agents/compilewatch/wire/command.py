@@ -1,8 +1,8 @@
 """A command: what a dashboard may ask of processes that allow it; signed with a key that no report carries, and over by itself.
 
-In an answer it is `{"body": base64, "ed25519": {public key: base64}, "signed": base64}`. `body` is the command's JSON. `ed25519` holds, by the
-public key in hexadecimal digits, signatures over `ED25519_CONTEXT` and the bytes of `body`. `signed` is for agents of the release before: the
-HMAC-SHA256 over `CONTEXT` and the same JSON, followed by that JSON."""
+In an answer it is `{"body": base64, "ed25519": {public key: base64}, "signed": base64}`. `body` is the command's JSON. `ed25519` holds
+signatures over `ED25519_CONTEXT` and the bytes of `body`, by the public key in hexadecimal digits. `signed` is for agents without one, for
+this release: the HMAC-SHA256 over `CONTEXT` and the same JSON, followed by that JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REFUSALS = {
     "malformed": "it is no command: not an object with the texts that it needs, not base64, or not the JSON of a command",
     "too_large": "it is larger than a command can be",
     "forged": "its signature is not that of this job's key: made up, changed on its way, or signed for another project",
-    "not_signed": "it carries no signature for this job's public key: the dashboard is of an earlier release, or its key was replaced twice",
+    "not_signed": "it carries no signature for this job's public key: an earlier dashboard, or the key was replaced twice since",
     "foreign_project": "it names another project than the key belongs to",
     "wrong_format": "it is of another version of the protocol",
     "wrong_type": "a field has a type or a value that it cannot have; the detail names it",

@@ -1,0 +1,123 @@
+"""A job with a public key follows what that key signed and nothing else: no MAC, no other key, no key that came with the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from compilewatch.commands import Commands
+from compilewatch.recorder import RECORDER
+from compilewatch.switch import SWITCH, routed_function
+from compilewatch.wire.command import CONTEXT, MAX_COMMAND_BYTES, REFUSALS
+from compilewatch.wire.report import Report
+
+from tests.agent.signed import (
+    ME,
+    OTHER_SECRET,
+    PUBLIC,
+    SECRET,
+    SYMMETRIC,
+    both,
+    changed,
+    command,
+    config_of,
+    public_of,
+    signed,
+    with_mac,
+)
+
+OTHER = public_of(OTHER_SECRET)
+SIGNATURE = signed(command())["ed25519"][PUBLIC]
+BAD: dict[str, tuple[str, Callable[[], Any]]] = {
+    "a job that holds the symmetric key signs": ("not_signed", lambda: with_mac(command())),
+    "it adds a signature of a key that it made": ("not_signed", lambda: both(command(), OTHER_SECRET)),
+    "it says that its signature is this key's": ("forged", lambda: {**both(command()), **signed(command(), OTHER_SECRET, label=PUBLIC)}),
+    "a good MAC beside the signature of another command": ("forged", lambda: {**both(command(2)), "ed25519": {PUBLIC: SIGNATURE}}),
+    "a body that was changed under both signatures": ("forged", lambda: changed(both(command()), verb="freeze")),
+    "signed for another project": ("not_signed", lambda: signed(command(project="otherone"), OTHER_SECRET)),
+    "signed in the context of the MAC": ("forged", lambda: signed(command(), context=CONTEXT)),
+    "signed without a context": ("forged", lambda: signed(command(), context=b"")),
+    "without signatures": ("not_signed", lambda: {**both(command()), "ed25519": {}}),
+    "signatures that are no table": ("not_signed", lambda: {**both(command()), "ed25519": [SIGNATURE]}),
+    "a signature that is no text": ("malformed", lambda: {**both(command()), "ed25519": {PUBLIC: 5}}),
+    "a signature that is no base64": ("malformed", lambda: {**both(command()), "ed25519": {PUBLIC: "eager!"}}),
+    "a signature that is cut": ("forged", lambda: {**both(command()), "ed25519": {PUBLIC: SIGNATURE[:84]}}),
+    "a signature that is too long": ("too_large", lambda: {**both(command()), "ed25519": {PUBLIC: SIGNATURE + "AAAA"}}),
+    "no body": ("malformed", lambda: {"ed25519": {PUBLIC: SIGNATURE}}),
+    "a body that is too large": ("too_large", lambda: signed(b" " * (MAX_COMMAND_BYTES + 3))),
+    "no object": ("malformed", lambda: "eager"),
+    "signed, but not JSON": ("malformed", lambda: signed(b"eager")),
+    "signed, but expired": ("expired", lambda: signed(command(not_before=1.0, expires=2.0))),
+    "signed, but for another instance": ("wrong_target", lambda: signed(command(share=0.0))),
+    "signed, but not allowed by the job": ("not_allowed", lambda: signed(command(verb="freeze"))),
+}
+
+
+@pytest.fixture
+def commands(window: Callable[[], Report]) -> Iterator[Commands]:
+    """Of a job that has both keys, as while a fleet goes from one to the other."""
+    SWITCH.possible, SWITCH.routes = True, 0
+    routed_function(len)
+    made = Commands(config_of(command_public_key=PUBLIC, command_key=SYMMETRIC), RECORDER, lambda: ME)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_it_did_not_sign_is_refused_and_told(name: str, commands: Commands, window: Callable[[], Report]) -> None:
+    code, build = BAD[name]
+    commands.take([build()])
+    assert SWITCH.held is None and code in REFUSALS and commands.refused == {code: 1}
+    [told] = [fact.data for fact in window().facts if fact.kind == "command_receipt"]
+    assert (told["state"], told["why"]) == ("refused", code)
+
+
+@pytest.mark.parametrize("form", [signed, both])
+def test_what_it_signed_is_followed(form: Callable[..., dict[str, Any]], commands: Commands) -> None:
+    commands.take([form(command())])
+    assert SWITCH.held is not None and SWITCH.held.in_force() and not commands.refused
+
+
+def test_a_wrong_mac_beside_its_signature_counts_for_nothing(commands: Commands) -> None:
+    commands.take([both(command(), key=f"cw_cmd_8charsid_{'o' * 49}")])
+    assert SWITCH.held is not None and not commands.refused
+
+
+def test_a_dashboard_that_changes_its_key_signs_with_the_one_before_as_well(commands: Commands) -> None:
+    order = command()
+    order_of_both = both(order, OTHER_SECRET)
+    order_of_both["ed25519"] |= signed(order)["ed25519"]
+    assert set(order_of_both["ed25519"]) == {PUBLIC, OTHER}
+    commands.take([order_of_both])
+    assert SWITCH.held is not None and not commands.refused
+
+
+def test_an_earlier_command_of_the_same_key_does_not_come_back(commands: Commands) -> None:
+    first = signed(command(7))
+    commands.take([first])
+    commands.take([signed(command(8, verb="restore"))])
+    commands.take([first])
+    assert SWITCH.held is None and commands.refused == {"replayed": 1}
+
+
+def test_a_job_with_the_symmetric_key_alone_follows_its_mac_for_this_release(window: Callable[[], Report]) -> None:
+    SWITCH.possible, SWITCH.routes = True, 0
+    routed_function(len)
+    made = Commands(config_of(command_key=SYMMETRIC), RECORDER, lambda: ME)
+    try:
+        made.take([signed(command(1), SECRET)])
+        assert made.refused == {"malformed": 1} and SWITCH.held is None
+        made.take([both(command(2))])
+        assert SWITCH.held is not None
+    finally:
+        made.close()
+
+
+def test_each_job_says_what_it_verifies_commands_by() -> None:
+    found = {
+        name: Commands(config_of(**keys), RECORDER, lambda: ME).signatures
+        for name, keys in {"public": {"command_public_key": PUBLIC, "command_key": SYMMETRIC}, "shared": {"command_key": SYMMETRIC}}.items()
+    }
+    assert found["public"] == ("yes", "Ed25519")
+    assert found["shared"][0] == "partly" and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in found["shared"][1]

@@ -1,0 +1,51 @@
+"""An agent that knows commands by their MAC alone takes an answer that carries both signatures, and follows it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.programs import environment
+from tests.agent.server import Dashboard
+from tests.agent.signed import SYMMETRIC, both, command
+from tests.architecture.tree import REPOSITORY
+
+JOB = """
+import sys, time
+import compilewatch
+from compilewatch.switch import routed_function
+routed_function(len)
+assert compilewatch.init(model="ranker", version="1", interval=0.1)
+print(compilewatch.__file__, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def job(dashboard: Dashboard, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    with tarfile.open(REPOSITORY / "tests/data/releases/symmetric-agent.tar.xz") as archive:
+        archive.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    settings = environment(ENDPOINT=dashboard.endpoint, API_KEY="k", ALLOW_REMOTE="eager", COMMAND_KEY=SYMMETRIC, SPOOL="off")
+    path = {"PYTHONPATH": str(tmp_path / "agents")}
+    process = subprocess.Popen([sys.executable, "-c", JOB], env=settings | path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline().startswith(str(tmp_path)), "the earlier agent is the one that runs"
+    yield process
+    process.kill()
+    process.wait()
+
+
+def told(dashboard: Dashboard) -> list[dict[str, Any]]:
+    facts = [fact for report in dashboard.acked.values() for fact in report.get("facts", ())]
+    return [fact["data"] for fact in facts if fact["kind"] == "command_receipt"]
+
+
+def test_it_follows_a_message_with_both(job: subprocess.Popen[str], dashboard: Dashboard) -> None:
+    dashboard.commands = [both(command())]
+    dashboard.wait(lambda seen: any(one["state"] == "applied" for one in told(seen)))
+    assert {one["state"] for one in told(dashboard)} == {"accepted", "applied"} and job.poll() is None
