@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from compilewatch.wire.command import ED25519_CONTEXT, MAC_BYTES, command_body, command_sign
 from compilewatch.wire.command import Command as Order
-from compilewatch.wire.command import command_sign
 from django.db.models import Max
 
 from dashboard.common import clock
 from dashboard.ingest.models import Command
+from dashboard.projects.command_key import command_signatures
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
@@ -33,14 +34,15 @@ class Live(NamedTuple):
 
     place: Place
     order: Order
-    carried: dict[str, str]
+    carried: dict[str, Any]
 
 
 _live: dict[int, tuple[float, list[Live]]] = {}
 
 
 def command_issue(*, project: Project, key: str, by: str, order: Callable[[int], Order]) -> Order:
-    """Signs what `order` makes of the next number and has it ride in answers; the caller holds the project's row."""
+    """Signs what `order` makes of the next number, with the MAC of the release before as well, and has it ride in answers; the caller holds
+    the project's row."""
     highest = for_project(Command, project).aggregate(highest=Max("counter"))["highest"] or 0
     made = order(highest + 1)
     Command.objects.create(
@@ -51,6 +53,7 @@ def command_issue(*, project: Project, key: str, by: str, order: Callable[[int],
         target={"id": made.id, "environment": made.environment, "share": made.share, "instances": made.instances, "ask": made.ask},
         counter=made.counter,
         signed=command_sign(made, key),
+        signatures=command_signatures(project, ED25519_CONTEXT + command_body(made)),
         issued_at=clock.now(),
         not_before=clock.at(made.not_before),
         expires_at=clock.at(made.expires),
@@ -96,4 +99,10 @@ def _of(row: Command) -> Live:
         instances=list(row.target.get("instances", [])),
         share=float(row.target.get("share", 0.0)),
     )
-    return Live(place, order, {"signed": base64.b64encode(bytes(row.signed)).decode()})
+    return Live(place, order, _carried(bytes(row.signed), row.signatures))
+
+
+def _carried(signed: bytes, signatures: dict[str, str] | None) -> dict[str, Any]:
+    """Only what was signed when it was issued: a row that something else wrote gets no signature here."""
+    found: dict[str, Any] = {"signed": base64.b64encode(signed).decode()}
+    return {**found, "body": base64.b64encode(signed[MAC_BYTES:]).decode(), "ed25519": signatures} if signatures else found

@@ -115,6 +115,7 @@ class Command(models.Model):
     target = models.JSONField(default=dict, help_text="Which environment, and which share of its instances or which of them.")
     counter = models.BigIntegerField()
     signed = models.BinaryField()
+    signatures = models.JSONField(null=True, help_text="Ed25519 signatures by public key; NULL: an earlier release issued it.")
     issued_at = models.DateTimeField()
     not_before = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)

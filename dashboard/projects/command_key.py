@@ -1,16 +1,20 @@
-"""The key that signs commands to a project's jobs: made from the server's pepper and a nonce in the project's settings."""
+"""The keys that sign commands to a project's jobs: made from the server's pepper and a nonce in the project's settings.
+
+The key pair is Ed25519, and jobs hold its public half. The text that `command_key` answers is the symmetric key of the release before."""
 
 from __future__ import annotations
 
+import base64
 import secrets
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
-from dashboard.projects.keys import key_text_derived
+from dashboard.projects.keys import key_text_derived, seed_derived
 from dashboard.projects.models import Project
 
 SETTING = "command_key"
@@ -22,12 +26,26 @@ def command_key(project: Project) -> str:
     return key_text_derived("cmd", settings.KEY_PEPPER, known["nonce"]) if isinstance(known, dict) else ""
 
 
+def public_keys(project: Project) -> list[str]:
+    """In hexadecimal digits: the one that jobs are to be given, then the one before, which still verifies."""
+    return [_public(pair) for pair in _pairs(project)]
+
+
+def command_signatures(project: Project, message: bytes) -> dict[str, str]:
+    """Signatures of the key pair and of the one before, in base64 by their public keys."""
+    return {_public(pair): base64.b64encode(pair.sign(message)).decode() for pair in _pairs(project)}
+
+
 def command_key_make(*, project: Project, actor: User | None = None, actor_name: str = "", address: str | None = None) -> str:
-    """A new key, to be shown this once; jobs with the one before follow no command from now on."""
+    """New keys; the symmetric one is to be shown this once. Jobs with the symmetric key before follow no command from now on, jobs with the
+    public key before follow until the next time: nobody but the server can sign for either."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
-        before = command_key(stored)
-        stored.settings = {**stored.settings, SETTING: {"nonce": secrets.token_hex(16), "made_at": clock.now().isoformat()}}
+        before, public_before = command_key(stored), public_keys(stored)[:1]
+        known = {"nonce": secrets.token_hex(16), "made_at": clock.now().isoformat()}
+        if before:
+            known["nonce_before"] = stored.settings[SETTING]["nonce"]
+        stored.settings = {**stored.settings, SETTING: known}
         stored.save(update_fields=["settings"])
         text = command_key(stored)
         audit_write(
@@ -36,9 +54,19 @@ def command_key_make(*, project: Project, actor: User | None = None, actor_name:
             project_id=project.pk,
             actor=actor,
             actor_name=actor_name,
-            before={"key": before[:15]} if before else None,
-            after={"key": text[:15]},
+            before={"key": before[:15], "public_key": public_before[0]} if before else None,
+            after={"key": text[:15], "public_key": public_keys(stored)[0]},
             address=address,
         )
     project.settings = stored.settings
     return text
+
+
+def _pairs(project: Project) -> list[Ed25519PrivateKey]:
+    known = project.settings.get(SETTING)
+    nonces = [known.get(name) for name in ("nonce", "nonce_before")] if isinstance(known, dict) else []
+    return [Ed25519PrivateKey.from_private_bytes(seed_derived("cmd", settings.KEY_PEPPER, nonce)) for nonce in nonces if nonce]
+
+
+def _public(pair: Ed25519PrivateKey) -> str:
+    return pair.public_key().public_bytes_raw().hex()

@@ -53,6 +53,11 @@ def key_text_derived(kind: str, pepper: str, nonce: str) -> str:
     return body + _checksum(body)
 
 
+def seed_derived(kind: str, pepper: str, nonce: str) -> bytes:
+    """The 32 bytes that a private key is made of, stored nowhere in the same way; none of a key's texts tells anything of them."""
+    return hmac.digest(pepper.encode(), f"{kind} ed25519 {nonce}".encode(), "sha256")
+
+
 def _random(length: int) -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 

@@ -24,6 +24,11 @@ def environment(*, address: str, key: str) -> str:
     return f"export COMPILEWATCH_ENDPOINT={address}\nexport COMPILEWATCH_API_KEY={key or NO_KEY}{allow}"
 
 
+def command_environment(*, public_key: str) -> str:
+    """The two variables of a job that allows the switch."""
+    return f"export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport COMPILEWATCH_COMMAND_PUBLIC_KEY={public_key}"
+
+
 def _over_plain_http(address: str) -> bool:
     """Whether agents have to be told; on loopback they need no leave."""
     parts = urlsplit(address)

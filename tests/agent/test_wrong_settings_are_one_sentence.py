@@ -10,6 +10,7 @@ from typing import Any
 import compilewatch
 import pytest
 from compilewatch.config import load
+from compilewatch.errors import ConfigError
 from compilewatch.recorder import RECORDER
 
 GOOD = {"model": "ranker", "endpoint": "https://watch.example", "api_key": "cw_ing_x"}
@@ -100,6 +101,42 @@ def test_the_key_that_verifies_commands_is_read_from_a_file(tmp_path: Path) -> N
     assert found.command_key == text and text not in repr(found)
     with pytest.raises(Exception, match="off: COMPILEWATCH_COMMAND_KEY and COMPILEWATCH_COMMAND_KEY_FILE are both set"):
         load(GOOD, {"COMPILEWATCH_COMMAND_KEY": text, "COMPILEWATCH_COMMAND_KEY_FILE": str(tmp_path / "key")})
+
+
+PUBLIC = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+EXPECTED = "off: COMPILEWATCH_COMMAND_PUBLIC_KEY must be the 64 hexadecimal digits that the Setup page shows, got"
+
+
+def test_a_public_key_is_taken_in_either_case_and_needs_no_other() -> None:
+    found = load({**GOOD, "allow_remote": "freeze"}, {"COMPILEWATCH_COMMAND_PUBLIC_KEY": f" {PUBLIC.upper()}\n"})
+    assert (found.command_public_key, found.command_key) == (PUBLIC, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (f"cw_cmd_abcdefgh_{'x' * 49}", f"{EXPECTED} another text of 65 characters"),
+        (PUBLIC[:-1], f"{EXPECTED} another text of 63 characters"),
+        (PUBLIC + "00", f"{EXPECTED} another text of 66 characters"),
+        ("g" * 64, f"{EXPECTED} another text of 64 characters"),
+        ("٣" * 64, f"{EXPECTED} another text of 64 characters"),
+        ("02" + "00" * 31, f"{EXPECTED} no canonical encoding of a point of the curve"),
+        ("ee" + "ff" * 30 + "7f", f"{EXPECTED} no canonical encoding of a point of the curve"),
+        ("01" + "00" * 31, f"{EXPECTED} a point of small order, for which anyone can make signatures"),
+        ("", "off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in COMPILEWATCH_COMMAND_PUBLIC_KEY"),
+    ],
+)
+def test_what_is_no_public_key_is_one_sentence_without_the_text(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load({**GOOD, "allow_remote": "freeze"}, {"COMPILEWATCH_COMMAND_PUBLIC_KEY": text})
+    assert str(error.value) == sentence
+    assert load(GOOD, {"COMPILEWATCH_COMMAND_PUBLIC_KEY": text}).allow_remote == (), "who allows nothing needs no key"
+
+
+def test_a_wrong_public_key_is_no_reason_to_go_by_the_symmetric_one() -> None:
+    keys = {"COMPILEWATCH_COMMAND_PUBLIC_KEY": PUBLIC[:-1], "COMPILEWATCH_COMMAND_KEY": f"cw_cmd_abcdefgh_{'x' * 43}"}
+    with pytest.raises(ConfigError, match="got another text of 63 characters"):
+        load({**GOOD, "allow_remote": "freeze"}, keys)
 
 
 def gone(file: Path) -> None:

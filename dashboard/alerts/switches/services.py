@@ -49,7 +49,7 @@ def switch_begin(
     if not note.strip() or len(note) > LONGEST_NOTE:
         raise SwitchError(f"note: say why, in at most {LONGEST_NOTE} characters.")
     if not command_key(version.project):
-        raise SwitchError("key: this project has no command key; make one on the Setup page and give it to its jobs.")
+        raise SwitchError("key: this project has no command key; make one on the Setup page and give its public half to the jobs.")
     units = [unit for unit in units_live(version_id=version.pk, environment=environment) if unit.allows(verb)]
     if not units:
         raise SwitchError(f"version: no instance of {version.name} that reports from {environment} allows {verb}.")

@@ -44,6 +44,12 @@ def verbs_allowed(instance: Instance) -> list[str]:
     return known[1].split(", ")
 
 
+def symmetric(instance: Instance) -> bool:
+    """Whether it verifies commands by the key that every job of the project holds, as all did that do not say what they verify them by."""
+    known = instance.capabilities.get("command_signatures") if isinstance(instance.capabilities, dict) else None
+    return bool(verbs_allowed(instance)) and not (isinstance(known, list) and known[:1] == ["yes"])
+
+
 def units_live(*, version_id: int, environment: str) -> list[Unit]:
     """What reports now and has not ended, by name; what only helps a job is not waited for."""
     rows = Instance.objects.filter(version_id=version_id, environment=environment, last_seen_at__gte=clock.now() - LIVE)

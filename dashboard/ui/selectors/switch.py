@@ -7,7 +7,7 @@ from typing import Any
 
 from dashboard.alerts.switches.measures import lately
 from dashboard.alerts.switches.models import Switch, SwitchEvent
-from dashboard.alerts.switches.targets import LIVE, verbs_allowed
+from dashboard.alerts.switches.targets import LIVE, symmetric, verbs_allowed
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance, WatchedModel
 from dashboard.fleet.names import process_name
@@ -67,6 +67,8 @@ class SwitchPage:
     rows: list[InstanceRow]
     versions: list[str]
     refused: int
+    symmetric: int = 0
+    """How many would follow a command that another job signed."""
     changes: list[tuple[str, float | None, float | None]] = field(default_factory=list)
 
 
@@ -98,6 +100,7 @@ def switch_page(*, model: WatchedModel, environment: str) -> SwitchPage:
         rows=rows,
         versions=sorted({row.instance.version.name for row in rows if row.verbs}),
         refused=sum(receipt.refused for receipt in newest.values()),
+        symmetric=sum(symmetric(row.instance) for row in rows),
     )
     if now is not None:
         page.changes = _changes(now, [row.instance.pk for row in rows if row.says == "in force"])

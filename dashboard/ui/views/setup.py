@@ -15,14 +15,14 @@ from dashboard.accounts.sure import sure_require
 from dashboard.alerts.channels import kinds_offered
 from dashboard.alerts.models import Channel
 from dashboard.alerts.services import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test
-from dashboard.projects.command_key import command_key as command_key_of
+from dashboard.projects.command_key import public_keys
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.projects.services import key_create
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
 from dashboard.ui.selectors.setup import arrival, channels_with_last, sending_keys
-from dashboard.ui.snippets import environment, snippets
+from dashboard.ui.snippets import command_environment, environment, snippets
 
 SENDS = "ing"
 
@@ -122,12 +122,13 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     heard, channels, keys = _arrival(request), _channels(request), _keys(request)
+    public_key = next(iter(public_keys(request.project)), "")
     context: dict[str, Any] = {
         "project": request.project,
         "made": made,
         "secret": secret,
         "command_key": command_key,
-        "has_command_key": bool(command_key_of(request.project)),
+        "command_text": command_environment(public_key=public_key) if public_key else "",
         "keys": keys,
         "keys_etag": fragment_etag(keys),
         "any_key": "</tr>" in keys,

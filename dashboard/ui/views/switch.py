@@ -71,7 +71,7 @@ def switch_stop(request: ProjectRequest, model_id: int, switch_id: int) -> HttpR
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def command_key_new(request: ProjectRequest) -> HttpResponse:
-    """Makes the key that signs commands and shows it this once; the one before signs nothing any more."""
+    """Makes the keys that sign commands. The symmetric one is shown this once, and the one before signs nothing any more."""
     text = command_key_make(project=request.project, actor=request.user, address=request.META.get("REMOTE_ADDR"))
     return setup_answer(request, command_key=text)
 

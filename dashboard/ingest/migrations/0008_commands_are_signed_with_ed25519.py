@@ -1,0 +1,17 @@
+"""Signatures that no job can make, beside the MAC; a row of an earlier release has none."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("ingest", "0007_a_fold_takes_one_project_at_a_time"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="command",
+            name="signatures",
+            field=models.JSONField(help_text="Ed25519 signatures by public key; NULL: an earlier release issued it.", null=True),
+        ),
+    ]
