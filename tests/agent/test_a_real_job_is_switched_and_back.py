@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
@@ -13,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.wire.command import Command, command_sign
+from compilewatch.wire.command import Command
 
 from tests.agent.programs import environment
 from tests.agent.server import Dashboard
+from tests.agent.signed import PUBLIC, both
 from tests.machine import need
 
-KEY = f"cw_cmd_8charsid_{'k' * 49}"
 JOB = Path(__file__).parent / "switched_job.py"
 SECONDS = float(os.environ.get("COMPILEWATCH_TEST_SWITCH_SECONDS", "3"))
 """How long it goes to and fro; 300 were tried by hand."""
@@ -30,7 +29,7 @@ class Job:
 
     def __init__(self, dashboard: Dashboard, backend: str) -> None:
         self.dashboard, self.counter = dashboard, 0
-        allowed = environment(ENDPOINT=dashboard.endpoint, API_KEY="k", ALLOW_REMOTE="freeze,eager", COMMAND_KEY=KEY, SPOOL="off")
+        allowed = environment(ENDPOINT=dashboard.endpoint, API_KEY="k", ALLOW_REMOTE="freeze,eager", COMMAND_PUBLIC_KEY=PUBLIC, SPOOL="off")
         words = [sys.executable, str(JOB), backend]
         self.process = subprocess.Popen(words, env=allowed, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._line() == "ready"
@@ -49,7 +48,7 @@ class Job:
         self.counter += 1
         now = time.time()
         made = Command(f"a1.{self.counter}", "8charsid", verb, self.counter, "ranker", "1", "production", now - 1, now + seconds, share=1.0)
-        self.dashboard.commands = [{"signed": base64.b64encode(command_sign(made, KEY)).decode()}]
+        self.dashboard.commands = [both(made)]
         return self.counter
 
     def until(self, state: str, counter: int) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from compilewatch.wire.command import Command, command_open
+from compilewatch.wire.command import Command, command_open, command_open_public
+from compilewatch.wire.ed25519 import PublicKey
 from compilewatch.wire.report import Fact, Report, Request
 
 from dashboard.accounts.models import AuditEntry, User
@@ -17,7 +18,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, ModelVersion
 from dashboard.fleet.services import fold_all
 from dashboard.ingest.commands import Place, commands_forget, commands_live
-from dashboard.projects.command_key import command_key, command_key_make
+from dashboard.projects.command_key import command_key, command_key_make, public_keys
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
 
@@ -27,10 +28,12 @@ Store = Callable[..., object]
 
 @dataclass
 class Process:
-    """An instance as the dashboard meets it: it reports, opens what comes back with the job's key, and tells what became of it."""
+    """An instance as the dashboard meets it: it reports, opens what comes back, and tells what became of it. Each second one has the public
+    key of its project, the others have the symmetric one."""
 
     number: int
     key: str
+    public_key: str
     job: str = ""
     rank: int = 0
     world_size: int = 1
@@ -45,7 +48,8 @@ class Process:
 
     def hear(self, given: list[dict[str, Any]]) -> None:
         for one in given:
-            order = command_open(one, self.key)
+            public = self.number % 2 and self.public_key
+            order = command_open_public(one, public, PublicKey(bytes.fromhex(public)).verifies) if public else command_open(one, self.key)
             if order.id not in self.known and not self.deaf:
                 self.known.add(order.id)
                 self._follow(order)
@@ -80,8 +84,8 @@ class World:
     processes: list[Process] = field(default_factory=list)
 
     def add(self, count: int, **wanted: Any) -> list[Process]:
-        key, first = command_key(self.project), len(self.processes)
-        made = [Process(first + place, key, **{**wanted, "rank": place if "job" in wanted else 0}) for place in range(count)]
+        keys, first = (command_key(self.project), public_keys(self.project)[0]), len(self.processes)
+        made = [Process(first + place, *keys, **{**wanted, "rank": place if "job" in wanted else 0}) for place in range(count)]
         self.processes += made
         return made
 

@@ -14,8 +14,8 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Channel, Delivery
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
-from dashboard.projects.command_key import command_key
-from dashboard.projects.models import Key, Project
+from dashboard.projects.command_key import command_key, command_key_make, public_keys
+from dashboard.projects.models import Key, Project, Role
 from dashboard.projects.services import key_create
 from tests.dashboard.ui.factory import Shape, model
 
@@ -152,7 +152,18 @@ def test_keys_of_other_kinds_are_left_to_the_settings(signed_in: Client, project
     assert "told by CI" not in html and "/revoke/" not in html and 'href="/p/ranking/settings/keys/"' in html.split("<main", 1)[1]
 
 
-def test_the_command_key_is_shown_once_and_replaced_at_once(signed_in: Client, project: Project) -> None:
+def test_the_public_key_is_shown_to_every_member_with_the_lines_to_set(as_role: Callable[[Role], Client], project: Project) -> None:
+    viewer = as_role(Role.VIEWER)
+    assert "COMPILEWATCH_COMMAND_PUBLIC_KEY" not in viewer.get(SETUP).content.decode()
+    for _ in range(2):
+        text = command_key_make(project=project, actor_name="tests")
+    page = viewer.get(SETUP).content.decode()
+    newest, before = public_keys(project)
+    assert f"export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport COMPILEWATCH_COMMAND_PUBLIC_KEY={newest}<" in page
+    assert before not in page and text not in page and "Replace the command key" not in page
+
+
+def test_the_symmetric_command_key_is_shown_once_and_replaced_at_once(signed_in: Client, project: Project) -> None:
     texts = []
     for _ in range(2):
         made = signed_in.post(SETUP + "command-key/")

@@ -40,10 +40,25 @@ def test_it_says_what_is_missing_before_anything_can_be_switched(as_role: Callab
     client = as_role(Role.OPERATOR)
     assert "This project has no command key." in client.get(address(alert)).content.decode()
     command_key_make(project=alert.project, actor_name="tests")
-    assert "COMPILEWATCH_ALLOW_REMOTE=freeze,eager" in client.get(address(alert)).content.decode()
+    missing = client.get(address(alert)).content.decode()
+    assert "COMPILEWATCH_ALLOW_REMOTE=freeze,eager" in missing and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in missing
     allow(alert)
     assert "Ask one instance" in client.get(address(alert), {"env": "production"}).content.decode()
     assert "Operators switch versions." in as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
+
+
+def test_it_says_how_many_follow_what_another_job_signs(as_role: Callable[[Role], Client], alert: Alert) -> None:
+    command_key_make(project=alert.project, actor_name="tests")
+    one, client = allow(alert), as_role(Role.VIEWER)
+
+    def page(**capabilities: list[str]) -> str:
+        Instance.objects.filter(pk=one.pk).update(capabilities={"switch": ["yes", "freeze"], **capabilities})
+        return client.get(address(alert), {"env": "production"}).content.decode()
+
+    said = "<b>1 verifies commands by the symmetric key,</b>"
+    assert said in page() and said in page(command_signatures=["partly", "HMAC-SHA256"])
+    assert "symmetric" not in page(command_signatures=["yes", "Ed25519"])
+    assert "symmetric" not in page(switch=["no", "not allowed by this job"])
 
 
 def test_an_operator_asks_and_everybody_reads_what_came_of_it(as_role: Callable[[Role], Client], alert: Alert) -> None:
