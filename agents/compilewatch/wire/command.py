@@ -21,7 +21,7 @@ VERBS = ("freeze", "eager")
 RESTORE = "restore"
 """Takes either back before its time; whoever allows one of them allows this."""
 CONTEXT = b"compilewatch command 1\n"
-ED25519_CONTEXT = b"compilewatch command ed25519 1\n"
+ED25519_CONTEXT = b"compilewatch-command-ed25519-1\n"
 MAC_BYTES = 32
 SIGNATURE_BYTES = 64
 MAX_COMMAND_BYTES = 4096
