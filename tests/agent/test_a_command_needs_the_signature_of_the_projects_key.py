@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from compilewatch.commands import Commands
 from compilewatch.recorder import RECORDER
+from compilewatch.signatures import opener_of
 from compilewatch.switch import SWITCH, routed_function
-from compilewatch.wire.command import CONTEXT, MAX_COMMAND_BYTES, REFUSALS
+from compilewatch.wire.command import CONTEXT, MAX_COMMAND_BYTES, REFUSALS, CommandRefused
 from compilewatch.wire.report import Report
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.agent.signed import (
     ME,
@@ -24,6 +27,7 @@ from tests.agent.signed import (
     config_of,
     public_of,
     signed,
+    text_of,
     with_mac,
 )
 
@@ -54,6 +58,15 @@ BAD: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=70).map(text_of)
+ANYTHING = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=6
+)
+TABLES = ANYTHING | st.fixed_dictionaries(
+    {}, optional={"body": ANYTHING, "signed": ANYTHING, "ed25519": st.dictionaries(st.just(PUBLIC), ANYTHING)}
+)
+
+
 @pytest.fixture
 def commands(window: Callable[[], Report]) -> Iterator[Commands]:
     """Of a job that has both keys, as while a fleet goes from one to the other."""
@@ -71,6 +84,13 @@ def test_what_it_did_not_sign_is_refused_and_told(name: str, commands: Commands,
     assert SWITCH.held is None and code in REFUSALS and commands.refused == {code: 1}
     [told] = [fact.data for fact in window().facts if fact.kind == "command_receipt"]
     assert (told["state"], told["why"]) == ("refused", code)
+
+
+@given(TABLES)
+def test_whatever_an_answer_holds_is_refused_with_a_reason(found: Any) -> None:
+    with pytest.raises(CommandRefused) as refused:
+        opener_of(config_of(command_public_key=PUBLIC))(found)
+    assert refused.value.code in REFUSALS
 
 
 @pytest.mark.parametrize("form", [signed, both])
