@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ Issue = Callable[[Project], dict[str, Any]]
 
 
 @pytest.fixture
-def issue() -> Issue:
+def issue() -> Iterator[Issue]:
     """Issues a command, and answers it as an instance is given it."""
 
     def issued(project: Project) -> dict[str, Any]:
@@ -37,7 +37,8 @@ def issue() -> Issue:
         [given] = commands_live(project_id=project.pk, place=PLACE, instance="i", job="")
         return given
 
-    return issued
+    yield issued
+    commands_forget()
 
 
 def opened(given: dict[str, Any], public_key: str) -> Command:
