@@ -63,9 +63,11 @@ def command_key_make(*, project: Project, actor: User | None = None, actor_name:
 
 
 def _pairs(project: Project) -> list[Ed25519PrivateKey]:
+    """The newest first. The project's number is in it: a nonce that is copied to another project makes another key there."""
     known = project.settings.get(SETTING)
     nonces = [known.get(name) for name in ("nonce", "nonce_before")] if isinstance(known, dict) else []
-    return [Ed25519PrivateKey.from_private_bytes(seed_derived("cmd", settings.KEY_PEPPER, nonce)) for nonce in nonces if nonce]
+    seeds = [seed_derived("cmd", settings.KEY_PEPPER, f"{project.pk} {nonce}") for nonce in nonces if nonce]
+    return [Ed25519PrivateKey.from_private_bytes(seed) for seed in seeds]
 
 
 def _public(pair: Ed25519PrivateKey) -> str:

@@ -54,7 +54,7 @@ def key_text_derived(kind: str, pepper: str, nonce: str) -> str:
 
 
 def seed_derived(kind: str, pepper: str, nonce: str) -> bytes:
-    """The 32 bytes that a private key is made of, stored nowhere in the same way; none of a key's texts tells anything of them."""
+    """The 32 bytes that a private key is made of, stored nowhere in the same way; no text of a key reveals them."""
     return hmac.digest(pepper.encode(), f"{kind} ed25519 {nonce}".encode(), "sha256")
 
 

@@ -91,6 +91,13 @@ def test_another_project_signs_with_another_key(project: Project, other_project:
 
 
 @pytest.mark.django_db
+def test_the_nonce_of_another_project_makes_another_key(project: Project, other_project: Project) -> None:
+    command_key_make(project=project, actor_name="tests")
+    other_project.settings = project.settings
+    assert public_keys(other_project) != public_keys(project)
+
+
+@pytest.mark.django_db
 def test_neither_the_symmetric_key_nor_the_database_alone_makes_the_private_one(project: Project, settings: LazySettings) -> None:
     text = command_key_make(project=project, actor_name="tests")
     [public] = public_keys(project)
