@@ -207,7 +207,7 @@ def _checked(config: Config) -> Config:
 
 
 def _command_keys_check(config: Config) -> None:
-    # Neither text is repeated: the key that is no public one is a secret, and may stand in the place of the other.
+    # No text of a key is repeated: a symmetric key that was set in place of the public one is a secret.
     if not config.command_public_key:
         if not _COMMAND_KEY.fullmatch(config.command_key):
             raise ConfigError("off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in COMPILEWATCH_COMMAND_PUBLIC_KEY")

@@ -38,7 +38,7 @@ def command_signatures(project: Project, message: bytes) -> dict[str, str]:
 
 def command_key_make(*, project: Project, actor: User | None = None, actor_name: str = "", address: str | None = None) -> str:
     """New keys; the symmetric one is to be shown this once. Jobs with the symmetric key before follow no command from now on, jobs with the
-    public key before follow until the next time: nobody but the server can sign for either."""
+    public key before follow until the next time: only the server can sign for either."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before, public_before = command_key(stored), public_keys(stored)[:1]

@@ -37,7 +37,7 @@ BAD: dict[str, tuple[str, Callable[[], Any]]] = {
     "a job that holds the symmetric key signs": ("not_signed", lambda: with_mac(command())),
     "it adds a signature of a key that it made": ("not_signed", lambda: both(command(), OTHER_SECRET)),
     "it says that its signature is this key's": ("forged", lambda: {**both(command()), **signed(command(), OTHER_SECRET, label=PUBLIC)}),
-    "a good MAC beside the signature of another command": ("forged", lambda: {**both(command(2)), "ed25519": {PUBLIC: SIGNATURE}}),
+    "a good MAC with the signature of another command": ("forged", lambda: {**both(command(2)), "ed25519": {PUBLIC: SIGNATURE}}),
     "a body that was changed under both signatures": ("forged", lambda: changed(both(command()), verb="freeze")),
     "signed for another project": ("not_signed", lambda: signed(command(project="otherone"), OTHER_SECRET)),
     "signed in the context of the MAC": ("forged", lambda: signed(command(), context=CONTEXT)),
@@ -78,12 +78,12 @@ def commands(window: Callable[[], Report]) -> Iterator[Commands]:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_it_did_not_sign_is_refused_and_told(name: str, commands: Commands, window: Callable[[], Report]) -> None:
+def test_what_it_did_not_sign_is_refused_and_reported(name: str, commands: Commands, window: Callable[[], Report]) -> None:
     code, build = BAD[name]
     commands.take([build()])
     assert SWITCH.held is None and code in REFUSALS and commands.refused == {code: 1}
-    [told] = [fact.data for fact in window().facts if fact.kind == "command_receipt"]
-    assert (told["state"], told["why"]) == ("refused", code)
+    [receipt] = [fact.data for fact in window().facts if fact.kind == "command_receipt"]
+    assert (receipt["state"], receipt["why"]) == ("refused", code)
 
 
 @given(TABLES)
@@ -99,7 +99,7 @@ def test_what_it_signed_is_followed(form: Callable[..., dict[str, Any]], command
     assert SWITCH.held is not None and SWITCH.held.in_force() and not commands.refused
 
 
-def test_a_wrong_mac_beside_its_signature_counts_for_nothing(commands: Commands) -> None:
+def test_a_wrong_mac_with_its_signature_counts_for_nothing(commands: Commands) -> None:
     commands.take([both(command(), key=f"cw_cmd_8charsid_{'o' * 49}")])
     assert SWITCH.held is not None and not commands.refused
 

@@ -43,15 +43,15 @@ def job(dashboard: Dashboard, tmp_path: Path, request: pytest.FixtureRequest) ->
     process.wait()
 
 
-def told(dashboard: Dashboard) -> list[dict[str, Any]]:
+def receipts(dashboard: Dashboard) -> list[dict[str, Any]]:
     facts = [fact for report in dashboard.acked.values() for fact in report.get("facts", ())]
     return [fact["data"] for fact in facts if fact["kind"] == "command_receipt"]
 
 
 def test_it_follows_a_message_with_both(job: subprocess.Popen[str], dashboard: Dashboard) -> None:
     dashboard.commands = [both(command())]
-    dashboard.wait(lambda seen: any(one["state"] == "applied" for one in told(seen)))
-    assert {one["state"] for one in told(dashboard)} == {"accepted", "applied"} and job.poll() is None
+    dashboard.wait(lambda seen: any(one["state"] == "applied" for one in receipts(seen)))
+    assert {one["state"] for one in receipts(dashboard)} == {"accepted", "applied"} and job.poll() is None
 
 
 @pytest.mark.parametrize("job", ["first-code"], indirect=True)

@@ -148,8 +148,8 @@ def test_a_key_of_small_order_is_refused(name: str) -> None:
 
 def test_openssl_takes_a_signature_that_anyone_can_make_for_a_key_of_small_order() -> None:
     """So the refusal above is no empty one: for the neutral element R = s B holds for every message."""
-    nobody, signature = SMALL["order 1"], SMALL["order 1"] + bytes(32)
-    assert oracle(nobody, signature, b"eager") and not ours(nobody, signature, b"eager")
+    neutral, signature = SMALL["order 1"], SMALL["order 1"] + bytes(32)
+    assert oracle(neutral, signature, b"eager") and not ours(neutral, signature, b"eager")
 
 
 @pytest.mark.parametrize("y", [P, P + 1, P + 2, P + 18, (1 << 255) - 1])

@@ -1,4 +1,4 @@
-"""Signatures that no job can make, beside the MAC; a row of an earlier release has none."""
+"""Signatures that no job can make, in addition to the MAC; a row of an earlier release has none."""
 
 from django.db import migrations, models
 

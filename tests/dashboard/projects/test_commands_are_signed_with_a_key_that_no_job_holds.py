@@ -130,7 +130,7 @@ def test_a_project_without_a_key_has_no_public_one(project: Project) -> None:
 
 @pytest.mark.django_db
 def test_a_row_that_was_written_without_signatures_gets_none_on_its_way(project: Project, issue: Issue) -> None:
-    """As one of the release before is, and one that somebody wrote into the database."""
+    """As the release before writes it, or a person with access to the database."""
     command_key_make(project=project, actor_name="tests")
     issue(project)
     Row.objects.update(signatures=None)
