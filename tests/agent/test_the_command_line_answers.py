@@ -12,6 +12,7 @@ import pytest
 
 from tests.agent.programs import command
 from tests.agent.server import Dashboard
+from tests.agent.signed import PUBLIC, SYMMETRIC
 
 PROGRAM = """
 import sys, torch
@@ -34,6 +35,16 @@ sys.exit(4)
 
 def test_version_prints_the_version() -> None:
     assert command("version").stdout == command("--version").stdout == f"{compilewatch.__version__}\n"
+
+
+def test_doctor_says_whether_another_job_can_sign_commands(dashboard: Dashboard) -> None:
+    settings = {"ENDPOINT": dashboard.endpoint, "API_KEY": "k", "MODEL": "m", "ALLOW_REMOTE": "freeze"}
+    keys = {"yes": {"COMMAND_PUBLIC_KEY": PUBLIC}, "partly": {"COMMAND_KEY": SYMMETRIC}}
+    for answer, key in keys.items():
+        found = json.loads(command("doctor", "--json", **settings, **key).stdout)
+        assert found["healthy"] and found["capabilities"]["command_signatures"][0] == answer
+    wrong = command("doctor", "--json", **settings, COMMAND_PUBLIC_KEY=SYMMETRIC)
+    assert "COMPILEWATCH_COMMAND_PUBLIC_KEY must be the 64 hexadecimal digits" in wrong.stdout and SYMMETRIC not in wrong.stdout
 
 
 def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
