@@ -95,6 +95,17 @@ def target(kind: str) -> Callable[..., Any]:
     return (lambda x: layers(x)) if kind == "function" else layers
 
 
+def settle(watched: Step, x: torch.Tensor) -> None:
+    """Calls until the agent's thread has met CUDA, has found that the calls are short, and times them as seldom as in usual operation."""
+    watched(x)
+    until = time.monotonic() + 10.0
+    while time.monotonic() < until and (RECORDER._all_lines[0].sampling.every == 1 or RECORDER._all_lines[0].probe is None):
+        watched(x)
+    until = time.monotonic() + SETTLING_S
+    while time.monotonic() < until:
+        watched(x)
+
+
 def keep_rate(probe: Any) -> None:
     """Samples are as far apart as where such calls follow each other: here the probe sees two ways of eight, and would sample four times
     as often."""
@@ -159,14 +170,7 @@ def main() -> int:
     watched = compilewatch.watch(compiled, name="step")
     x = torch.randn(16, 512, device="cuda")
     with torch.inference_mode():
-        watched(x)
-        until = time.monotonic() + 10.0
-        # The agent's thread meets CUDA, and finds after some quiet seconds that the calls are short.
-        while time.monotonic() < until and (RECORDER._all_lines[0].sampling.every == 1 or RECORDER._all_lines[0].probe is None):
-            watched(x)
-        until = time.monotonic() + SETTLING_S  # until they are as rare as in usual operation
-        while time.monotonic() < until:
-            watched(x)
+        settle(watched, x)
         every = RECORDER._all_lines[0].sampling.every
         rounds = measure(compiled, watched, x)
     assert RECORDER.internal_errors == 0, RECORDER.last_error

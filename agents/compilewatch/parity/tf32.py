@@ -50,7 +50,7 @@ def emulate_tf32(torch: Any) -> Iterator[None]:
 def full_convolutions(torch: Any) -> Iterator[bool]:
     """cuDNN without TF32; false where products of matrices take TF32 too: torch guards code by that switch, and would compile again."""
     cudnn = torch.backends.cudnn
-    newer = [one for one in (getattr(cudnn, name, None) for name in ("conv", "rnn")) if hasattr(one, "fp32_precision")]
+    newer: list[Any] = [one for one in (getattr(cudnn, name, None) for name in ("conv", "rnn")) if hasattr(one, "fp32_precision")]
     before: list[Any] = [one.fp32_precision for one in newer] or [cudnn.allow_tf32]
     if _rounded_operations(torch).keys() != CONVOLUTIONS.keys():
         yield False
