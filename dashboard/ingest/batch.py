@@ -16,6 +16,7 @@ from compilewatch.wire.text import clip
 from dashboard.common.visible import visible_name
 from dashboard.ingest.body import Refused, holds_nul, text_check
 from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, length_check, report_check, seq_check, window_check
+from dashboard.ingest.digests import digest_of, entry_of
 
 SHARDS = 64
 MAX_NAME = 200
@@ -55,6 +56,7 @@ class Item:
     seq: SeqRange
     text: bytes
     too_old: bool
+    digest: bytes
 
 
 @dataclass(slots=True)
@@ -82,6 +84,11 @@ class Batch:
             and not any(item.too_old for item in items)
             and all(after.seq[0] == before.seq[1] + 1 for before, after in pairwise(items))
         )
+
+    @property
+    def digests(self) -> bytes:
+        """The entry of each report, in order."""
+        return b"".join([entry_of(item.seq, item.digest) for item in self.items])
 
     @property
     def shard(self) -> int:
@@ -166,7 +173,7 @@ def _item(text: bytes, cut: bool, offset: float, now: float) -> Item:
     fresh = window_check(report.window, offset, now)
     length_check(report)
     report_check(report)
-    return Item(report.seq, dumps(report) if cut else text, not fresh)
+    return Item(report.seq, dumps(report) if cut else text, not fresh, digest_of(text))
 
 
 def _seq_of(raw: msgspec.Raw) -> SeqRange:

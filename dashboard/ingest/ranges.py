@@ -24,11 +24,13 @@ class Coverage:
     ranges: list[SeqRange] = field(default_factory=list)
     closed: list[SeqRange] = field(default_factory=list)
     missing: int = 0
+    digests: bytes = b""
+    """Entries of the newest ranges: what the bodies stored under them were."""
 
     @classmethod
-    def of(cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int) -> Coverage:
+    def of(cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int, digests: bytes = b"") -> Coverage:
         """The coverage as it was stored."""
-        return cls([_pair(pair) for pair in ranges], [_pair(pair) for pair in closed], missing)
+        return cls([_pair(pair) for pair in ranges], [_pair(pair) for pair in closed], missing, digests)
 
     @property
     def next_seq(self) -> int:

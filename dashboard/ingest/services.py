@@ -14,12 +14,14 @@ from dashboard.common.locks import write_transaction
 from dashboard.common.totals import totals_add
 from dashboard.ingest import store
 from dashboard.ingest.batch import Batch, Item
+from dashboard.ingest.digests import entries_joined, entry_of, is_another
 from dashboard.ingest.intake import Taken
 from dashboard.ingest.ranges import COVERED, NEW, Coverage
 from dashboard.ingest.stored import Stored
 
 _REJECTED = {
     "partial_overlap": "seq: it overlaps a range that is already acknowledged",
+    "range_conflict": "seq: another body is stored under this range; another process reports under this instance id, take a new one",
     "gap_closed": "seq: it lies in a gap that was closed",
     "too_old": "window: it ended more than 7 days ago",
 }
@@ -84,8 +86,11 @@ def _take_in(batch: Batch, coverage: Coverage) -> tuple[Stored, list[Item]]:
         place = coverage.place(item.seq)
         if place == NEW and item.too_old:
             place = "too_old"
+        if place == COVERED and is_another(coverage.digests, item.seq, item.digest):
+            place = "range_conflict"
         if place == NEW:
             coverage.add(item.seq)
+            coverage.digests = entries_joined(coverage.digests, entry_of(item.seq, item.digest))
             new.append(item)
         if place in (NEW, COVERED):
             stored.acked.append(item.seq)

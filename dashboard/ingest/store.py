@@ -13,27 +13,31 @@ from django.db.backends.utils import CursorWrapper
 
 from dashboard.common.server_cursor import server_cursor
 from dashboard.ingest.batch import Batch, Item
+from dashboard.ingest.digests import MAX_BYTES
 from dashboard.ingest.ranges import Coverage
 
 SenderKey = tuple[int, str]
 
-_SENDER_COLUMNS = "project_id, instance_id, ranges, closed, missing, clock_offset, first_seen_at, last_seen_at"
+_SENDER_COLUMNS = "project_id, instance_id, ranges, closed, missing, digests, clock_offset, first_seen_at, last_seen_at"
 _INBOX_COLUMNS = "project_id, shard, instance_id, seq_first, seq_last, received_at, clock_offset, identity, report"
 _UPSERT = (
     " ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = excluded.ranges, closed = excluded.closed, missing = excluded.missing,"
-    " clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at"
+    " digests = excluded.digests, clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at"
 )
 
 
 _APPEND = """
 WITH given AS (
-  SELECT * FROM unnest(%b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::float8[])
-    AS g(project_id, instance_id, first, last, clock_offset)
+  SELECT * FROM unnest(%b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::bytea[], %b::float8[])
+    AS g(project_id, instance_id, first, last, digests, clock_offset)
 ), taken AS (
-  INSERT INTO ingest_sender AS known (project_id, instance_id, ranges, closed, missing, clock_offset, first_seen_at, last_seen_at)
-  SELECT project_id, instance_id, jsonb_build_array(jsonb_build_array(first, last)), '[]', 0, clock_offset, %b, %b FROM given
+  INSERT INTO ingest_sender AS known
+    (project_id, instance_id, ranges, closed, missing, digests, clock_offset, first_seen_at, last_seen_at)
+  SELECT project_id, instance_id, jsonb_build_array(jsonb_build_array(first, last)), '[]', 0, digests, clock_offset, %b, %b FROM given
   ORDER BY project_id, instance_id
   ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = jsonb_set(known.ranges, '{-1,1}', excluded.ranges -> 0 -> 1),
+    digests = substring(coalesce(known.digests, '') || excluded.digests
+      FROM greatest(1, octet_length(coalesce(known.digests, '')) + octet_length(excluded.digests) - MOST + 1)),
     clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at
   WHERE (known.ranges -> -1 ->> 1)::bigint = (excluded.ranges -> 0 ->> 0)::bigint - 1
   RETURNING project_id, instance_id, ranges
@@ -44,7 +48,7 @@ WITH given AS (
     AS r(project_id, shard, instance_id, first, last, clock_offset, identity, report)
   JOIN taken USING (project_id, instance_id)
 )
-SELECT project_id, instance_id, ranges FROM taken"""
+SELECT project_id, instance_id, ranges FROM taken""".replace("MOST", str(MAX_BYTES))
 
 NEVER_BY_ITSELF = 1 << 30
 """Executions after which psycopg prepares a statement that did not ask for it."""
@@ -56,7 +60,7 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
     """Stores those whose first number follows the newest one of their sender, or whose sender is new; returns their senders and ranges.
 
     Each sender may come once. PostgreSQL only, and outside any transaction: the statement is one."""
-    senders = zip(*((b.project_id, b.instance_id, b.items[0].seq[0], b.items[-1].seq[1], b.clock_offset) for b in batches), strict=True)
+    senders = zip(*((b.project_id, b.instance_id, b.items[0].seq[0], b.items[-1].seq[1], b.digests, b.clock_offset) for b in batches), strict=True)
     rows = zip(
         *(
             (b.project_id, b.shard, b.instance_id, item.seq[0], item.seq[1], b.clock_offset, b.identity, item.text)
@@ -88,7 +92,7 @@ def senders_lock(
     found = _select_senders(cursor, sorted(set(keys)))
     made = sorted(set(unknown) - set(found))
     if made:
-        rows = [(*key, "[]", "[]", 0, 0.0, now, now) for key in made]
+        rows = [(*key, "[]", "[]", 0, b"", 0.0, now, now) for key in made]
         _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, " ON CONFLICT (project_id, instance_id) DO NOTHING")
         found |= _select_senders(cursor, made)
     return found
@@ -101,7 +105,7 @@ def senders_write(cursor: CursorWrapper, states: dict[SenderKey, tuple[Coverage,
         coverage, batch = states[key]
         seen = _moment(batch.received)
         ranges, closed = json.dumps(coverage.ranges), json.dumps(coverage.closed)
-        rows.append((*key, ranges, closed, coverage.missing, batch.clock_offset, seen, seen))
+        rows.append((*key, ranges, closed, coverage.missing, coverage.digests, batch.clock_offset, seen, seen))
     _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, _UPSERT)
 
 
@@ -130,11 +134,11 @@ def _select_senders(cursor: CursorWrapper, keys: Sequence[SenderKey]) -> dict[Se
     places = ", ".join(["(%s, %s)"] * len(keys))
     lock = " ORDER BY project_id, instance_id FOR UPDATE" if connection.vendor == "postgresql" else ""
     cursor.execute(
-        "SELECT project_id, instance_id, ranges, closed, missing FROM ingest_sender"
+        "SELECT project_id, instance_id, ranges, closed, missing, digests FROM ingest_sender"
         f" WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
         [value for key in keys for value in key],
     )
-    return {(row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4]) for row in cursor.fetchall()}
+    return {(row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], bytes(row[5] or b"")) for row in cursor.fetchall()}
 
 
 def _insert(cursor: CursorWrapper, table: str, columns: str, rows: Sequence[tuple[Any, ...]], ending: str = "") -> None:

@@ -11,6 +11,7 @@ MARKER = 1
 
 REJECTED_CODES = {
     "partial_overlap": "the range overlaps one that is already acknowledged without being covered by it",
+    "range_conflict": "another body is stored under this range: two processes report under one instance id",
     "gap_closed": "the range lies in a gap that was closed because the sender had more than 64 ranges",
     "too_old": "the window ended more than 7 days ago",
     "in_future": "the window ends more than 5 minutes in the future, after the clock offset is taken out",
