@@ -13,12 +13,13 @@ from compilewatch.cold_start import ColdStart
 from compilewatch.config import Config
 from compilewatch.errors import say_aside
 from compilewatch.guard import Guard
-from compilewatch.identity import identity_build, identity_refresh
+from compilewatch.identity import identity_build, identity_refresh, instance_id
 from compilewatch.interpreters import FREE_THREADED, one_thread_at_a_time
 from compilewatch.labels import LABEL
 from compilewatch.leftovers import Leftovers
 from compilewatch.lineage import LINEAGE
 from compilewatch.outbox import Outbox
+from compilewatch.process_start import process_facts, process_started
 from compilewatch.recorder import Recorder
 from compilewatch.roles import capabilities_of, role_of
 from compilewatch.sender import Sender
@@ -45,8 +46,9 @@ class Instance:
     ) -> None:
         self._transport = transport = transport_of(config, turn)
         self.outbox = Outbox()
-        self.sender = Sender(transport, self.outbox, tail=Tail(), say=say_aside, obey=self._obey)
+        self.sender = Sender(transport, self.outbox, tail=Tail(), say=say_aside, obey=self._obey, renews=True)
         self.identity: Identity = identity_build(config)
+        self._facts = process_facts()
         self._redaction = importlib.import_module("compilewatch.redaction") if config.redact else None
         self.spool = Spool(config, self.identity)
         self.leftovers = Leftovers(config, transport)
@@ -88,6 +90,7 @@ class Instance:
         with Guard(self._recorder):
             self._causes.tell()
         start, end = self._window_ends()
+        self._look_for_copies()
         self._seq += 1
         report = self._recorder.close(self._seq, start, end)
         with Guard(self._recorder):
@@ -103,6 +106,28 @@ class Instance:
         closed = self.outbox.add(report if self._redaction is None else self._redaction.report_redacted(report))
         self.spool.keep(closed, self.outbox.waiting)
 
+    def _look_for_copies(self) -> None:
+        """A process that was restored from a checkpoint shows another pid, start or boot than it had: the original may report too."""
+        facts = process_facts()
+        if facts is not None and self._facts is not None and facts != self._facts:
+            self._facts = facts
+            self.outbox.copied()
+            if self.outbox.renewable:
+                self._renew()
+
+    def _renew(self) -> None:
+        """Goes on as another instance, with what waits; the dashboard keeps it apart from the process that has the earlier id."""
+        earlier = self.spool
+        self.identity.id, self.identity.pid, self.identity.started = instance_id(), os.getpid(), process_started()
+        self._seq = self.outbox.renumber()
+        self.sender.begin_again()
+        self.spool = Spool(self._config, self.identity)
+        self.spool.errors = earlier.errors
+        waiting = self.outbox.waiting()
+        if waiting:
+            self.spool.keep(waiting[-1], self.outbox.waiting)
+        earlier.close([])
+
     def _window_ends(self) -> tuple[float, float]:
         """Start and end of the window that ends now. The host's clock may be set in mid-window: it says when the window ended, and the
         other clock how long it was."""
@@ -114,6 +139,8 @@ class Instance:
     def send(self) -> bool:
         """One batch; True if the server answered for it."""
         answered = self.sender.attempt(self.identity)
+        if self.outbox.renewable:
+            self._renew()
         self.spool.settled(self.outbox.waiting())
         return answered
 

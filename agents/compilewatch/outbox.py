@@ -31,6 +31,8 @@ class Outbox:
         self.merged_windows = 0
         self.truncated_events = 0
         self.rejected_windows = 0
+        self.renewal_due = False
+        """Whether another process reports under this instance's id: what no request has carried yet waits for another id."""
         self._max_bytes = max_bytes
         self._entries: list[Entry] = []
 
@@ -87,7 +89,7 @@ class Outbox:
         frozen = [entry for entry in self._entries if entry.attempted]
         batch: list[Entry] = []
         size = 0
-        for entry in (frozen or self._entries)[:limit]:
+        for entry in (frozen if frozen or self.renewal_due else self._entries)[:limit]:
             size += len(entry.body)
             if batch and size > MAX_BATCH_BYTES:
                 break
@@ -104,6 +106,36 @@ class Outbox:
         removed = len(self._remove(ranges))
         self.rejected_windows += removed
         return removed
+
+    def contested(self, ranges: list[SeqRange]) -> int:
+        """Keeps windows that the server refused because it holds others under their numbers, for another id; answers how many."""
+        found = [entry for entry in self._entries if entry.attempted and entry.seq in ranges]
+        for entry in found:
+            entry.attempted = False
+        self.renewal_due = self.renewal_due or bool(found)
+        return len(found)
+
+    def copied(self) -> None:
+        """The process was restored or copied: what waits may be in another process too, so it keeps its numbers and bytes."""
+        for entry in self._entries:
+            entry.attempted = True
+        self.renewal_due = True
+
+    @property
+    def renewable(self) -> bool:
+        """Whether another id is due, and no window is left that the server may hold under this one."""
+        return self.renewal_due and not any(entry.attempted for entry in self._entries)
+
+    def renumber(self) -> int:
+        """Gives what waits the numbers from 1 on, under which another instance sends it; answers the last of them."""
+        last, renumbered = 0, []
+        for entry in self._entries:
+            report = loads(Report, entry.body)
+            report.seq = last + 1, last + 1 + entry.seq[1] - entry.seq[0]
+            last = report.seq[1]
+            renumbered.append(self._entry(report))
+        self._entries, self.renewal_due = renumbered, False
+        return last
 
     def _remove(self, ranges: list[SeqRange]) -> list[Entry]:
         kept: list[Entry] = []

@@ -21,3 +21,12 @@ def process_started() -> float:
     except (OSError, ValueError, IndexError, AttributeError):
         return now
     return now - age if 0.0 <= age < OLDEST else now
+
+
+def process_facts() -> tuple[str, int, str] | None:
+    """Boot, pid and start of this process, which stay as they are while it runs where it began; None where the kernel does not say."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return boot, os.getpid(), Path("/proc/self/stat").read_text().rpartition(")")[2].split()[_START_TICKS]
+    except (OSError, ValueError, IndexError):
+        return None

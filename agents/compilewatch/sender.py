@@ -20,6 +20,8 @@ FIRST_WAIT, LONGEST_WAIT = 2.0, 60.0
 LEAST_RETRY_AFTER, MOST_RETRY_AFTER = 1.0, 300.0
 REFUSED_WAIT = 300.0
 """Seconds at most between two tries while the dashboard refuses everything, for example the key: a person has to act first."""
+CONFLICTS = ("range_conflict", "partial_overlap")
+"""Refusals of a window whose numbers another process used: a copy of this one, with the same instance id."""
 SPLIT_CODES = (400, 413)
 """Statuses that, in our own words, speak about the body: the windows are tried one by one to find the bad one."""
 
@@ -36,7 +38,10 @@ class Sender:
         tail: Tail | None = None,
         say: Callable[[str], None] = lambda sentence: None,
         obey: Callable[[list[dict[str, Any]]], None] = lambda commands: None,
+        renews: bool = False,
     ) -> None:
+        self._renews = renews
+        """Whether whose windows these are takes another id when another process uses this one."""
         self.outbox = outbox
         self.failures = 0
         """Attempts in a row that brought no acknowledgement."""
@@ -89,7 +94,8 @@ class Sender:
         acknowledged = self.outbox.acknowledged(answer.ack.acked)
         settled = len(acknowledged)
         for refusal in answer.ack.rejected:
-            count = self.outbox.rejected([refusal.seq])
+            keeps = self._renews and refusal.code in CONFLICTS
+            count = self.outbox.contested([refusal.seq]) if keeps else self.outbox.rejected([refusal.seq])
             settled += count
             if count:
                 self._count(f"rejected: {refusal.code}")
@@ -110,6 +116,11 @@ class Sender:
             if lost:
                 self._count("windows sent again: the dashboard did not hold them any more")
                 self.outbox.restore(lost)
+
+    def begin_again(self) -> None:
+        """Under another id: what was acknowledged before belongs to the earlier one."""
+        if self._tail is not None:
+            self._tail = Tail(self._clock)
 
     def _clear(self, answer: Answer, suspect: SeqRange) -> bool:
         """After a request without any window; True if that one was taken."""

@@ -1,0 +1,62 @@
+"""Two processes with one instance id, as a copied state leaves them: the dashboard refuses one, which goes on under another id."""
+
+from __future__ import annotations
+
+from compilewatch.outbox import Outbox
+from compilewatch.sender import Sender
+from compilewatch.transport import Answer
+from compilewatch.wire.ack import Ack, Rejected
+from compilewatch.wire.codec import loads
+from compilewatch.wire.report import Identity, Report
+
+from tests.agent.spool.collector import Collector
+
+IDENTITY = Identity("x" * 26, 0.0, "m", "1")
+
+
+def filled(*numbers: int) -> Outbox:
+    outbox = Outbox()
+    for number in numbers:
+        outbox.add(Report((number, number), (0.0, float(number))))
+    return outbox
+
+
+def answered(outbox: Outbox, ack: Ack, *, renews: bool = True) -> Sender:
+    dashboard = Collector()
+    dashboard.answers = [Answer(200, ack=ack)]
+    sender = Sender(dashboard, outbox, renews=renews)
+    assert sender.attempt(IDENTITY)
+    return sender
+
+
+def test_a_contested_window_waits_for_another_id_with_numbers_from_one() -> None:
+    outbox = filled(7, 8, 9)
+    sender = answered(outbox, Ack([(8, 8)], 9, rejected=[Rejected((7, 7), "range_conflict"), Rejected((9, 9), "partial_overlap")]))
+    assert outbox.renewable and not outbox.batch()
+    assert outbox.renumber() == 2
+    assert [(loads(Report, entry.body).seq, entry.end) for entry in outbox.batch()] == [((1, 1), 7.0), ((2, 2), 9.0)]
+    assert outbox.rejected_windows == 0 and sender.refusals["rejected: range_conflict"] == 1
+
+
+def test_a_window_whose_answer_is_lost_is_settled_under_the_earlier_id_first() -> None:
+    outbox = filled(1, 2)
+    outbox.batch()
+    answered(outbox, Ack([], 1, rejected=[Rejected((1, 1), "range_conflict")]))
+    assert not outbox.renewable and [entry.seq for entry in outbox.batch()] == [(2, 2)]
+    outbox.acknowledged([(2, 2)])
+    assert outbox.renewable
+
+
+def test_a_restored_process_sends_what_waits_as_its_original_does() -> None:
+    outbox = filled(3)
+    outbox.copied()
+    outbox.add(Report((4, 4), (0.0, 4.0)))
+    assert [entry.seq for entry in outbox.batch()] == [(3, 3)]
+    outbox.acknowledged([(3, 3)])
+    assert outbox.renewable and outbox.renumber() == 1
+
+
+def test_what_a_dead_process_left_is_refused_and_counted() -> None:
+    outbox = filled(1)
+    answered(outbox, Ack([], 1, rejected=[Rejected((1, 1), "range_conflict")]), renews=False)
+    assert not len(outbox) and outbox.rejected_windows == 1
