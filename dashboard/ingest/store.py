@@ -60,7 +60,9 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
     """Stores those whose first number follows the newest one of their sender, or whose sender is new; returns their senders and ranges.
 
     Each sender may come once. PostgreSQL only, and outside any transaction: the statement is one."""
-    senders = zip(*((b.project_id, b.instance_id, b.items[0].seq[0], b.items[-1].seq[1], b.digests, b.clock_offset) for b in batches), strict=True)
+    senders = zip(
+        *((b.project_id, b.instance_id, b.items[0].seq[0], b.items[-1].seq[1], b.digests, b.clock_offset) for b in batches), strict=True
+    )
     rows = zip(
         *(
             (b.project_id, b.shard, b.instance_id, item.seq[0], item.seq[1], b.clock_offset, b.identity, item.text)
@@ -138,7 +140,13 @@ def _select_senders(cursor: CursorWrapper, keys: Sequence[SenderKey]) -> dict[Se
         f" WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
         [value for key in keys for value in key],
     )
-    return {(row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], bytes(row[5] or b"")) for row in cursor.fetchall()}
+    return {
+        (row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], bytes(row[5] or b"")) for row in cursor.fetchall()
+    }
+
+
+def _coverage(ranges: str, closed: str, missing: int, digests: bytes | None) -> Coverage:
+    return Coverage.of(json.loads(ranges), json.loads(closed), missing, bytes(digests or b""))
 
 
 def _insert(cursor: CursorWrapper, table: str, columns: str, rows: Sequence[tuple[Any, ...]], ending: str = "") -> None:
