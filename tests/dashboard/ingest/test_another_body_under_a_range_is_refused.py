@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.report import Losses, Request
 
 from dashboard.ingest.committer import COMMITTER
 from dashboard.ingest.digests import MAX_BYTES
@@ -21,13 +22,15 @@ def codes(answer: Answer) -> list[tuple[list[int], str]]:
 
 def another(request: Request, place: int = 0) -> Request:
     """The request with another body in one of its reports."""
-    request.reports[place].losses.internal_errors += 1
+    report = request.reports[place]
+    request.reports[place] = replace(report, losses=Losses(internal_errors=1))
     return request
 
 
 def test_another_body_is_refused_and_counted(endpoint: Endpoint, make_request: Make) -> None:
-    endpoint.report(make_request(minutes=3))
-    answer = endpoint.report(another(make_request(minutes=3), 1))
+    request = make_request(minutes=3)
+    endpoint.report(request)
+    answer = endpoint.report(another(request, 1))
     assert answer.json["acked"] == [[1, 1], [3, 3]]
     assert codes(answer) == [([2, 2], "range_conflict")]
     assert InboxRow.objects.count() == 3
