@@ -14,6 +14,7 @@ from typing import Any
 from compilewatch import __version__
 from compilewatch.components import NOTED, components, gpu_name, short_hash
 from compilewatch.config import Config
+from compilewatch.hashes import sha256_hex
 from compilewatch.kernels import CHOSEN
 from compilewatch.placement import placement_of
 from compilewatch.process_start import process_started
@@ -28,6 +29,11 @@ UNVERSIONED = "unversioned"
 def instance_id() -> str:
     """26 characters that sort by time: 10 of milliseconds, 16 of chance."""
     return id_of(int(time.time() * 1000), int.from_bytes(os.urandom(10), "big"))
+
+
+def successor_id(earlier: str, body: bytes) -> str:
+    """The id under which a window is sent that another process contests: always the same, so that it is stored once."""
+    return earlier[:10] + id_of(0, int(sha256_hex(f"{earlier}\0".encode() + body)[:20], 16))[10:]
 
 
 def id_of(milliseconds: int, chance: int) -> str:

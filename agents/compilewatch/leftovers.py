@@ -8,12 +8,14 @@ from pathlib import Path
 
 from compilewatch.config import Config
 from compilewatch.folder import files_kept
+from compilewatch.identity import successor_id
 from compilewatch.locked_file import UNFINISHED, LockedFile
-from compilewatch.outbox import Entry, Outbox
+from compilewatch.outbox import Entry, Outbox, report_renumbered
 from compilewatch.sender import Sender
 from compilewatch.spool import SUFFIX, project_of, spool_folder, why_off
 from compilewatch.spool_frames import Contents, contents_read, watermark_frame, windows_read
 from compilewatch.transport import Transport
+from compilewatch.wire.codec import dumps
 from compilewatch.wire.report import MAX_REPORTS, MAX_WINDOW_AGE, Identity
 
 LOOK_SECONDS = 60.0
@@ -29,17 +31,22 @@ class Leftover:
         self._identity = identity
         self._windows = windows
         self._outbox = Outbox()
-        self._sender = Sender(transport, self._outbox)
+        self._sender = Sender(transport, self._outbox, renews=True)
+        self._last = 0
+        """The last number of the batch, as the file has it."""
+        self._next = 0
+        """The number of the next window of a new instance; 0: windows keep theirs."""
 
     def step(self) -> bool:
         """One batch, if its time has come; True once nothing is left to send. Raises OSError."""
         if not len(self._outbox):
             self._outbox.restore(self._batch())
         if len(self._outbox) and self._sender.due():
-            last = self._outbox.waiting()[-1].seq[1]
             self._sender.attempt(self._identity)
+            if self._outbox.renewable:
+                self._renew()
             if not len(self._outbox):
-                self.file.append(watermark_frame(last + 1))
+                self.file.append(watermark_frame(self._last + 1))
                 self._outbox.restore(self._batch())
         return not len(self._outbox)
 
@@ -47,11 +54,21 @@ class Leftover:
         batch: list[Entry] = []
         size = 0
         for entry in self._windows:
+            self._last = entry.seq[1]
+            if self._next:
+                report = report_renumbered(entry, self._next)
+                self._next = report.seq[1] + 1
+                entry = Entry(report.seq, *report.window, dumps(report))
             batch.append(entry)
             size += len(entry.body)
             if len(batch) == MAX_REPORTS or size >= MAX_BATCH_BYTES:
                 break
         return batch
+
+    def _renew(self) -> None:
+        """Another process reported under this id: the rest is sent as another instance, the same one each time that it is begun."""
+        self._identity.id = successor_id(self._identity.id, self._outbox.waiting()[0].body)
+        self._next = self._outbox.renumber() + 1
 
 
 class Leftovers:

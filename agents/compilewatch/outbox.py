@@ -24,6 +24,13 @@ class Entry:
     attempted: bool = False
 
 
+def report_renumbered(entry: Entry, first: int) -> Report:
+    """The window with numbers from `first` on."""
+    report = loads(Report, entry.body)
+    report.seq = first, first + entry.seq[1] - entry.seq[0]
+    return report
+
+
 class Outbox:
     """First in, first out; the agent's thread alone touches it."""
 
@@ -130,8 +137,7 @@ class Outbox:
         """Gives what waits the numbers from 1 on, under which another instance sends it; answers the last of them."""
         last, renumbered = 0, []
         for entry in self._entries:
-            report = loads(Report, entry.body)
-            report.seq = last + 1, last + 1 + entry.seq[1] - entry.seq[0]
+            report = report_renumbered(entry, last + 1)
             last = report.seq[1]
             renumbered.append(self._entry(report))
         self._entries, self.renewal_due = renumbered, False

@@ -16,7 +16,7 @@ from compilewatch.wire.text import clip
 from dashboard.common.visible import visible_name
 from dashboard.ingest.body import Refused, holds_nul, text_check
 from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, length_check, report_check, seq_check, window_check
-from dashboard.ingest.digests import digest_of, entry_of
+from dashboard.ingest.recent import Recorded, recorded
 
 SHARDS = 64
 MAX_NAME = 200
@@ -56,7 +56,13 @@ class Item:
     seq: SeqRange
     text: bytes
     too_old: bool
-    digest: bytes
+    end: float
+    """Of its window, by the agent's clock."""
+
+    @property
+    def recorded(self) -> Recorded:
+        """What the sender's row keeps of it."""
+        return recorded(self.seq, self.text, self.end)
 
 
 @dataclass(slots=True)
@@ -84,11 +90,6 @@ class Batch:
             and not any(item.too_old for item in items)
             and all(after.seq[0] == before.seq[1] + 1 for before, after in pairwise(items))
         )
-
-    @property
-    def digests(self) -> bytes:
-        """The entry of each report, in order."""
-        return b"".join([entry_of(item.seq, item.digest) for item in self.items])
 
     @property
     def shard(self) -> int:
@@ -173,7 +174,7 @@ def _item(text: bytes, cut: bool, offset: float, now: float) -> Item:
     fresh = window_check(report.window, offset, now)
     length_check(report)
     report_check(report)
-    return Item(report.seq, dumps(report) if cut else text, not fresh, digest_of(text))
+    return Item(report.seq, dumps(report) if cut else text, not fresh, report.window[1])
 
 
 def _seq_of(raw: msgspec.Raw) -> SeqRange:

@@ -14,9 +14,7 @@ class Sender(models.Model):
     ranges = models.JSONField(default=list, help_text="Sorted [first, last] pairs, normally one, at most 64.")
     closed = models.JSONField(default=list, help_text="Gaps that were given up, sorted [first, last] pairs, at most 64.")
     missing = models.BigIntegerField(default=0, help_text="Sequence numbers in gaps that were closed for good.")
-    digests = models.BinaryField(
-        null=True, help_text="First and last number and digest of the body, 24 bytes each, of at most 32 ranges stored last."
-    )
+    recent = models.BinaryField(null=True, help_text="Digests of the last 16 reports; NULL: an earlier release stored them.")
     clock_offset = models.FloatField(default=0.0, help_text="Server time minus agent time in seconds, as of the last request.")
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from compilewatch.wire.report import SeqRange
 
+from dashboard.ingest.recent import Recorded, contradicts
+
 MAX_RANGES = 64
 MAX_SEQ = 1 << 53
 
@@ -15,22 +17,24 @@ NEW = "new"
 COVERED = "covered"
 PARTIAL_OVERLAP = "partial_overlap"
 GAP_CLOSED = "gap_closed"
+RANGE_CONFLICT = "range_conflict"
 
 
 @dataclass(slots=True)
 class Coverage:
-    """The acknowledged ranges, the gaps between them that were given up, and how many numbers those hold."""
+    """The acknowledged ranges, the gaps between them that were given up, how many numbers those hold, and the last reports."""
 
     ranges: list[SeqRange] = field(default_factory=list)
     closed: list[SeqRange] = field(default_factory=list)
     missing: int = 0
-    digests: bytes = b""
-    """Entries of the newest ranges: what the bodies stored under them were."""
+    recent: list[Recorded] = field(default_factory=list)
 
     @classmethod
-    def of(cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int, digests: bytes = b"") -> Coverage:
+    def of(
+        cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int, recent: list[Recorded] | None = None
+    ) -> Coverage:
         """The coverage as it was stored."""
-        return cls([_pair(pair) for pair in ranges], [_pair(pair) for pair in closed], missing, digests)
+        return cls([_pair(pair) for pair in ranges], [_pair(pair) for pair in closed], missing, recent or [])
 
     @property
     def next_seq(self) -> int:
@@ -58,6 +62,17 @@ class Coverage:
         if held is None:
             return NEW
         return COVERED if held[0] <= first and last <= held[1] else PARTIAL_OVERLAP
+
+    def take(self, report: Recorded) -> str:
+        """What a report is: as `place` says, or RANGE_CONFLICT where another one is stored under its range. One that is NEW is added."""
+        seq = (report.last - report.before, report.last)
+        place = self.place(seq)
+        if place == NEW:
+            self.add(seq)
+            self.recent.append(report)
+        elif place == COVERED and contradicts(self.recent, report):
+            return RANGE_CONFLICT
+        return place
 
     def add(self, seq: SeqRange) -> None:
         """Takes in a range that is NEW, joining its neighbours; beyond 64 ranges the oldest gap is given up."""

@@ -14,15 +14,14 @@ from dashboard.common.locks import write_transaction
 from dashboard.common.totals import totals_add
 from dashboard.ingest import store
 from dashboard.ingest.batch import Batch, Item
-from dashboard.ingest.digests import entries_joined, entry_of, is_another
 from dashboard.ingest.intake import Taken
 from dashboard.ingest.ranges import COVERED, NEW, Coverage
 from dashboard.ingest.stored import Stored
 
 _REJECTED = {
     "partial_overlap": "seq: it overlaps a range that is already acknowledged",
-    "range_conflict": "seq: another body is stored under this range; another process reports under this instance id, take a new one",
     "gap_closed": "seq: it lies in a gap that was closed",
+    "range_conflict": "seq: another report is stored under this range; a second process has the same instance id",
     "too_old": "window: it ended more than 7 days ago",
 }
 _COUNT_REFUSALS = (
@@ -83,14 +82,8 @@ def reports_store(batches: Sequence[Batch]) -> list[Stored]:
 def _take_in(batch: Batch, coverage: Coverage) -> tuple[Stored, list[Item]]:
     stored, new = Stored(acked=[], next_seq=1, rejected=list(batch.rejected)), []
     for item in batch.items:
-        place = coverage.place(item.seq)
-        if place == NEW and item.too_old:
-            place = "too_old"
-        if place == COVERED and is_another(coverage.digests, item.seq, item.digest):
-            place = "range_conflict"
+        place = "too_old" if item.too_old and coverage.place(item.seq) == NEW else coverage.take(item.recorded)
         if place == NEW:
-            coverage.add(item.seq)
-            coverage.digests = entries_joined(coverage.digests, entry_of(item.seq, item.digest))
             new.append(item)
         if place in (NEW, COVERED):
             stored.acked.append(item.seq)

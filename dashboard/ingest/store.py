@@ -13,31 +13,30 @@ from django.db.backends.utils import CursorWrapper
 
 from dashboard.common.server_cursor import server_cursor
 from dashboard.ingest.batch import Batch, Item
-from dashboard.ingest.digests import MAX_BYTES
 from dashboard.ingest.ranges import Coverage
+from dashboard.ingest.recent import MOST_BYTES, recent_bytes, recent_of
 
 SenderKey = tuple[int, str]
 
-_SENDER_COLUMNS = "project_id, instance_id, ranges, closed, missing, digests, clock_offset, first_seen_at, last_seen_at"
+_SENDER_COLUMNS = "project_id, instance_id, ranges, closed, missing, recent, clock_offset, first_seen_at, last_seen_at"
 _INBOX_COLUMNS = "project_id, shard, instance_id, seq_first, seq_last, received_at, clock_offset, identity, report"
 _UPSERT = (
     " ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = excluded.ranges, closed = excluded.closed, missing = excluded.missing,"
-    " digests = excluded.digests, clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at"
+    " recent = excluded.recent, clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at"
 )
 
 
-_APPEND = """
+_APPEND = f"""
 WITH given AS (
   SELECT * FROM unnest(%b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::bytea[], %b::float8[])
-    AS g(project_id, instance_id, first, last, digests, clock_offset)
+    AS g(project_id, instance_id, first, last, recent, clock_offset)
 ), taken AS (
-  INSERT INTO ingest_sender AS known
-    (project_id, instance_id, ranges, closed, missing, digests, clock_offset, first_seen_at, last_seen_at)
-  SELECT project_id, instance_id, jsonb_build_array(jsonb_build_array(first, last)), '[]', 0, digests, clock_offset, %b, %b FROM given
+  INSERT INTO ingest_sender AS known (project_id, instance_id, ranges, closed, missing, recent, clock_offset, first_seen_at, last_seen_at)
+  SELECT project_id, instance_id, jsonb_build_array(jsonb_build_array(first, last)), '[]', 0, recent, clock_offset, %b, %b FROM given
   ORDER BY project_id, instance_id
-  ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = jsonb_set(known.ranges, '{-1,1}', excluded.ranges -> 0 -> 1),
-    digests = substring(coalesce(known.digests, '') || excluded.digests
-      FROM greatest(1, octet_length(coalesce(known.digests, '')) + octet_length(excluded.digests) - MOST + 1)),
+  ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = jsonb_set(known.ranges, '{{-1,1}}', excluded.ranges -> 0 -> 1),
+    recent = substring(coalesce(known.recent, '') || excluded.recent
+      from greatest(1, length(coalesce(known.recent, '')) + length(excluded.recent) - {MOST_BYTES - 1})),
     clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at
   WHERE (known.ranges -> -1 ->> 1)::bigint = (excluded.ranges -> 0 ->> 0)::bigint - 1
   RETURNING project_id, instance_id, ranges
@@ -48,7 +47,7 @@ WITH given AS (
     AS r(project_id, shard, instance_id, first, last, clock_offset, identity, report)
   JOIN taken USING (project_id, instance_id)
 )
-SELECT project_id, instance_id, ranges FROM taken""".replace("MOST", str(MAX_BYTES))
+SELECT project_id, instance_id, ranges FROM taken"""
 
 NEVER_BY_ITSELF = 1 << 30
 """Executions after which psycopg prepares a statement that did not ask for it."""
@@ -61,7 +60,18 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
 
     Each sender may come once. PostgreSQL only, and outside any transaction: the statement is one."""
     senders = zip(
-        *((b.project_id, b.instance_id, b.items[0].seq[0], b.items[-1].seq[1], b.digests, b.clock_offset) for b in batches), strict=True
+        *(
+            (
+                b.project_id,
+                b.instance_id,
+                b.items[0].seq[0],
+                b.items[-1].seq[1],
+                recent_bytes(item.recorded for item in b.items),
+                b.clock_offset,
+            )
+            for b in batches
+        ),
+        strict=True,
     )
     rows = zip(
         *(
@@ -107,7 +117,7 @@ def senders_write(cursor: CursorWrapper, states: dict[SenderKey, tuple[Coverage,
         coverage, batch = states[key]
         seen = _moment(batch.received)
         ranges, closed = json.dumps(coverage.ranges), json.dumps(coverage.closed)
-        rows.append((*key, ranges, closed, coverage.missing, coverage.digests, batch.clock_offset, seen, seen))
+        rows.append((*key, ranges, closed, coverage.missing, recent_bytes(coverage.recent), batch.clock_offset, seen, seen))
     _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, _UPSERT)
 
 
@@ -136,17 +146,11 @@ def _select_senders(cursor: CursorWrapper, keys: Sequence[SenderKey]) -> dict[Se
     places = ", ".join(["(%s, %s)"] * len(keys))
     lock = " ORDER BY project_id, instance_id FOR UPDATE" if connection.vendor == "postgresql" else ""
     cursor.execute(
-        "SELECT project_id, instance_id, ranges, closed, missing, digests FROM ingest_sender"
+        "SELECT project_id, instance_id, ranges, closed, missing, recent FROM ingest_sender"
         f" WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
         [value for key in keys for value in key],
     )
-    return {
-        (row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], bytes(row[5] or b"")) for row in cursor.fetchall()
-    }
-
-
-def _coverage(ranges: str, closed: str, missing: int, digests: bytes | None) -> Coverage:
-    return Coverage.of(json.loads(ranges), json.loads(closed), missing, bytes(digests or b""))
+    return {(row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], recent_of(row[5])) for row in cursor.fetchall()}
 
 
 def _insert(cursor: CursorWrapper, table: str, columns: str, rows: Sequence[tuple[Any, ...]], ending: str = "") -> None:

@@ -1,0 +1,97 @@
+"""A report that is sent again is acknowledged; another one under the same range is refused, counted and named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from compilewatch.wire.codec import encode
+from compilewatch.wire.report import Request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.models import InboxRow, Sender
+from dashboard.ingest.ranges import COVERED, NEW, RANGE_CONFLICT, Coverage
+from dashboard.ingest.recent import MOST, Recorded, recent_bytes, recent_of, recorded
+from dashboard.ingest.selectors import refusals_by_code
+from dashboard.projects.models import Project
+from tests.dashboard.ingest.conftest import Endpoint
+
+Make = Callable[..., Request]
+
+
+def window(number: int, text: str = "", late: float = 0.0) -> Recorded:
+    return recorded((number, number), f"{number} {text}".encode(), 1000.0 + 10.0 * number + late)
+
+
+def stored(count: int) -> Coverage:
+    coverage = Coverage()
+    for number in range(1, count + 1):
+        assert coverage.take(window(number)) == NEW
+    return coverage
+
+
+@pytest.mark.parametrize("count", [1, MOST, 5 * MOST])
+def test_a_repeat_is_covered_and_another_report_is_a_conflict(count: int) -> None:
+    coverage = stored(count)
+    assert [coverage.take(window(number)) for number in range(1, count + 1)] == [COVERED] * count
+    assert coverage.take(window(count, "of a second process")) == RANGE_CONFLICT
+
+
+def test_a_copy_that_wakes_up_long_after_the_newest_reports_is_a_conflict() -> None:
+    coverage = stored(400)
+    assert coverage.take(window(30, "of a copy", late=3700.0)) == RANGE_CONFLICT
+
+
+def test_a_part_of_a_stored_range_is_another_report() -> None:
+    coverage = Coverage()
+    assert coverage.take(recorded((1, 4), b"merged", 1040.0)) == NEW
+    assert coverage.take(window(3)) == RANGE_CONFLICT
+
+
+def test_reports_that_an_earlier_release_stored_are_taken_for_repeats() -> None:
+    coverage = Coverage(ranges=[(1, 20)])
+    assert coverage.take(window(20, "unknown")) == COVERED
+    coverage.take(window(21))
+    coverage.add((22, 25))
+    coverage.take(window(26))
+    assert [coverage.take(window(number, "unknown")) for number in (20, 23, 25)] == [COVERED] * 3
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=80))
+def test_whatever_order_reports_come_in_a_repeat_is_never_a_conflict(numbers: list[int]) -> None:
+    coverage, before = Coverage(), set[int]()
+    for number in numbers:
+        coverage = Coverage.of(coverage.ranges, coverage.closed, coverage.missing, recent_of(recent_bytes(coverage.recent)))
+        assert coverage.take(window(number)) == (COVERED if number in before else NEW)
+        before.add(number)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_endpoint_refuses_and_counts_it(endpoint: Endpoint, make_request: Make, project: Project) -> None:
+    data = encode(make_request(minutes=3))
+    first = endpoint.send_json(json.dumps(data)).json
+    assert endpoint.send_json(json.dumps(data)).json == first
+    data["reports"][1]["losses"] = {"spool_errors": 7}
+    answer = endpoint.send_json(json.dumps(data)).json
+    seq = data["reports"][1]["seq"]
+    assert [refused["seq"] for refused in answer["rejected"]] == [seq]
+    assert answer["rejected"][0]["code"] == RANGE_CONFLICT
+    assert "a second process has the same instance id" in answer["rejected"][0]["detail"]
+    COMMITTER.stop()
+    assert refusals_by_code(project=project) == {RANGE_CONFLICT: 1}
+    assert InboxRow.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sender_keeps_so_many_digests_and_no_more(endpoint: Endpoint, make_request: Make) -> None:
+    for first in (1, MOST + 1, 2 * MOST + 1):
+        data = encode(make_request(minutes=MOST))
+        for place, report in enumerate(data["reports"]):
+            report["seq"] = [first + place, first + place]
+        endpoint.send_json(json.dumps(data))
+    sender = Sender.objects.get()
+    assert sender.ranges == [[1, 3 * MOST]]
+    assert [one.last for one in recent_of(sender.recent)] == list(range(2 * MOST + 1, 3 * MOST + 1))
