@@ -1,0 +1,69 @@
+"""Windows that a killed process left, and whose numbers another process with the same id has used, are sent under an id of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from compilewatch.leftovers import Leftovers
+from compilewatch.transport import Answer
+from compilewatch.wire.ack import Ack, Rejected
+
+from tests.agent.spool.files import Kept, config
+
+WINDOWS = 70
+
+
+class Contested:
+    """The outbound seam: a dashboard that holds other windows of instance `a`, and all that it is sent of others."""
+
+    def __init__(self) -> None:
+        self.stored: dict[tuple[str, int], float] = {}
+        """When a window began, by instance and number."""
+
+    def send(self, body: bytes) -> Answer:
+        """Answers as the dashboard does."""
+        request = json.loads(body)
+        who, reports = request["instance"]["id"], request["reports"]
+        ranges = [(report["seq"][0], report["seq"][1]) for report in reports]
+        if who == "a" * 26:
+            return Answer(200, ack=Ack([], 101, rejected=[Rejected(seq, "range_conflict") for seq in ranges]))
+        self.stored |= {(who, report["seq"][0]): report["window"][0] for report in reports}
+        return Answer(200, ack=Ack(ranges, ranges[-1][1] + 1))
+
+    def interrupt(self) -> None:
+        """Nothing is ever under way."""
+
+
+def left_behind(folder: Path) -> None:
+    kept = Kept(folder, "a")
+    for seq in range(31, 31 + WINDOWS):
+        kept.close(seq)
+    kept.spool.close(kept.outbox.waiting())
+
+
+def test_all_of_them_are_stored_once_and_numbered_from_one(tmp_path: Path) -> None:
+    left_behind(tmp_path)
+    dashboard = Contested()
+    leftovers = Leftovers(config(tmp_path), dashboard)
+    for _ in range(10):
+        leftovers.step()
+    (other,) = {who for who, _ in dashboard.stored}
+    assert (len(other), other[:10]) == (26, "a" * 10)
+    assert dashboard.stored == {(other, number): (30 + number) * 10.0 for number in range(1, WINDOWS + 1)}
+    assert not list(tmp_path.glob("compilewatch-*/*.spool"))
+
+
+def test_a_process_that_is_killed_before_it_says_so_stores_none_twice(tmp_path: Path) -> None:
+    left_behind(tmp_path)
+    dashboard = Contested()
+    first = Leftovers(config(tmp_path), dashboard)
+    first.step()
+    assert first._current is not None
+    first._current._sender.attempt(first._current._identity)  # stored, and the file does not say so yet
+    assert len(dashboard.stored) == 32
+    first.close()
+    following = Leftovers(config(tmp_path), dashboard)
+    for _ in range(10):
+        following.step()
+    assert sorted(dashboard.stored.values()) == [number * 10.0 for number in range(31, 31 + WINDOWS)]
