@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import os
 import random
@@ -21,10 +22,11 @@ from typing import Any
 import compilewatch
 from compilewatch import client, connection, recorder, sender, spool, transport, worker
 from compilewatch.outbox import Entry
-from compilewatch.wire.report import Report
+from compilewatch.wire.report import Compile, Report
 
 from tests.faults.ledger import Ledger
 
+COMPILATIONS = itertools.count(1)
 CRASH_POINTS = ("closed", "spooled", "connected", "sent", "answered", "forked")
 
 
@@ -46,6 +48,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--timed", action="store_true", help="says at the end how long its calls took")
     parser.add_argument("--fails", default="", help="the rank that ends after three seconds, with exit code 7")
     parser.add_argument("--deaf", default="", help="the rank that does not hear SIGTERM")
+    parser.add_argument("--trouble", type=float, default=0.0, help="what share of the calls raises, and of the bursts compiles")
     parser.add_argument("--sweep", type=Path, help="goes on until no file that is there now is left in the folder")
     return parser.parse_args()
 
@@ -84,18 +87,23 @@ def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
     """Calls a watched function in small bursts, each written down before and after; answers how long each call took, if that is asked."""
     took: list[float] = []
     random.seed(str(given.ledger))
-    call = compilewatch.watch(lambda: None, name="step")
+    call = compilewatch.watch(step, name="step")
     end = time.monotonic() + given.seconds
     left = set(given.sweep.rglob("*.spool")) if given.sweep else set()
     while time.monotonic() < end and (not given.sweep or left & set(given.sweep.rglob("*.spool"))):
-        calls = random.randint(1, 20)
-        ledger.write("begin", calls=calls)
-        for _ in range(calls):
+        plan = [random.random() < given.trouble for _ in range(random.randint(1, 20))]
+        ledger.write("begin", calls=len(plan), errors=sum(plan))
+        for fails in plan:
             began = time.perf_counter() if given.timed else 0.0
-            call()
+            try:
+                call(fails)
+            except Failure:
+                pass
             if given.timed:
                 took.append(time.perf_counter() - began)
-        ledger.write("done", calls=calls)
+        ledger.write("done", calls=len(plan), errors=sum(plan))
+        if random.random() < given.trouble:
+            compile_once(ledger)
         if given.forks > 0:
             given.forks -= 1
             fork()
@@ -103,6 +111,24 @@ def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
             stay_in_c()
         time.sleep(given.pause)
     return took
+
+
+class Failure(Exception):
+    """What a watched call ends with that fails on purpose."""
+
+
+def step(fails: bool) -> None:
+    """What is watched."""
+    if fails:
+        raise Failure
+
+
+def compile_once(ledger: Ledger) -> None:
+    """Tells the agent of a compilation as its sources do, written down before and after."""
+    name = f"{next(COMPILATIONS)}/0"
+    ledger.write("compile", id=name)
+    recorder.RECORDER.compile_finished(Compile(time.time(), name, "first", "ok", frame="step", seconds={"total": 0.001}))
+    ledger.write("compiled", id=name)
 
 
 def fork() -> None:

@@ -77,6 +77,19 @@ class Jobs:
         self._ledgers[process.pid] = ledger
         return process
 
+    def start_plain(self, seed: str, windows: int) -> subprocess.Popen[str]:
+        """A sender without the agent, under a version of its own; it ends when all its windows are acknowledged."""
+        notes = self._folder / f"{len(self.running)}.notes"
+        words = [str(notes), self._endpoint, self._key, f"{self.version}-plain", seed, str(windows)]
+        with notes.with_suffix(".log").open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.plain_sender", *words],
+                cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT, text=True,
+            )  # fmt: skip
+        self.running.append(process)
+        self._ledgers[process.pid] = notes
+        return process
+
     def said(self, process: subprocess.Popen[str]) -> str:
         """What a job wrote, to either stream."""
         return self._ledger(process).with_suffix(".log").read_text()

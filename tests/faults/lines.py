@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.faults.account import arrivals_note
 from tests.faults.whole_line import WholeLine
 from tests.flow.stack import host_port
 
@@ -23,6 +24,7 @@ class Lines:
             line = self._running[database] = WholeLine(database=database, folder=folder, outbound=host_port(self.hook.url))
             line.start(channel=self.hook.url)
             line.manage("channel_add", "webhook", self.hook.url, "--project", "flow", "--name", "rounds", "--test")
+            arrivals_note(line)
         return self._running[database]
 
     def drop(self, database: str) -> None:

@@ -11,16 +11,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.dashboard.alerts.slack_stand_in import StandIn
+from tests.faults.account import account_of
 from tests.faults.armed import arm, disarm
 from tests.faults.books import instances_check
 from tests.faults.jobs import Jobs
 from tests.faults.line import Holdings
+from tests.faults.plain_sender import PATIENCE_SECONDS
 from tests.faults.proxy import FaultProxy
+from tests.faults.results import LedgerError
 from tests.faults.schedule import SECONDS, Agent, Event, Schedule, schedule_of
 from tests.faults.whole_line import WORKERS, WholeLine
 from tests.flow.stack import wait_for
 
 MESSAGES = 3
+WINDOWS = 60
+"""That each sender without an agent sends."""
 OWE = """
 INSERT INTO alert_delivery (project_id, channel_id, kind, message_id, facts, state, attempts, next_attempt_at, last_answer, created_at)
 SELECT project_id, channel_id, kind, '{name}', facts, 'waiting', 0, created_at, '', created_at FROM alert_delivery ORDER BY id LIMIT 1
@@ -40,6 +45,8 @@ class Round:
     number: int
     folder: Path
     fired: Counter[str] = field(default_factory=Counter)
+    ends: list[int] = field(default_factory=list)
+    """How each sender without an agent ended."""
 
     def run(self) -> dict[str, int | float]:
         """Breaks, waits, checks; returns figures."""
@@ -68,10 +75,15 @@ class Round:
         began = time.monotonic()
         self._owe()
         processes = [jobs.start(*agent.options, spool="" if agent.spool else "/proc/nowhere") for agent in schedule.agents]
+        senders = [jobs.start_plain(f"{self.number} {place}", WINDOWS) for place in range(len(schedule.plain))]
         work = [threading.Thread(target=self._strike, args=(event, began)) for event in schedule.events]
         work += [
             threading.Thread(target=self._end_of_agent, args=(agent, process, began))
             for agent, process in zip(schedule.agents, processes, strict=True)
+        ]
+        work += [
+            threading.Thread(target=self._end_of_sender, args=(killed_at, process, began))
+            for killed_at, process in zip(schedule.plain, senders, strict=True)
         ]
         for thread in work:
             thread.start()
@@ -90,6 +102,13 @@ class Round:
         code = process.wait(SECONDS + 120)
         if agent.point and code == (0 if agent.point == "forked" else -signal.SIGKILL):
             self.fired[agent.point] += 1
+
+    def _end_of_sender(self, killed_at: float, process: subprocess.Popen[str], began: float) -> None:
+        if killed_at:
+            time.sleep(max(0.0, began + killed_at - time.monotonic()))
+            process.send_signal(signal.SIGKILL)
+            self.fired["sender killed"] += 1
+        self.ends.append(process.wait(PATIENCE_SECONDS + 60))
 
     def _strike(self, event: Event, began: float) -> None:
         time.sleep(max(0.0, began + event.at - time.monotonic()))
@@ -126,10 +145,14 @@ class Round:
         folded_after = time.monotonic() - settled
         found = holdings.check(jobs.version, jobs.ours(), jobs.recorded())
         instances_check(self.line, holdings, jobs.ours())
+        account = account_of(self.line, self.folder)
+        if account.problems:
+            raise LedgerError("; ".join(account.problems), {"runs": 1, **found, **account.figures})
+        assert set(self.ends) <= {0, -signal.SIGKILL}, "\n".join(log.read_text() for log in self.folder.glob("*.log"))
         assert self.line.rows("SELECT count(*) FROM ingest_fold_attempt") == [(0,)]
         acked = {(instance, number) for job in jobs.recorded() for instance, numbers in job.acked.items() for number in numbers}
         assert found["lost that were on disk"] == 0
-        return {**found, "acknowledged": len(acked), "longest until folded": round(folded_after, 1), **self._messages()}
+        return {**found, **account.figures, "acknowledged": len(acked), "longest until folded": round(folded_after, 1), **self._messages()}
 
     def _messages(self) -> dict[str, int]:
         """Each message arrived; twice only where a worker died between sending and marking."""

@@ -49,6 +49,8 @@ class Schedule:
     events: list[Event]
     armed: dict[str, int]
     network: Callable[[random.Random], str]
+    plain: tuple[float, ...] = (0.0,)
+    """When each sender without an agent is killed, 0 for never."""
 
 
 def schedule_of(number: int, database: str) -> Schedule:
@@ -70,7 +72,8 @@ def schedule_of(number: int, database: str) -> Schedule:
         Agent(lasting(chance.uniform(1.0, SECONDS)), chance.random() < 0.7, 0.0),
     ]
     share = chance.uniform(0.1, 0.6)
-    return Schedule([*agents, *dying], sorted(events, key=lambda event: event.at), armed, network(share))
+    plain = (0.0, chance.uniform(0.5, SECONDS))
+    return Schedule([*agents, *dying], sorted(events, key=lambda event: event.at), armed, network(share), plain)
 
 
 def network(share: float) -> Callable[[random.Random], str]:
@@ -80,7 +83,7 @@ def network(share: float) -> Callable[[random.Random], str]:
 
 def lasting(seconds: float) -> tuple[str, ...]:
     """Options of a job that ends by itself."""
-    return ("--impatient", "--interval", "0.15", "--seconds", f"{seconds:.2f}")
+    return ("--impatient", "--interval", "0.15", "--trouble", "0.05", "--seconds", f"{seconds:.2f}")
 
 
 def agent_that_dies_at(point: str, chance: random.Random) -> Agent:

@@ -15,10 +15,10 @@ from tests.faults.rounds import Round
 from tests.faults.size import sized
 
 FIRST = 1000 * int(os.environ.get("COMPILEWATCH_TEST_SEED", "1"))
-EMBEDDED_EVERY = 5
+EMBEDDED_EVERY = 3
 ALONE = os.environ.get("COMPILEWATCH_TEST_ROUND")
 ROUNDS = [ALONE] if ALONE else [
-    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(12, 200))
+    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(12, 1000))
 ]  # fmt: skip
 pytestmark = pytest.mark.timeout(900)
 
@@ -35,4 +35,4 @@ def test_a_round(name: str, lines: Lines, tmp_path: Path, tell: Tell) -> None:
         lines.drop(database)
         raise
     print(f"round {name}: {found} fired {dict(this.fired)}")
-    tell("ledger", **found, **this.fired)
+    tell("ledger", runs=1, **found, **this.fired)
