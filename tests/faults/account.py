@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults.notes import acknowledged_read, notes_read
-from tests.faults.tables import ARRIVALS_NOTED, arrivals_read, tables_read
+from tests.faults.tables import ARRIVALS_NOTED, Rows, arrivals_read, tables_read
 from tests.faults.tally import Notes, differences, tally_of
 from tests.faults.whole_line import WholeLine
 
@@ -30,12 +30,12 @@ def arrivals_note(line: WholeLine) -> None:
     line.manage("limits", "--project", "flow", "--set", "version=1000000", "series=1000000", "instance=1000000")
 
 
-def account_of(line: WholeLine, folder: Path) -> Account:
+def account_of(rows: Rows, database: str, folder: Path) -> Account:
     """Compares every cell; what was acknowledged was stored, and nothing was stored twice or that was never written down."""
     notes = notes_read(folder)
-    arrivals = arrivals_read(line.rows, {instance for instance, _, _ in notes})
+    arrivals = arrivals_read(rows, {instance for instance, _, _ in notes})
     ledger = tally_of(notes, arrivals)
-    found = differences(ledger, tables_read(line.rows, line.database, {note.version for note in notes.values()}))
+    found = differences(ledger, tables_read(rows, database, {note.version for note in notes.values()}))
     stored = {(arrival.instance, arrival.first, arrival.last) for arrival in arrivals}
     problems = [str(difference) for difference in found[:SHOWN]]
     problems += [f"{arrival} was stored {times} times" for arrival, times in Counter(arrivals).items() if times > 1]

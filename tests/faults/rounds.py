@@ -145,7 +145,7 @@ class Round:
         folded_after = time.monotonic() - settled
         found = holdings.check(jobs.version, jobs.ours(), jobs.recorded())
         instances_check(self.line, holdings, jobs.ours())
-        account = account_of(self.line, self.folder)
+        account = account_of(self.line.rows, self.line.database, self.folder)
         if account.problems:
             raise LedgerError("; ".join(account.problems), {"runs": 1, **found, **account.figures})
         assert set(self.ends) <= {0, -signal.SIGKILL}, "\n".join(log.read_text() for log in self.folder.glob("*.log"))

@@ -10,7 +10,12 @@ class Row(NamedTuple):
 
     fault: str
     files: tuple[str, ...]
+    goal: int = 0
+    """How many of its tests have to pass, over any number of runs that were interrupted; 0: all that there are."""
 
+
+ROUNDS = 1000
+"""Of random faults, in a full run."""
 
 BENCHMARKS = "bench/"
 """How the names of those files begin that are measured and not tested."""
@@ -86,5 +91,9 @@ ROWS = {
         "agent/spool/test_a_damaged_file_gives_up_only_what_is_damaged.py",
         "agent/test_files_are_this_users_alone.py",
     )),
-    "ledger": Row("random faults against a whole dashboard", ("faults/test_random_faults_lose_and_double_nothing.py",)),
+    "ledger": Row(
+        "random faults against a whole dashboard, each round with a ledger",
+        ("faults/test_random_faults_lose_and_double_nothing.py",),
+        goal=ROUNDS,
+    ),
 }  # fmt: skip

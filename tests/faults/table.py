@@ -44,6 +44,8 @@ def lines(rows: Mapping[str, Row], entries: list[Entry]) -> Iterator[str]:
         runs = sum(int(one.get(RUNS, one.get("jobs", 0))) for one in told) + sum(not entry.told for entry in ours)
         lost, doubled = _sum(told, LOST), _sum(told, DOUBLED)
         yield f"{number:>6}  {row.fault:<62} {len(ours):>5} {runs:>6} {lost:>17} {doubled:>8}  {_others(told, ours)}"
+        if row.goal:
+            yield f"{'':>6}  {sum(entry.passed for entry in ours):,} of {row.goal:,} have passed so far"
     for entry in entries:
         if not entry.passed:
             yield f"failed: {entry.test}  seed {entry.seed}  {entry.problem}"

@@ -83,6 +83,13 @@ def test_what_failed_is_named_with_its_figures_and_its_seed() -> None:
     assert said[-1].startswith("failed: tests/faults/test_killed_jobs") and "seed 77" in said[-1]
 
 
+def test_the_rounds_that_passed_in_all_runs_so_far_are_named() -> None:
+    file = "tests/faults/test_random_faults_lose_and_double_nothing.py"
+    entries = [Entry(f"{file}::test_a_round[sqlite-{number}]", 1, number > 1002, 9.0, [{"runs": 1}]) for number in range(1000, 1017)]
+    [said] = [line for line in lines(rows.ROWS, entries) if "passed so far" in line]
+    assert said.split() == ["14", "of", "1,000", "have", "passed", "so", "far"]
+
+
 def test_every_row_names_files_that_are_there() -> None:
     files = [file for row in rows.ROWS.values() for file in row.files]
     assert [file for file in files if not (REPOSITORY / "tests" / file).exists()] == []

@@ -12,13 +12,14 @@ import pytest
 from tests.faults.lines import Lines
 from tests.faults.results import Tell
 from tests.faults.rounds import Round
+from tests.faults.rows import ROUNDS as ROUNDS_OF_A_FULL_RUN
 from tests.faults.size import sized
 
 FIRST = 1000 * int(os.environ.get("COMPILEWATCH_TEST_SEED", "1"))
 EMBEDDED_EVERY = 3
 ALONE = os.environ.get("COMPILEWATCH_TEST_ROUND")
 ROUNDS = [ALONE] if ALONE else [
-    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(12, 1000))
+    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(12, ROUNDS_OF_A_FULL_RUN))
 ]  # fmt: skip
 pytestmark = pytest.mark.timeout(900)
 

@@ -1,0 +1,41 @@
+"""A job's own count of what it did is compared with the windows of its agent: what is missing in one, or too much, is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.account import calls_compare
+from tests.faults.ledger import Ledger
+from tests.faults.notes import notes_read
+
+MINUTE = 1_795_200_000.0
+"""Long before the lines are written: each burst is over by the end of the window behind it."""
+
+
+def found(folder: Path, **changed: Any) -> list[str]:
+    """What is said of two bursts of ten calls with three errors and a compilation each, and of two windows that hold them."""
+    ledger = Ledger(folder / "0.round-1.ledger")
+    for number in (1, 2):
+        ledger.write("begin", calls=10, errors=3)
+        ledger.write("compile", id=f"{number}/0")
+        ledger.write("done", calls=10, errors=3)
+        ledger.write("compiled", id=f"{number}/0")
+        region = {"name": "step", "calls": 10, "errors": 3} | (changed if number == 2 else {})
+        compiled = {"at": MINUTE, "id": f"{number}/0", "kind": "first", "outcome": "ok"}
+        kept = region.pop("compiles", True)
+        window = {"seq": [number, number], "window": [MINUTE, 2 * MINUTE], "regions": [region], "compiles": [compiled] if kept else []}
+        ledger.write("window", instance="a" * 26, report=window)
+    return calls_compare(folder, notes_read(folder))
+
+
+def test_what_is_equal_is_equal(tmp_path: Path) -> None:
+    assert found(tmp_path) == []
+
+
+@pytest.mark.parametrize("changed", [{"calls": 9}, {"calls": 11}, {"errors": 2}, {"errors": 4}, {"compiles": False}])
+def test_what_differs_by_one_is_found(tmp_path: Path, changed: dict[str, Any]) -> None:
+    [problem] = found(tmp_path, **changed)
+    assert problem.startswith("0.round-1.ledger: by window [2, 2]")
