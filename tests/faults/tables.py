@@ -112,6 +112,7 @@ def _events(rows: Rows, database: str, named: str) -> Iterator[tuple[Cell, Count
     seconds = "CAST(strftime('%s', at) AS INTEGER)" if database == "sqlite" else "CAST(floor(extract(epoch FROM at)) AS bigint)"
     for instance, name, minute in rows(
         f"SELECT instance.instance_id, compile_id, {seconds} / 60 FROM compile_event"
-        f" JOIN instance ON instance.id = compile_event.instance_id JOIN model_version ON model_version.id = compile_event.version_id WHERE model_version.name IN ({named})"
+        f" JOIN instance ON instance.id = compile_event.instance_id"
+        f" JOIN model_version ON model_version.id = compile_event.version_id WHERE model_version.name IN ({named})"
     ):
         yield Cell("compile_event", instance, name, minute), Counter(events=1)
