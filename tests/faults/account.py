@@ -72,7 +72,7 @@ def calls_compare(folder: Path, notes: Notes) -> list[str]:
                 note = notes[entry["instance"], *entry["report"]["seq"]]
                 for counts in (*note.regions.values(), note.process):
                     closed.update({name: counts[name] for name in ("calls", "errors", "compiles")})
-                before = next(counts for at, counts in reversed(history) if at < note.end / 1000)
+                before = next(counts for at, counts in reversed(history) if at < entry["report"]["window"][1])
                 if not before <= closed <= began:
                     problems.append(f"{path.name}: by window {entry['report']['seq']} {closed}, expected {before} to {began}")
             history.append((entry["at"], over.copy()))

@@ -35,6 +35,16 @@ def test_what_is_equal_is_equal(tmp_path: Path) -> None:
     assert found(tmp_path) == []
 
 
+def test_a_burst_that_is_over_just_after_a_window_ended_may_lie_in_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = iter((MINUTE + 0.0001, MINUTE + 0.0008, MINUTE + 0.0009))
+    monkeypatch.setattr("tests.faults.ledger.time.time", lambda: next(moments))
+    ledger = Ledger(tmp_path / "0.round-1.ledger")
+    ledger.write("begin", calls=10, errors=0)
+    ledger.write("done", calls=10, errors=0)
+    ledger.write("window", instance="a" * 26, report={"seq": [1, 1], "window": [MINUTE - 1, MINUTE + 0.0007]})
+    assert calls_compare(tmp_path, notes_read(tmp_path)) == []
+
+
 @pytest.mark.parametrize("changed", [{"calls": 9}, {"calls": 11}, {"errors": 2}, {"errors": 4}, {"compiles": False}])
 def test_what_differs_by_one_is_found(tmp_path: Path, changed: dict[str, Any]) -> None:
     [problem] = found(tmp_path, **changed)
