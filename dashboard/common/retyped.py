@@ -5,27 +5,16 @@ at the end the second column takes the name of the first. On SQLite every intege
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.db import OperationalError, transaction
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-logger = logging.getLogger(__name__)
+from dashboard.common.patience import patiently
 
-PATIENCE = 0.1
-"""Seconds that a change of a table waits for its lock. Everyone who reads or writes the table waits behind it for as long."""
-PAUSE, GIVE_UP = 0.2, 900.0
-"""Seconds between two tries, and until the migration fails; started again, it continues where it was."""
-PAGES = 2000
-"""Pages of 8 KiB that one batch copies."""
+PAGES = 200
+"""Pages of 8 KiB that one batch copies: about 8,000 rows, whose writers wait until it commits."""
 BIGGEST = {"integer": 2**31 - 1, "bigint": 2**63 - 1}
-
-
-class NoLock(Exception):
-    """The table was in use for so long that its columns could not be changed."""
 
 
 def columns_retype(editor: BaseDatabaseSchemaEditor, table: str, columns: Sequence[str], kind: str) -> None:
@@ -36,14 +25,14 @@ def columns_retype(editor: BaseDatabaseSchemaEditor, table: str, columns: Sequen
     if not wanted:
         return
     if _type_of(editor, table, _second(wanted[0])) is None:
-        _patiently(editor, _begin_statements(table, wanted, kind))
+        patiently(editor, _begin_statements(table, wanted, kind))
     while True:
         parts = _parts(editor, table)
         copied = sum(_copied(editor, part, wanted, kind) for part in parts)
         # Rows of a day move to a partition that is made meanwhile: one more look, until there is nothing to copy.
         if not copied and _parts(editor, table) == parts:
             break
-    _patiently(editor, _end_statements(table, wanted))
+    patiently(editor, _end_statements(table, wanted))
 
 
 def columns_retyper(table: str, columns: Sequence[str], kind: str) -> Callable[[Any, BaseDatabaseSchemaEditor], None]:
@@ -87,23 +76,6 @@ def _copied(editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str],
             cursor.execute(f"UPDATE \"{part}\" SET {given} WHERE ctid >= '({page},0)' AND ctid < '({page + PAGES},0)' AND ({differs})")
             copied += cursor.rowcount
     return copied
-
-
-def _patiently(editor: BaseDatabaseSchemaEditor, statements: Sequence[str]) -> None:
-    """Runs the statements as one as soon as their locks can be had without holding up others."""
-    began = time.monotonic()
-    while True:
-        try:
-            with transaction.atomic(editor.connection.alias), editor.connection.cursor() as cursor:
-                cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE * 1000:.0f}ms'")
-                for statement in statements:
-                    cursor.execute(statement)
-                return
-        except OperationalError as error:
-            if time.monotonic() - began > GIVE_UP:
-                raise NoLock(f"the table was in use for {GIVE_UP:.0f} s; stop the workers and migrate again") from error
-            logger.info("%s; tried again", str(error).strip().splitlines()[0])
-        time.sleep(PAUSE)
 
 
 def _type_of(editor: BaseDatabaseSchemaEditor, table: str, column: str) -> str | None:

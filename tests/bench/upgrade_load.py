@@ -43,7 +43,7 @@ class Load:
 
     def _run(self) -> None:
         chance = random.Random(1)
-        with psycopg.connect(autocommit=True, **self.address) as connection:
+        with psycopg.connect(autocommit=True, prepare_threshold=None, **self.address) as connection:
             while not self._over.wait(PAUSE_SECONDS):
                 for name, statement in self.statements.items():
                     day = self.today - chance.randrange(DAYS)

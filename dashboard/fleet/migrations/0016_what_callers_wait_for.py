@@ -2,203 +2,209 @@
 
 from django.db import migrations, models
 
+from dashboard.common.patience import AddColumn
+
 
 class Migration(migrations.Migration):
+    # Each column has its table for itself, and for a moment only.
+    atomic = False
+
     dependencies = [
         ("fleet", "0015_what_golden_batches_tell"),
     ]
 
     operations = [
-        migrations.AddField(
+        AddColumn(
             model_name="compileevent",
             name="entries",
             field=models.IntegerField(help_text="Cache entries that its code object held afterwards.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="compileevent",
             name="entry_limit",
             field=models.IntegerField(help_text="How many it may hold; NULL: nothing limits it, or that is not known.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="finding",
             name="distinct",
             field=models.IntegerField(db_default=0, default=0, help_text="How many one process met at most; 0: it is not about values."),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="finding",
             name="pattern",
             field=models.CharField(db_default="", default="", help_text="How they vary, a pattern of the wire.", max_length=24),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="finding",
             name="values",
             field=models.JSONField(db_default=models.Value([], models.JSONField()), default=list, help_text="Values that a guard met."),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="instance",
             name="active_minute",
-            field=models.BigIntegerField(help_text="The first minute with calls or compilations; NULL: it only starts.", null=True),
+            # What reported before this release counts as it did: every instance from its first minute on, which is what 0 stands for.
+            field=models.BigIntegerField(
+                db_default=0, default=None, help_text="The first minute with calls or compilations; NULL: it only starts.", null=True
+            ),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="instance",
             name="ended_at",
             field=models.DateTimeField(help_text="When its last report said that it ends.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="instance",
             name="exit_code",
             field=models.IntegerField(help_text="NULL: not known.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="instance",
             name="exit_signal",
             field=models.CharField(db_default="", default="", max_length=16),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="instance",
             name="label",
             field=models.CharField(db_default="", default="", help_text="What its operator calls it.", max_length=128),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="instance",
             name="role",
             field=models.CharField(db_default="", default="", help_text="A role of the wire; empty: a worker.", max_length=16),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="processminute",
             name="recording_seconds",
             field=models.FloatField(db_default=0.0, default=0.0),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="processminute",
             name="recordings",
             field=models.IntegerField(db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="regionminute",
             name="caller_p50",
             field=models.FloatField(help_text="Of steady and stalled calls together; NULL like stalled_count.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="regionminute",
             name="caller_p95",
             field=models.FloatField(null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="regionminute",
             name="caller_p99",
             field=models.FloatField(null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="regionminute",
             name="eager_no_graph",
             field=models.BigIntegerField(db_default=0, default=0, help_text="Dynamo looked at them, and there was no graph to run."),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="regionminute",
             name="stalled",
             field=models.BinaryField(help_text="Packed sketch of calls that compiled or waited for it after warm-up.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="regionminute",
             name="stalled_count",
             field=models.BigIntegerField(help_text="NULL: the agents do not tell stalled calls apart.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="regionminute",
             name="stalled_sum",
             field=models.FloatField(help_text="Seconds of stalled calls.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionhour",
             name="caller_p50",
             field=models.FloatField(help_text="Of steady and stalled calls together; NULL like stalled_count.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionhour",
             name="caller_p95",
             field=models.FloatField(null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionhour",
             name="caller_p99",
             field=models.FloatField(null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionhour",
             name="eager_no_graph",
             field=models.BigIntegerField(db_default=0, default=0, help_text="Dynamo looked at them, and there was no graph to run."),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionhour",
             name="stalled",
             field=models.BinaryField(help_text="Packed sketch of calls that compiled or waited for it after warm-up.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionhour",
             name="stalled_count",
             field=models.BigIntegerField(help_text="NULL: the agents do not tell stalled calls apart.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionhour",
             name="stalled_sum",
             field=models.FloatField(help_text="Seconds of stalled calls.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionminute",
             name="caller_p50",
             field=models.FloatField(help_text="Of steady and stalled calls together; NULL like stalled_count.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionminute",
             name="caller_p95",
             field=models.FloatField(null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionminute",
             name="caller_p99",
             field=models.FloatField(null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionminute",
             name="eager_no_graph",
             field=models.BigIntegerField(db_default=0, default=0, help_text="Dynamo looked at them, and there was no graph to run."),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionminute",
             name="stalled",
             field=models.BinaryField(help_text="Packed sketch of calls that compiled or waited for it after warm-up.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionminute",
             name="stalled_count",
             field=models.BigIntegerField(help_text="NULL: the agents do not tell stalled calls apart.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionminute",
             name="stalled_sum",
             field=models.FloatField(help_text="Seconds of stalled calls.", null=True),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionprocesshour",
             name="recording_seconds",
             field=models.FloatField(db_default=0.0, default=0.0),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionprocesshour",
             name="recordings",
             field=models.IntegerField(db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionprocessminute",
             name="recording_seconds",
             field=models.FloatField(db_default=0.0, default=0.0),
         ),
-        migrations.AddField(
+        AddColumn(
             model_name="versionprocessminute",
             name="recordings",
             field=models.IntegerField(db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."),
         ),
-        # What reported before this release counts as it did: every instance from its first minute on.
-        migrations.RunSQL("UPDATE instance SET active_minute = first_minute", migrations.RunSQL.noop),
     ]
