@@ -5,6 +5,7 @@ at the end the second column takes the name of the first. On SQLite every intege
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,8 +13,10 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from dashboard.common.patience import patiently
 
-PAGES = 200
-"""Pages of 8 KiB that one batch copies: about 8,000 rows, whose writers wait until it commits."""
+PAGES, FEWEST_PAGES, MOST_PAGES = 50, 4, 2000
+"""Pages of 8 KiB that the first batch copies, and any."""
+HELD_SECONDS = 0.05
+"""Writers of the rows of a batch wait until it commits: a batch that took longer is followed by one of half its size."""
 BIGGEST = {"integer": 2**31 - 1, "bigint": 2**63 - 1}
 
 
@@ -72,9 +75,15 @@ def _copied(editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str],
     with editor.connection.cursor() as cursor:
         cursor.execute(f"SELECT pg_relation_size('\"{part}\"') / current_setting('block_size')::int")
         pages = int(cursor.fetchone()[0])
-        for page in range(0, pages, PAGES):
-            cursor.execute(f"UPDATE \"{part}\" SET {given} WHERE ctid >= '({page},0)' AND ctid < '({page + PAGES},0)' AND ({differs})")
-            copied += cursor.rowcount
+        page, size = 0, PAGES
+        while page < pages:
+            began = time.monotonic()
+            cursor.execute(f"UPDATE \"{part}\" SET {given} WHERE ctid >= '({page},0)' AND ctid < '({page + size},0)' AND ({differs})")
+            page, copied, took = page + size, copied + cursor.rowcount, time.monotonic() - began
+            if took > HELD_SECONDS:
+                size = max(FEWEST_PAGES, size // 2)
+            elif took < HELD_SECONDS / 2:
+                size = min(MOST_PAGES, size * 2)
     return copied
 
 

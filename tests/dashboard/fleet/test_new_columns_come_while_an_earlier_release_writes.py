@@ -1,0 +1,85 @@
+"""Tables get the columns of this release while an earlier one writes: nobody waits behind a change that waits, and all rows count on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from compilewatch.wire.report import Request
+from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from dashboard.common import clock
+from dashboard.fleet.services import fold_all
+from tests.dashboard.requests import request_make
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BEFORE, AFTER, NEWEST = "0015_what_golden_batches_tell", "0018_processes_are_named", "0020_counters_of_64_bits"
+READING_SECONDS = 1.5
+Store = Callable[..., list[tuple[int, int]]]
+
+
+def migrate(name: str) -> None:
+    MigrationExecutor(connection).migrate([("fleet", name)])
+
+
+def rows(sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+@pytest.fixture
+def earlier(store_reports: Store) -> Iterator[None]:
+    """A database as the earlier release left it, with an instance that reported."""
+    request: Request = request_make(end=clock.unix(), minutes=2, pid=77)
+    store_reports(request)
+    fold_all()
+    migrate(BEFORE)
+    yield
+    migrate(NEWEST)
+
+
+def test_what_an_earlier_release_wrote_counts_from_its_first_minute_on(earlier: None) -> None:
+    migrate(AFTER)
+    assert rows("SELECT active_minute, pid FROM instance") == [(0, 77)]
+
+
+def test_a_migration_that_was_ended_in_the_middle_goes_on(earlier: None) -> None:
+    rows("ALTER TABLE instance ADD COLUMN label varchar(128) DEFAULT '' NOT NULL")
+    migrate(AFTER)
+    assert rows("SELECT label, pid FROM instance") == [("", 77)]
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.usefixtures("earlier")
+def test_nobody_waits_behind_a_change_that_waits_for_a_long_reader() -> None:
+    reading, over, took = Event(), Event(), list[float]()
+
+    def read() -> None:
+        rows("BEGIN")
+        rows("SELECT count(*) FROM instance")
+        reading.set()
+        time.sleep(READING_SECONDS)
+        rows("COMMIT")
+        connections.close_all()
+
+    def write() -> None:
+        while not over.wait(0.005):
+            began = time.monotonic()
+            rows("UPDATE instance SET last_seq = last_seq + 1")
+            took.append(time.monotonic() - began)
+        connections.close_all()
+
+    threads = [Thread(target=read), Thread(target=write)]
+    threads[0].start()
+    reading.wait()
+    threads[1].start()
+    migrate(AFTER)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert len(took) > 10 and max(took) < READING_SECONDS / 2, max(took)
