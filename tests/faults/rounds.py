@@ -24,7 +24,7 @@ from tests.faults.whole_line import WORKERS, WholeLine
 from tests.flow.stack import wait_for
 
 MESSAGES = 3
-WINDOWS = 60
+WINDOWS = 40
 """That each sender without an agent sends."""
 OWE = """
 INSERT INTO alert_delivery (project_id, channel_id, kind, message_id, facts, state, attempts, next_attempt_at, last_answer, created_at)
