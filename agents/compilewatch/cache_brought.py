@@ -26,7 +26,7 @@ def keys_write(folder: str, keys: Iterable[str]) -> None:
 
 def keys_read(folder: str) -> list[str]:
     """The keys; none where there is no such file, or it is another one."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         with (Path(folder) / NAME).open("rb") as file:
             found = json.loads(file.read(MAX_BYTES))
         if isinstance(found, list):

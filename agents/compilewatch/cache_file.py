@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,11 +61,13 @@ def file_read(path: Path) -> tuple[Made, bytes]:
     try:
         with path.open("rb") as file:
             made = _made(path, file.readline(MAX_LINE_BYTES))
-            caches = file.read(made.size + 1)
+            held = os.fstat(file.fileno()).st_size - file.tell()
+            # Never so much as a line claims: a read takes its memory before it reads.
+            caches = file.read(made.size + 1) if held == made.size else b""
     except OSError as error:
         raise CacheFileError(f"{path} cannot be read: {error.strerror or error}") from None
-    if len(caches) != made.size:
-        relation = "shorter" if len(caches) < made.size else "longer"
+    if len(caches) != made.size or held != made.size:
+        relation = "shorter" if held < made.size else "longer"
         raise CacheFileError(f"{path} is {relation} than it says, {made.size} bytes: copy it again")
     if hashlib.sha256(caches).hexdigest() != made.sha256:
         raise CacheFileError(f"{path} is damaged: its bytes are not those that were saved; copy it again")
@@ -84,7 +87,7 @@ def _made(path: Path, line: bytes) -> Made:
             unix_ms=int(told["unix_ms"]),
             model=str(told["model"]),
         )
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
         raise CacheFileError(f"{path} is damaged: its first line cannot be read; copy it again") from None
 
 

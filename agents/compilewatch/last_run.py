@@ -114,7 +114,7 @@ class LastRun:
             return None
         try:
             return _run_read(packed)
-        except (ValueError, TypeError, LookupError, zlib.error):
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError, zlib.error):
             self._path.unlink(missing_ok=True)
             raise DamagedRun("the file of the last run was damaged, and is removed") from None
 

@@ -25,6 +25,8 @@ MAX_NAMED = 10
 """Damaged lines that are named; the others are counted."""
 REQUEST_BEGINS = b'{"v":'
 UNLIMITED = 1 << 40
+MAX_LINE_BYTES = 16 << 20
+"""Of a recording: a request is smaller by far, and a packed file may hold a line as long as memory."""
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -79,7 +81,10 @@ def read(path: str) -> tuple[list[Recording], list[str]]:
     number = 0
     try:
         with _opened(path) as lines:
-            for number, line in enumerate(lines, 1):
+            while line := lines.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise OSError(f"line {number} is longer than {MAX_LINE_BYTES} bytes, which no agent writes")
                 damages += [f"line {number}: {damage}" for damage in _add(found, line)]
     except (OSError, EOFError, zlib.error) as error:
         if not found:

@@ -57,6 +57,9 @@ class TraceLines:
         entry: Entry | None = None
         kept: list[bytes] = []
         size = 0
+        if not self._path.is_file():  # a pipe holds up its reader, a device has no end
+            self.damage(0, "is no regular file")
+            return
         with self._path.open("rb") as file:
             written = self._path.stat().st_mtime
             for number, (line, whole) in enumerate(_lines(file), 1):
