@@ -29,7 +29,7 @@ def bounded(*words: str) -> subprocess.CompletedProcess[str]:
 
     command = [sys.executable, "-m", "compilewatch", *words]
     settings = environment(SPOOL="off", ENDPOINT="http://127.0.0.1:9", API_KEY="cw_ing_x", MODEL="m")
-    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=60, check=False, preexec_fn=limit)  # noqa: PLW1509 - one thread
+    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=60, check=False, preexec_fn=limit)
 
 
 def packed(path: Path, begins: bytes, unit: bytes, megabytes: int) -> Path:
@@ -49,7 +49,9 @@ def test_a_recording_of_one_endless_line_is_refused(tmp_path: Path, unit: bytes)
     assert "bomb.jsonl.gz" in done.stderr and "longer than" in done.stderr
 
 
-@pytest.mark.parametrize("wrong", [{"size": 1 << 40}, {"size": 1 << 62}, {"size": 1 << 80}, {"unix_ms": 1e999}, {"artifacts": {"a": 1e999}}])
+@pytest.mark.parametrize(
+    "wrong", [{"size": 1 << 40}, {"size": 1 << 62}, {"size": 1 << 80}, {"unix_ms": 1e999}, {"artifacts": {"a": 1e999}}]
+)
 def test_a_cache_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
     path = tmp_path / "bomb.cache"
     path.write_bytes(MAGIC + json.dumps(HEAD | wrong).encode() + b"\nabcd")
