@@ -2,14 +2,18 @@
 
 from django.db import migrations, models
 
+from dashboard.common.patience import AddColumn
+
 
 class Migration(migrations.Migration):
+    atomic = False
+
     dependencies = [
         ("ingest", "0008_commands_are_signed_with_ed25519"),
     ]
 
     operations = [
-        migrations.AddField(
+        AddColumn(
             model_name="sender",
             name="recent",
             field=models.BinaryField(help_text="Digests of the last 16 reports; NULL: an earlier release stored them.", null=True),
