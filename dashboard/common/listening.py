@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import errno
+import resource
 import socket
+
+CONNECTIONS = 2048
+"""Of a process at once. One that waits for its client costs memory and no thread."""
+
+HEAD_SECONDS = 10
+"""From the last answer, or the first byte of a connection, to the end of the head of a request."""
+
+MOST_DESCRIPTORS = 1 << 16
 
 
 class PortTaken(Exception):
@@ -14,7 +23,7 @@ def port_claim(*, host: str, port: int) -> socket.socket:
     """A listening socket, bound before anything slow starts; raises PortTaken with a sentence."""
     listener = _bound(host, port, shared=False)
     try:
-        listener.listen(128)
+        listener.listen(CONNECTIONS)
     except OSError as error:
         listener.close()
         raise _taken(error, host, port) from error
@@ -50,3 +59,11 @@ def _taken(error: OSError, host: str, port: int) -> PortTaken:
     if error.errno != errno.EADDRINUSE:
         return PortTaken(f"{host} port {port} cannot be listened on: {error.strerror}; set COMPILEWATCH_LISTEN or --host")
     return PortTaken(f"port {port} is taken by another process; stop it, or choose another with COMPILEWATCH_PORT={port + 1}")
+
+
+def descriptors_raise() -> None:
+    """Lets this process and its children have as many connections as the system allows them; shells often give 1,024 descriptors."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

@@ -50,10 +50,10 @@ def reports_answer(environ: Environ) -> Answer:
             length = head_check(environ)
             return _accept(environ, key, length)
     except Refused as refused:
-        return _refuse(refused, key.project_id if key else 0)
+        return request_refuse(refused, key.project_id if key else 0)
     except DatabaseError as error:
         logger.warning("reports were not stored: %s", error)
-        return _refuse(DATABASE_AWAY, key.project_id if key else 0)
+        return request_refuse(DATABASE_AWAY, key.project_id if key else 0)
     finally:
         if connection.connection is not None:
             connection.close_if_unusable_or_obsolete()
@@ -88,7 +88,8 @@ def _commands(batch: Batch) -> list[dict[str, Any]]:
         return []
 
 
-def _refuse(refused: Refused, project_id: int) -> Answer:
+def request_refuse(refused: Refused, project_id: int = 0) -> Answer:
+    """The answer to a request that is refused, which is counted, and logged once in a while."""
     _count(project_id, refused.code)
     if times := _seldom.times((project_id, refused.code)):
         of = f"of project {project_id}" if project_id else "of nobody known"

@@ -14,7 +14,7 @@ from django.utils.http import parse_header_parameters
 
 from dashboard.common.client_address import address_of, client_of
 from dashboard.ingest.body import Refused, inflate
-from dashboard.projects.keycheck import KnownKey, key_check
+from dashboard.projects.keycheck import KnownKey, key_check, key_recall
 from dashboard.projects.keys import KEY_ANYWHERE
 from dashboard.projects.services import key_exposed
 
@@ -42,8 +42,8 @@ def _is_ours(host: str, allowed: tuple[str, ...]) -> bool:
 def key_require(environ: Environ, kind: str = "ing") -> KnownKey:
     """The key, if it is of this kind (`projects.keys.KINDS`); in the URL or over plain http it is marked as exposed."""
     _refuse_key_in_url(environ)
-    scheme, _, text = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
-    known = key_check(text) if scheme.lower() == "bearer" and len(text) <= MAX_HEADER_KEY else None
+    text = _key_text(environ)
+    known = key_check(text) if text else None
     if not _transport_is_safe(environ):
         if known is not None:
             key_exposed(key_id=known.id, where="plain http", address=client_of(environ))
@@ -53,6 +53,18 @@ def key_require(environ: Environ, kind: str = "ing") -> KnownKey:
     if known.kind != kind:
         raise Refused("wrong_scope", f"This takes a key that begins with cw_{kind}_; the one that was sent is of another kind.")
     return known
+
+
+def key_known(environ: Environ) -> KnownKey | None:
+    """The key, if it worked lately; the database is not asked."""
+    text = _key_text(environ)
+    return key_recall(text) if text else None
+
+
+def _key_text(environ: Environ) -> str:
+    """What the header holds, empty where it cannot be a key."""
+    scheme, _, text = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return text if scheme.lower() == "bearer" and len(text) <= MAX_HEADER_KEY else ""
 
 
 def _refuse_key_in_url(environ: Environ) -> None:

@@ -9,13 +9,14 @@ import argparse
 from statistics import median
 from typing import Any
 
-from tests.bench.line import Line
+from tests.bench.line import OURS, Line
 
 GOALS = {"postgresql": 2500, "sqlite": 600}
 APPLICATIONS = {
     "parse": "tests.bench.smallest_server:application",
     "minimal": "tests.bench.smallest_server:application",
-    "ours": "dashboard.wsgi:application",
+    "wsgi": "dashboard.wsgi:application",
+    "ours": OURS,
 }
 
 

@@ -26,6 +26,7 @@ from tests.flow.stack import POSTGRESQL, REDIS_URL, free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BINARIES = Path(sys.executable).parent
+OURS = "dashboard.asgi:application"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -83,7 +84,7 @@ class Line:
         self.processes[role] = process
         return process
 
-    def serve(self, server: str, application: str = "dashboard.wsgi:application", *, workers: int = 2) -> subprocess.Popen[bytes]:
+    def serve(self, server: str, application: str = OURS, *, workers: int = 2) -> subprocess.Popen[bytes]:
         """Starts the web process under gunicorn or granian, or the whole embedded server, and waits until it answers."""
         if server == "embedded":
             process = self.start("web", [sys.executable, "manage.py", "serve"])
@@ -171,10 +172,11 @@ def web_command(server: str, application: str, port: int, workers: int) -> list[
     """How the web process is started."""
     if server == "gunicorn":
         options = ["-k", "gthread", "-w", str(workers), "--threads", "32", "-b", f"127.0.0.1:{port}", "--keep-alive", "75"]
-        return [str(BINARIES / "gunicorn"), *options, application]
+        return [str(BINARIES / "gunicorn"), *options, application.replace("dashboard.asgi", "dashboard.wsgi")]
     from dashboard.common.management.commands.web import words
 
-    return words(application=application, host="127.0.0.1", port=port, workers=workers)
+    command = words(application=application, host="127.0.0.1", port=port, workers=workers)
+    return command if application == OURS else [*command, "--interface", "wsgi", "--blocking-threads", "32"]
 
 
 def _processes() -> list[tuple[int, str]]:

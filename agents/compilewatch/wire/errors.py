@@ -12,6 +12,7 @@ ERROR_CODES = {
     "wrong_scope": (403, "the key may not do this"),
     "plain_http": (403, "reports over plain http are refused except on loopback"),
     "wrong_method": (405, "the endpoint takes POST"),
+    "too_slow": (408, "the body came too slowly or paused for too long; nothing was stored"),
     "no_length": (411, "the request has no Content-Length"),
     "too_large": (413, "the body is larger than 1 MiB, or larger than 4 MiB when inflated"),
     "wrong_type": (415, "the body must be application/json, plain or gzip"),

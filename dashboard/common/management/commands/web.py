@@ -8,20 +8,20 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.common.listening import PortTaken, port_look
+from dashboard.common.listening import CONNECTIONS, HEAD_SECONDS, PortTaken, descriptors_raise, port_look
 from dashboard.common.refused import database_refusal
 from dashboard.env import ROOT, SettingError
 
 logger = logging.getLogger(__name__)
-THREADS = 32
 LOGS = ROOT / "dashboard/common/server_log"
 """How the server's own lines look, one file for each form that COMPILEWATCH_LOG has."""
 MOST_WORKERS = 4
 OPTIONS = {
-    "interface": "wsgi",
+    "interface": "asginl",
     "http": "1",
-    "blocking-threads": THREADS,
-    "http1-header-read-timeout": 10_000,
+    "backlog": CONNECTIONS,
+    "backpressure": CONNECTIONS,
+    "http1-header-read-timeout": HEAD_SECONDS * 1000,
     "http1-buffer-size": 32 << 10,
     "respawn-interval": 1,
     "workers-kill-timeout": 10,
@@ -51,9 +51,10 @@ class Command(BaseCommand):
             host = port_look(host=host, port=port)
         except PortTaken as error:
             raise SettingError(str(error)) from error
-        command = words(application="dashboard.wsgi:application", host=host, port=port, workers=options["workers"])
+        command = words(application="dashboard.asgi:application", host=host, port=port, workers=options["workers"])
         where = f"{host} port {port}, {settings.BASE_URL} in links"
         logger.info("web listens on %s, with %d processes", where, options["workers"])
+        descriptors_raise()
         os.execv(command[0], command)
 
 

@@ -1,0 +1,7 @@
+"""The ASGI application that granian serves: the WSGI application behind its front."""
+
+from dashboard.wsgi import application as _wsgi  # sets Django up, before the models that the front imports
+
+from dashboard.serving.front import Front  # isort: skip
+
+application = Front(_wsgi)

@@ -1,0 +1,41 @@
+"""The sockets of this process, found by what they are connected to: granian shows its applications none of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import Iterator
+
+from dashboard.serving.limits import SEND_BUFFER, STALLED_MS
+
+
+def listeners_bound() -> None:
+    """Clients that are accepted from now on have a small buffer in the kernel, which ends their connection once they stall."""
+    for one in _sockets():
+        if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.family != socket.AF_UNIX:
+            listener_bound(one)
+
+
+def listener_bound(listener: socket.socket) -> None:
+    """The same for one socket; where the system has no such limit, the lowest rate alone ends a connection."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_MS)
+
+
+def clients_disconnect(addresses: set[tuple[str, int]]) -> None:
+    """Ends the connections of these clients, whatever waits to be sent to them."""
+    for one in _sockets():
+        with contextlib.suppress(OSError):
+            if one.getpeername()[:2] in addresses:
+                one.shutdown(socket.SHUT_RDWR)
+
+
+def _sockets() -> Iterator[socket.socket]:
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as one:
+                    yield one

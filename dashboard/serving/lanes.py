@@ -1,0 +1,89 @@
+"""Lanes: threads of their own for health, probes, reports and pages, so that none of them waits behind another kind of request."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Lock, Thread
+
+from django.conf import settings
+
+from dashboard.ingest.body import Refused
+
+logger = logging.getLogger(__name__)
+
+THREADS = {"health": 1, "probes": 2, "reports": 32, "pages": 4}
+"""Health asks no database. Pages leave connections of the pool and turns of the interpreter to reports."""
+
+LANES = {
+    "/healthz": "health",
+    "/readyz": "probes",
+    "/metrics": "probes",
+    "/api/v1/reports": "reports",
+    "/api/v1/otlp/v1/metrics": "reports",
+}
+WAITING, WAITING_BYTES = 512, 16 << 20
+PATIENCE = 10.0
+"""Requests and bytes that may wait in a lane, and for how many seconds."""
+
+BUSY = "Too many requests wait to be answered; try again."
+Job = tuple[float, int, Callable[[bool], None]]
+
+
+class Lane:
+    """A queue and the threads that take from it, started with the first job."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._name, self._size = name, threads
+        self._threads: list[Thread] = []
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._lock = Lock()
+        self._bytes = 0
+
+    def put(self, run: Callable[[bool], None], size: int = 0) -> None:
+        """A thread calls `run`, with False if it comes too late to answer; raises Refused where too much waits already."""
+        with self._lock:
+            if self._jobs.qsize() >= WAITING or self._bytes + size > WAITING_BYTES:
+                raise Refused("busy", BUSY, retry_after=5)
+            self._bytes += size
+            if len(self._threads) < self._size:
+                self._threads.append(Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True))
+                self._threads[-1].start()
+        self._jobs.put((time.monotonic(), size, run))
+
+    def stop(self, deadline: float) -> None:
+        """Lets what runs finish until then (monotonic); what waits is dropped."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            since, size, run = job
+            if size:
+                with self._lock:
+                    self._bytes -= size
+            try:
+                run(time.monotonic() - since <= PATIENCE)
+            except Exception:
+                logger.exception("a request was not answered")
+
+
+class Lanes:
+    """The lanes of a process."""
+
+    def __init__(self) -> None:
+        self._lanes = {name: Lane(name, threads) for name, threads in THREADS.items()}
+
+    def of(self, path: str) -> Lane:
+        """The lane of a path, whether a proxy took our prefix off or left it."""
+        return self._lanes[LANES.get(path.removeprefix(settings.PREFIX), "pages")]
+
+    def stop(self, timeout: float) -> None:
+        """Ends all threads within so many seconds."""
+        deadline = time.monotonic() + timeout
+        for lane in self._lanes.values():
+            lane.stop(deadline)

@@ -1,0 +1,64 @@
+"""Limits on a request before a thread answers it: time for its head, a lowest rate for its body and its answer, memory for all together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from compilewatch.wire.report import MAX_WIRE_BYTES
+from django.conf import settings
+
+from dashboard.ingest.body import Refused
+
+GRACE_SECONDS = 15.0
+BYTES_A_SECOND = 1024
+"""A body or an answer may pause for the grace; on the whole it moves at this rate. A report of 64 kB that takes 60 s is accepted."""
+
+BODY_BYTES = max(MAX_WIRE_BYTES, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+KEYED_BYTES, STRANGERS_BYTES, ANSWERS_BYTES = 32 << 20, 16 << 20, 32 << 20
+"""For all unfinished bodies of senders whose key worked, of all others, and for all answers that wait for their readers; in a process."""
+
+SEND_BUFFER = 128 << 10
+"""Bytes of an answer that the kernel keeps for a client (it doubles the number); beyond it the answer waits here, where it is counted."""
+
+STALLED_MS = 30_000
+"""The kernel ends a connection whose client takes nothing for so long."""
+
+
+def seconds_for(moved: int) -> float:
+    """How long a transfer may have taken after it moved so many bytes."""
+    return GRACE_SECONDS + moved / BYTES_A_SECOND
+
+
+def length_of(headers: dict[str, Any]) -> int:
+    """The length of a body by its head, in the names of WSGI; a body without one, or over the limit, is refused unread."""
+    text = headers.get("CONTENT_LENGTH") or ""
+    if not text and headers.get("HTTP_TRANSFER_ENCODING"):
+        raise Refused("no_length", "The request has no Content-Length.")
+    if text and not (text.isascii() and text.isdecimal()):
+        raise Refused("bad_request", "Content-Length is not a number.")
+    if len(text) > 12 or int(text or 0) > BODY_BYTES:
+        raise Refused("too_large", f"The body is larger than {BODY_BYTES} bytes.")
+    return int(text or 0)
+
+
+class Budget:
+    """Bytes that transfers may hold together. One that would exceed them ends the transfer that began first; for one thread."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self.held = limit, 0
+        self._holders: dict[Hashable, tuple[int, Callable[[], None]]] = {}
+
+    def take(self, holder: Hashable, size: int, evict: Callable[[], None]) -> None:
+        """So many more bytes for a transfer; `evict` ends it."""
+        self._holders[holder] = self._holders.get(holder, (0, evict))[0] + size, evict
+        self.held += size
+        while self.held > self._limit:
+            first = next(iter(self._holders))
+            evict = self._holders[first][1]
+            self.release(first)
+            evict()
+
+    def release(self, holder: Hashable) -> None:
+        """The transfer is over."""
+        self.held -= self._holders.pop(holder, (0,))[0]

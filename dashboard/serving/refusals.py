@@ -1,0 +1,29 @@
+"""Refusals of requests that no thread answers: counted as those of the report endpoint, and in the same shape."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from dashboard.common.http import API_HEADERS
+from dashboard.common.log_lines import REQUEST_ID, request_begins
+from dashboard.ingest.body import Refused
+from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.endpoint import Answer, request_refuse
+from dashboard.ingest.head import Environ, key_known
+from dashboard.ingest.refusals import refusal_note
+
+
+def refusal_of(refused: Refused, environ: Environ) -> Answer:
+    """The whole answer; the connection ends with it, for what the client still sends is not read."""
+    key = key_known(environ)
+    request_id = request_begins(environ.get("HTTP_X_REQUEST_ID", ""))
+    status, headers, body = request_refuse(refused, key.project_id if key else 0)
+    REQUEST_ID.set("")
+    always = [*API_HEADERS.items(), ("Referrer-Policy", str(settings.SECURE_REFERRER_POLICY))]
+    return Answer(status, [*always, ("X-Request-ID", request_id), ("Content-Length", str(len(body))), *headers], body)
+
+
+def slow_reader_note() -> None:
+    """A connection was ended because its client did not take the answer."""
+    refusal_note(project_id=0, code="slow_reader")
+    COMMITTER.start()

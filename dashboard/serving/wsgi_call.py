@@ -1,0 +1,77 @@
+"""A WSGI application called for an ASGI request whose body is here."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from dashboard.common.prefix import Application
+
+Headers = list[tuple[bytes, bytes]]
+_NAMES: dict[bytes, str] = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
+_ALWAYS = {
+    "wsgi.version": (1, 0),
+    "wsgi.errors": sys.stderr,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": True,
+    "wsgi.run_once": False,
+    "SERVER_SOFTWARE": "Granian",
+    "SCRIPT_NAME": "",
+}
+
+
+class Answer(NamedTuple):
+    """Status, headers and the whole body of an answer."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+def environ_of(scope: dict[str, Any]) -> dict[str, Any]:
+    """The request as WSGI describes it, without its body; a header that came twice is joined."""
+    environ = {
+        **_ALWAYS,
+        "REQUEST_METHOD": scope["method"],
+        "PATH_INFO": _path(scope["raw_path"]),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": scope["server"][0],
+        "SERVER_PORT": scope["server"][1],
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": scope["client"][0],
+        "wsgi.url_scheme": scope["scheme"],
+    }
+    for name, value in scope["headers"]:
+        key = _NAMES.get(name) or "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
+        text = value.decode("latin-1")
+        environ[key] = f"{environ[key]}{';' if key == 'HTTP_COOKIE' else ','}{text}" if key in environ else text
+    return environ
+
+
+def _path(raw: bytes) -> str:
+    return (unquote_to_bytes(raw) if b"%" in raw else raw).decode("latin-1")
+
+
+def answer_of(application: Application, environ: dict[str, Any], body: bytes) -> Answer:
+    """What the application answers."""
+    environ["wsgi.input"] = io.BytesIO(body)
+    started: list[Any] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
+        started[:] = status, headers
+
+    found = application(environ, start_response)
+    try:
+        text = b"".join(found)
+    finally:
+        if close := getattr(found, "close", None):
+            close()
+    status, headers = started
+    return Answer(int(status[:3]), headers_of(headers), b"" if environ["REQUEST_METHOD"] == "HEAD" else text)
+
+
+def headers_of(headers: list[tuple[str, str]]) -> Headers:
+    """As ASGI takes them."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
