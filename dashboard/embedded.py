@@ -13,48 +13,19 @@ from typing import Any
 from celery import beat
 from celery.app.trace import setup_worker_optimizations
 from celery.worker import WorkController, state
-from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser, ParsingError
-from waitress.server import create_server
 
 from dashboard.celery import app as celery_app
 from dashboard.ingest.committer import COMMITTER
+from dashboard.serving.waiting_server import WaitingServer
 
 logger = logging.getLogger(__name__)
-
-
-class OneLength(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses a request with a length and chunks, and its connection ends: a proxy in front may take the other one (RFC 9112, 6.1)."""
-
-    def parse_header(self, header_plus: bytes) -> None:
-        """Reads the head of a request; ParsingError is answered with 400."""
-        super().parse_header(header_plus)
-        if self.chunked and "CONTENT_LENGTH" in self.headers:
-            raise ParsingError("A request has Content-Length or Transfer-Encoding, not both")
-
-
-class Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection of the embedded server."""
-
-    parser_class = OneLength
 
 
 class Embedded:
     """The running parts, started together and stopped together."""
 
-    def __init__(self, *, application: Any, listener: socket.socket, threads: int = 32) -> None:
-        self._server = create_server(
-            application,
-            sockets=[listener],
-            threads=threads,
-            ident="compilewatch",
-            clear_untrusted_proxy_headers=False,  # the settings say which of them are believed, as in full mode
-            max_request_body_size=2 << 20,
-            channel_timeout=30,
-        )
-        self._server.channel_class = Channel
-        # Waitress logs a line for each request that waits for a thread; the endpoint's own admission limit answers those that cannot.
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    def __init__(self, *, application: Any, listener: socket.socket) -> None:
+        self._server = WaitingServer(application, listener)
         setup_worker_optimizations(celery_app)
         self._worker = WorkController(
             app=celery_app,
@@ -92,7 +63,7 @@ class Embedded:
     def _serve(self) -> None:
         server = self._server
         while not self._stopping.is_set():
-            server.asyncore.loop(timeout=0.5, map=server._map, use_poll=server.adj.asyncore_use_poll, count=1)
+            server.serve_some(0.5)
         server.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
         server.close()
 

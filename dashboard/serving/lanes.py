@@ -15,7 +15,7 @@ from dashboard.ingest.body import Refused
 logger = logging.getLogger(__name__)
 
 THREADS = {"health": 1, "probes": 2, "reports": 32, "pages": 4}
-"""Health asks no database. Pages leave connections of the pool and turns of the interpreter to reports."""
+"""Health asks no database, and neither do refusals. Pages leave connections of the pool and turns of the interpreter to reports."""
 
 LANES = {
     "/healthz": "health",
@@ -77,6 +77,8 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes = {name: Lane(name, threads) for name, threads in THREADS.items()}
+        self.refusing = self._lanes["health"]
+        """What asks no database, and takes no time."""
 
     def of(self, path: str) -> Lane:
         """The lane of a path, whether a proxy took our prefix off or left it."""

@@ -15,7 +15,7 @@ BYTES_A_SECOND = 1024
 """A body or an answer may pause for the grace; on the whole it moves at this rate. A report of 64 kB that takes 60 s is accepted."""
 
 BODY_BYTES = max(MAX_WIRE_BYTES, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-KEYED_BYTES, STRANGERS_BYTES, ANSWERS_BYTES = 32 << 20, 16 << 20, 32 << 20
+KEYED_BYTES, STRANGERS_BYTES, ANSWERS_BYTES = 32 << 20, 16 << 20, 64 << 20
 """For all unfinished bodies of senders whose key worked, of all others, and for all answers that wait for their readers; in a process."""
 
 SEND_BUFFER = 128 << 10

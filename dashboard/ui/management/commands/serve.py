@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.common.listening import PortTaken, port_claim
+from dashboard.common.listening import PortTaken, descriptors_raise, port_claim
 from dashboard.embedded import Embedded
 from dashboard.env import SettingError
 from dashboard.env_parts import listens_alone, own_host, own_url
@@ -54,6 +54,7 @@ def embedded_start(*, host: str) -> Embedded:
     """Claims the port, brings the database up to date and starts every part."""
     if not settings.EMBEDDED:
         raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat as processes of their own (see docker/README.md).")
+    descriptors_raise()
     try:
         listener = port_claim(host=host, port=settings.ENV.port)
     except PortTaken as error:

@@ -1,0 +1,221 @@
+"""The embedded server: waitress with deadlines for each connection, memory for all of them, and lanes instead of one pool."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from http import HTTPStatus
+from typing import Any
+
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.server import TcpWSGIServer
+from waitress.task import ErrorTask
+from waitress.utilities import Error
+
+from dashboard.common.listening import CONNECTIONS, HEAD_SECONDS
+from dashboard.common.prefix import Application
+from dashboard.ingest.body import Refused
+from dashboard.ingest.head import key_known
+from dashboard.serving.clients import listener_bound
+from dashboard.serving.lanes import BUSY, Lanes
+from dashboard.serving.limits import ANSWERS_BYTES, BODY_BYTES, KEYED_BYTES, STRANGERS_BYTES, Budget, seconds_for
+from dashboard.serving.refusals import refusal_of, slow_reader_note
+
+IDLE_SECONDS = 30
+"""Between two requests of a connection."""
+
+_CODES = {400: "bad_request", 408: "too_slow", 413: "too_large", 431: "bad_request", 503: "busy"}
+
+
+class Unanswered(Error):
+    """A request that gets a refusal of ours instead of an answer of the application."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.detail)
+        self.refused = refused
+
+
+class Request(HTTPRequestParser):  # type: ignore[misc]
+    """Refuses a request with a length and chunks, and its connection ends: a proxy in front may take the other one (RFC 9112, 6.1)."""
+
+    def __init__(self, adj: Any) -> None:
+        super().__init__(adj)
+        self.begun = time.monotonic()
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Reads the head of a request; ParsingError is answered with 400."""
+        super().parse_header(header_plus)
+        if self.chunked and "CONTENT_LENGTH" in self.headers:
+            raise ParsingError("A request has Content-Length or Transfer-Encoding, not both")
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Its headers in the names of WSGI."""
+        return {f"HTTP_{name}": value for name, value in self.headers.items()}
+
+    def late(self, now: float) -> Refused | None:
+        """The refusal of a request that is behind its deadline."""
+        if not self.headers_finished:
+            over, what = now - self.begun > HEAD_SECONDS, f"The head did not end within {HEAD_SECONDS} s."
+        else:
+            limit = seconds_for(self.body_bytes_received)
+            over, what = now - self.begun > limit, f"{self.body_bytes_received} bytes of the body came in {limit:.0f} s."
+        return Refused("too_slow", what) if over else None
+
+
+class RefusalTask(ErrorTask):  # type: ignore[misc]
+    """Answers what waitress or the front refuses in the one shape of errors."""
+
+    def execute(self) -> None:
+        """Called by a thread of a lane."""
+        error = self.request.error
+        code = _CODES.get(error.code)
+        refused = error.refused if isinstance(error, Unanswered) else Refused(code, error.body) if code else None
+        if refused is None:
+            super().execute()
+            return
+        status, headers, body = refusal_of(refused, self.request.environ)
+        self.status = f"{status} {HTTPStatus(status).phrase}"
+        self.response_headers.extend(headers)
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]
+    """A connection."""
+
+    parser_class = Request
+    error_task_class = RefusalTask
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        self.sent = 0
+        self.writes_since: tuple[float, int] | None = None
+        super().__init__(*args, **more)
+
+    def send(self, data: bytes, do_close: bool = True) -> int:
+        """Counts what the client takes."""
+        taken: int = super().send(data, do_close)
+        self.sent += taken
+        return taken
+
+    def received(self, data: bytes) -> bool:
+        """Takes what came from the memory of its kind of sender, and gives it back when the request is whole."""
+        found: bool = super().received(data)
+        request = self.request
+        if request is None or not request.headers_finished:
+            self.server.bodies_release(self)
+        else:
+            self.server.body_take(self, len(data))
+        return found
+
+    def refuse(self, refused: Refused) -> None:
+        """Ends the request that is under way with a refusal; for the main loop."""
+        self.server.bodies_release(self)
+        with self.requests_lock:
+            request, self.request = self.request, None
+            if request is None:
+                return
+            request.error, request.completed = Unanswered(refused), True
+            self.requests.append(request)
+            if len(self.requests) == 1:
+                self.server.add_task(self)
+
+    def handle_close(self) -> None:
+        """Gives back what its body held."""
+        self.server.bodies_release(self)
+        super().handle_close()
+
+    def reads_slowly(self, now: float) -> bool:
+        """Whether its client takes the answer more slowly than the lowest rate."""
+        if not self.total_outbufs_len:
+            self.writes_since = None
+            return False
+        since, sent = self.writes_since = self.writes_since or (now, self.sent)
+        return now - since > seconds_for(self.sent - sent)
+
+
+class Dispatcher:
+    """What waitress calls to have requests answered: a thread of the lane of each."""
+
+    def __init__(self) -> None:
+        self._lanes = Lanes()
+
+    def add_task(self, channel: Channel) -> None:
+        """Called by the main loop, and by threads for the next request of a connection."""
+        request = channel.requests[0]
+        if request.error:
+            self._lanes.refusing.put(lambda _: channel.service())
+            return
+        try:
+            self._lanes.of(request.path).put(lambda in_time: _answer(channel, request, in_time), request.body_bytes_received)
+        except Refused as refused:
+            request.error = Unanswered(refused)
+            self._lanes.refusing.put(lambda _: channel.service())
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
+        """Ends the threads; what waits is dropped."""
+        self._lanes.stop(timeout)
+
+
+def _answer(channel: Channel, request: Request, in_time: bool) -> None:
+    if not in_time:
+        request.error = Unanswered(Refused("busy", BUSY, retry_after=5))
+    channel.service()
+
+
+class WaitingServer(TcpWSGIServer):  # type: ignore[misc]
+    """Waits for all clients in one thread; none of them has another one before its request is whole."""
+
+    channel_class = Channel
+
+    def __init__(self, application: Application, listener: socket.socket) -> None:
+        listener_bound(listener)
+        adj = Adjustments(
+            sockets=[listener],
+            ident="compilewatch",
+            clear_untrusted_proxy_headers=False,  # the settings say which of them are believed, as in full mode
+            max_request_body_size=BODY_BYTES + 1,
+            channel_timeout=IDLE_SECONDS,
+            cleanup_interval=1,
+            connection_limit=CONNECTIONS,
+            backlog=CONNECTIONS,
+            asyncore_use_poll=True,
+        )
+        self._keyed, self._strangers = Budget(KEYED_BYTES), Budget(STRANGERS_BYTES)
+        place = (listener.family, listener.type, listener.proto, listener.getsockname())
+        super().__init__(application, {}, True, listener, dispatcher=Dispatcher(), adj=adj, bind_socket=False, sockinfo=place)
+
+    def serve_some(self, timeout: float) -> None:
+        """Moves what can be moved now, or waits for it so long (seconds)."""
+        self.asyncore.loop(timeout=timeout, map=self._map, use_poll=True, count=1)
+
+    def maintenance(self, now: float) -> None:
+        """Called every second: ends what is behind its deadline, and the answers that wait longest where all hold too much."""
+        super().maintenance(now)
+        now = time.monotonic()
+        for channel in list(self.active_channels.values()):
+            with contextlib.suppress(AttributeError):  # a request that became whole meanwhile
+                if refused := channel.request.late(now):
+                    channel.refuse(refused)
+        slow = {channel for channel in self.active_channels.values() if channel.reads_slowly(now)}
+        waiting = sorted((one for one in self.active_channels.values() if one.writes_since), key=lambda one: one.writes_since)
+        over = sum(one.total_outbufs_len for one in waiting) - ANSWERS_BYTES
+        for channel in waiting:
+            if channel in slow or over > 0:
+                over -= channel.total_outbufs_len
+                slow_reader_note()
+                channel.will_close = True
+
+    def body_take(self, channel: Channel, size: int) -> None:
+        """A part of a body came."""
+        budget = self._strangers if key_known(channel.request.environ) is None else self._keyed
+        budget.take(channel, size, lambda: channel.refuse(Refused("busy", "Too many bodies are under way; send it again.", retry_after=5)))
+
+    def bodies_release(self, channel: Channel) -> None:
+        """The body of this connection is whole, or given up."""
+        self._keyed.release(channel)
+        self._strangers.release(channel)

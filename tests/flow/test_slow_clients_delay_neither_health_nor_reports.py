@@ -1,0 +1,44 @@
+"""While hundreds of clients send their heads, bodies or nothing at all as slowly as they can, health and reports are answered in a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flow.slow_clients import Reporter, shapes, slow_clients, worst
+from tests.flow.stack import Stack
+
+pytestmark = pytest.mark.timeout(600)
+SECONDS = 6.0
+"""Of the attack that are looked at: shorter than every deadline, so that all of the clients are still there."""
+
+SHAPES = list(shapes(""))
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Both server modes, whichever database the run tests."""
+    running = Stack(database=request.param, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9")
+    try:
+        running.start(channel="http://127.0.0.1:9/none")
+        first = Reporter(running, instance=8_999_999)
+        for _ in range(20):  # each process loads what it answers with when it is asked first
+            assert (running.status("/healthz"), running.status("/accounts/login/"), first()) == (200, 200, 200)
+        yield running
+    except BaseException:
+        print(running.logs())
+        raise
+    finally:
+        running.close()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_health_and_reports_are_answered_within_a_second(shape: str, stack: Stack) -> None:
+    reporter = Reporter(stack, instance=9_000_000 + SHAPES.index(shape))
+    assert reporter() == 200
+    with slow_clients(stack.port, shapes(stack.key)[shape]):
+        found = worst(stack, reporter, for_seconds=SECONDS)
+    print(f"{stack.database}, {shape}: {found}")
+    assert max(found.values()) < 1.0, found
