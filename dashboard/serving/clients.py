@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 from dashboard.serving.limits import SEND_BUFFER, STALLED_MS
 
@@ -34,8 +35,8 @@ def clients_disconnect(addresses: set[tuple[str, int]]) -> None:
 
 
 def _sockets() -> Iterator[socket.socket]:
-    for name in os.listdir("/dev/fd"):
+    for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
         with contextlib.suppress(OSError):
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                with socket.socket(fileno=os.dup(int(name))) as one:
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                with socket.socket(fileno=os.dup(number)) as one:
                     yield one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
 from http import HTTPStatus
@@ -30,7 +29,7 @@ IDLE_SECONDS = 30
 _CODES = {400: "bad_request", 408: "too_slow", 413: "too_large", 431: "bad_request", 503: "busy"}
 
 
-class Unanswered(Error):
+class Unanswered(Error):  # type: ignore[misc]
     """A request that gets a refusal of ours instead of an answer of the application."""
 
     def __init__(self, refused: Refused) -> None:
@@ -90,6 +89,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
     parser_class = Request
     error_task_class = RefusalTask
+    request: Request | None
+    """What comes in, until it is whole."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         self.sent = 0
@@ -109,7 +110,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if request is None or not request.headers_finished:
             self.server.bodies_release(self)
         else:
-            self.server.body_take(self, len(data))
+            self.server.body_take(self, request, len(data))
         return found
 
     def refuse(self, refused: Refused) -> None:
@@ -198,9 +199,8 @@ class WaitingServer(TcpWSGIServer):  # type: ignore[misc]
         super().maintenance(now)
         now = time.monotonic()
         for channel in list(self.active_channels.values()):
-            with contextlib.suppress(AttributeError):  # a request that became whole meanwhile
-                if refused := channel.request.late(now):
-                    channel.refuse(refused)
+            if (request := channel.request) and (refused := request.late(now)):
+                channel.refuse(refused)
         slow = {channel for channel in self.active_channels.values() if channel.reads_slowly(now)}
         waiting = sorted((one for one in self.active_channels.values() if one.writes_since), key=lambda one: one.writes_since)
         over = sum(one.total_outbufs_len for one in waiting) - ANSWERS_BYTES
@@ -210,9 +210,9 @@ class WaitingServer(TcpWSGIServer):  # type: ignore[misc]
                 slow_reader_note()
                 channel.will_close = True
 
-    def body_take(self, channel: Channel, size: int) -> None:
+    def body_take(self, channel: Channel, request: Request, size: int) -> None:
         """A part of a body came."""
-        budget = self._strangers if key_known(channel.request.environ) is None else self._keyed
+        budget = self._strangers if key_known(request.environ) is None else self._keyed
         budget.take(channel, size, lambda: channel.refuse(Refused("busy", "Too many bodies are under way; send it again.", retry_after=5)))
 
     def bodies_release(self, channel: Channel) -> None:

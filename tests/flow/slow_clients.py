@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import socket
 import threading
@@ -110,8 +109,3 @@ def worst(stack: Stack, reporter: Reporter, *, for_seconds: float) -> dict[str, 
         found["report"] = max(found["report"], seconds(reporter))
         time.sleep(0.1)
     return found
-
-
-def connection_to(stack: Stack) -> http.client.HTTPConnection:
-    """A client of its own."""
-    return http.client.HTTPConnection("127.0.0.1", stack.port, timeout=60)

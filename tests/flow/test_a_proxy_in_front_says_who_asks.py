@@ -38,7 +38,7 @@ def caddy(folder: Path, web: int) -> Iterator[int]:
     need("Caddy")
     port = free_port()
     own = {"COMPILEWATCH_ADDRESS": f"http://127.0.0.1:{port}", "COMPILEWATCH_WEB": f"127.0.0.1:{web}", "HOME": str(folder)}
-    command = ["caddy", "run", "--config", str(REPOSITORY / "docker/Caddyfile"), "--adapter", "caddyfile"]
+    command = ["caddy", "run", "--config", str(caddyfile(folder)), "--adapter", "caddyfile"]
     with (folder / "caddy.log").open("wb") as log:
         process = subprocess.Popen(command, env=os.environ | own, stdout=log, stderr=log)
     try:
@@ -47,6 +47,16 @@ def caddy(folder: Path, web: int) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(60)
+
+
+def caddyfile(folder: Path) -> Path:
+    """The shipped file; Debian's Caddy 2.6 has two older directives where the image's has `request_buffers`."""
+    text, file = (REPOSITORY / "docker/Caddyfile").read_text(), folder / "Caddyfile"
+    if subprocess.check_output(["caddy", "version"], text=True).lstrip("v").startswith("2.6."):
+        assert text.count("request_buffers 1MiB") == 1
+        text = text.replace("request_buffers 1MiB", "buffer_requests\n\t\tmax_buffer_size 1MiB")
+    file.write_text(text)
+    return file
 
 
 def answers(port: int) -> bool:

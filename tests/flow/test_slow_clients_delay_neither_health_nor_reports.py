@@ -1,9 +1,8 @@
-"""While hundreds of clients send their heads, bodies or nothing at all as slowly as they can, health and reports are answered in a second."""
+"""While hundreds of clients send or read as slowly as they can, health and reports are answered within a second."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

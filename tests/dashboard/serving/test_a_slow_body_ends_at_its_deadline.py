@@ -1,0 +1,89 @@
+"""A body that stops is refused at its deadline, one above the lowest rate is not; refusals have the one shape and are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.models import Refusal
+from dashboard.serving import limits
+from dashboard.serving.front import Front
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOST = [(b"host", b"testserver")]
+
+
+def echo(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    body = environ["wsgi.input"].read()
+    start("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+def asked(front: Front, parts: list[bytes], *, pause: float = 0.0, ends: bool = True, path: str = "/api/v1/reports", **more: str) -> Any:
+    """Status, headers and JSON, or text, of the answer to a body that comes in parts; a body that does not end goes on for ever."""
+    headers = HOST + [(name.replace("_", "-").encode(), value.encode()) for name, value in more.items()]
+    scope = {"type": "http", "method": "POST", "raw_path": path.encode(), "query_string": b"", "scheme": "http", "http_version": "1.1"}
+    scope |= {"server": ("127.0.0.1", "80"), "client": ("127.0.0.1", "9"), "headers": headers}
+    left, sent = list(parts), []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(pause)
+        if left:
+            return {"type": "http.request", "body": left.pop(0), "more_body": True}
+        if ends:
+            return {"type": "http.disconnect"}
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(front(scope, receive, send))
+    text = sent[1]["body"]
+    return sent[0]["status"], dict(sent[0]["headers"]), json.loads(text) if text[:1] == b"{" else text
+
+
+@pytest.fixture
+def front(monkeypatch: pytest.MonkeyPatch) -> Front:
+    """With a deadline of a moment."""
+    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.2)
+    return Front(echo)
+
+
+def counted() -> dict[str, int]:
+    """What the committer wrote down, of no project."""
+    COMMITTER.stop()
+    return dict(Refusal.objects.filter(project_id=0).values_list("code", "count"))
+
+
+@pytest.mark.parametrize("path", ["/api/v1/reports", "/accounts/login/"])
+def test_a_body_that_stops_is_a_408_in_the_shape_of_all_errors(front: Front, path: str) -> None:
+    status, headers, found = asked(front, [b"abc"], ends=False, path=path, content_length="100")
+    assert (status, found["cw"], found["code"]) == (408, 1, "too_slow")
+    assert headers[b"connection"] == b"close" and headers[b"x-request-id"]
+    assert counted() == {"too_slow": 1}
+
+
+def test_a_body_above_the_lowest_rate_takes_longer_than_the_grace(front: Front) -> None:
+    parts = [b"x" * 400] * 8
+    assert asked(front, parts, pause=0.1, content_length="3200")[::2] == (200, b"x" * 3200)
+
+
+def test_a_client_that_ends_within_a_body_is_a_400(front: Front) -> None:
+    status, _, found = asked(front, [b"abc"], content_length="100")
+    assert (status, found["code"]) == (400, "bad_request") and "3 bytes" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "code"),
+    [({"content_length": "99999999"}, 413, "too_large"), ({"transfer_encoding": "chunked"}, 411, "no_length")],
+)
+def test_what_no_path_takes_is_refused_unread(front: Front, more: dict[str, str], status: int, code: str) -> None:
+    found = asked(front, [], ends=False, **more)
+    assert (found[0], found[2]["code"]) == (status, code)
+    assert counted() == {code: 1}

@@ -1,0 +1,69 @@
+"""A client that takes nothing of a large answer is disconnected and counted, and all such answers together hold a limited memory."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.models import Refusal
+from dashboard.serving import limits
+from dashboard.serving.front import Front
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SIZE = 1 << 20
+
+
+def large(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    start("200 OK", [("Content-Length", str(SIZE))])
+    return [bytes(SIZE)]
+
+
+async def ask(front: Front, client: tuple[str, int]) -> None:
+    """A request whose answer is never taken."""
+    scope = {"type": "http", "method": "GET", "raw_path": b"/", "query_string": b"", "scheme": "http", "http_version": "1.1", "headers": []}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError
+
+    await front(scope | {"server": ("127.0.0.1", "80"), "client": client}, receive, send)
+
+
+def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+        accepted, address = listener.accept()
+
+        async def run() -> None:
+            await ask(Front(large), address)
+            await asyncio.sleep(1.5)
+
+        with accepted:
+            asyncio.run(run())
+            client.settimeout(10)
+            assert client.recv(1) == b""
+    COMMITTER.stop()
+    assert Refusal.objects.get(code="slow_reader").count == 1
+
+
+def test_one_too_many_ends_the_first() -> None:
+    async def run() -> list[bool]:
+        front = Front(large)
+        front._answers = limits.Budget(3 * SIZE)
+        tasks = [asyncio.create_task(ask(front, ("127.0.0.1", 1))) for _ in range(4)]
+        while front._answers.held < 3 * SIZE or not any(task.done() for task in tasks):
+            await asyncio.sleep(0.01)
+        done = [task.done() for task in tasks]
+        for task in tasks:
+            task.cancel()
+        return done
+
+    assert sum(asyncio.run(asyncio.wait_for(run(), 30))) == 1
