@@ -1,5 +1,6 @@
-"""While hundreds of clients send or read as slowly as they can, health and reports are answered. The goal is a second, which each run prints;
-the bound leaves room for a busy machine, and without the deadlines there is no answer at all."""
+"""While hundreds of clients send or read as slowly as they can, health and reports are answered.
+
+The goal is a second, and each run prints what it took. The bound leaves room for a busy machine; without the deadlines no answer comes."""
 
 from __future__ import annotations
 
