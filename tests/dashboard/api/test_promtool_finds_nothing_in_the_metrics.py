@@ -6,7 +6,9 @@ import subprocess
 
 import pytest
 from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
 
+from dashboard.fleet.models import ModelVersion
 from dashboard.projects.models import Project
 from tests.dashboard.ui import stories
 from tests.dashboard.ui.test_a_quantile_below_the_first_bucket_is_a_bound import models
@@ -38,3 +40,16 @@ def test_versions_of_an_engine_with_bounds_have_clean_metrics(signed_in: Client,
     """`latency_below_seconds` carries the quantile as well."""
     assert models and b"compilewatch_version_latency_below_seconds{" in signed_in.get("/metrics").content
     assert complaints(signed_in) == "0"
+
+
+HOSTILE = 'b"} 1\nevil_total{x="\\'
+
+
+def test_a_hostile_name_stays_the_value_of_a_label(signed_in: Client, project: Project) -> None:
+    stories.fleet(project, every=400)
+    for version in ModelVersion.objects.filter(model__name="ranker"):
+        ModelVersion.objects.filter(pk=version.pk).update(name=f"{version.name}{HOSTILE}")
+    assert complaints(signed_in) == "0"
+    families = list(text_string_to_metric_families(signed_in.get("/metrics").content.decode()))
+    assert not [family for family in families if family.name.startswith("evil")]
+    assert any(sample.labels.get("version", "").endswith(HOSTILE) for family in families for sample in family.samples)
