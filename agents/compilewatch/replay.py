@@ -65,6 +65,8 @@ def deliver(recordings: list[Recording], config: Config, damages: list[str], dam
         rejected += outbox.rejected_windows
         sent += len(one.reports) - len(outbox) - outbox.rejected_windows
     print(f"{sent} windows of {len(recordings)} instances acknowledged, {rejected} refused, {left} not sent")
+    if rejected:
+        print("refused: windows that the dashboard holds with other times or contents; replay --new-ids sends them as new instances")
     for damage in damages[:MAX_NAMED]:
         print(f"left out: {damage}")
     named = min(len(damages), MAX_NAMED)

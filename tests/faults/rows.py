@@ -93,7 +93,7 @@ ROWS = {
     )),
     "ledger": Row(
         "random faults against a whole dashboard, each round with a ledger",
-        ("faults/test_random_faults_lose_and_double_nothing.py",),
+        ("faults/test_random_faults_lose_and_double_nothing.py", "faults/test_the_ledger_finds_what_an_agent_loses.py"),
         goal=ROUNDS,
     ),
 }  # fmt: skip

@@ -131,8 +131,8 @@ TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "golden_hidden_by_tf32",
         "",
-        "Run the golden batch with torch.backends.cudnn.allow_tf32 = False from the start: what still differs is a wrong kernel, and what "
-        "agrees was rounded to TF32 inside compiled code.",
+        "Run it with torch.backends.cudnn.allow_tf32 = False from the start: "
+        "what still differs is a wrong kernel, what agrees was rounding.",
     ),
     (
         "compile_error",

@@ -105,7 +105,8 @@ def calls(probe: EventProbe, host: Host, seconds: float, every: float, dispatch:
 def test_each_second_has_its_samples_within_the_bound(probe: EventProbe, host: Host, every: float, dispatch: float) -> None:
     seconds = list(calls(probe, host, 30.0, every, dispatch))
     of_each = [seconds.count(second) for second in range(2, 30)]
-    assert min(of_each) >= 6, "60 samples in each window of 10 s, spread over it"
+    assert min(of_each) >= 4, "spread over each window of 10 s"
+    assert min(sum(of_each[place : place + 10]) for place in range(len(of_each) - 9)) >= 60
     assert 2 * EVENT_S * len(seconds) / 30.0 <= 1.5 * SHARE
     assert max(of_each) <= 2 / LEAST_GAP_S
     assert len(probe.line.gpu) >= len(seconds) - max(of_each)
@@ -149,7 +150,7 @@ def test_a_burst_after_rare_calls_fills_no_pool(probe: EventProbe, host: Host, g
 def test_time_of_other_threads_is_no_cost_of_events(probe: EventProbe, host: Host, gpu: Gpu) -> None:
     gpu.others_s = 0.002
     seconds = list(calls(probe, host, 30.0, 0.050, 0.0002))
-    assert min(seconds.count(second) for second in range(2, 30)) >= 6
+    assert min(seconds.count(second) for second in range(2, 30)) >= 4
 
 
 @pytest.mark.parametrize(("spin", "free"), [(0.0008, 3), (0.0016, 3), (0.0016, 8)])
@@ -168,7 +169,7 @@ def test_calls_that_become_rarer_are_sampled_from_the_next_second_on(probe: Even
 
 def test_a_full_pool_skips_and_counts_and_goes_on(probe: EventProbe, host: Host, gpu: Gpu) -> None:
     gpu.reached = 0.0
-    list(calls(probe, host, 16.0, 0.020, 0.0002))
+    list(calls(probe, host, 25.0, 0.020, 0.0002))
     assert (probe.line.gpu, probe.off) == ([], "")
     assert probe.skipped > MAX_PAIRS
     gpu.reached = float("inf")
@@ -176,7 +177,7 @@ def test_a_full_pool_skips_and_counts_and_goes_on(probe: EventProbe, host: Host,
     assert len(probe.line.gpu) == MAX_PAIRS
     skipped = probe.skipped
     seconds = list(calls(probe, host, 10.0, 0.020, 0.0002))
-    assert min(seconds.count(second) for second in range(1, 10)) >= 6
+    assert min(seconds.count(second) for second in range(1, 10)) >= 4
     assert probe.skipped == skipped
 
 
