@@ -61,7 +61,7 @@ def key_check(text: str) -> KnownKey | None:
 
 
 def key_recall(text: str) -> KnownKey | None:
-    """The key behind the text, if it worked when it was asked for last; for what only orders requests, and lets nobody in."""
+    """The key behind the text, if it worked when it was last checked. It orders requests and grants no access."""
     return _recall(_mark(text))[0]
 
 

@@ -45,7 +45,7 @@ class Transfer:
         await self._limit.__aexit__(*error)
 
     def moved(self, total: int) -> None:
-        """So many bytes in all until now; raises TimeoutError in a transfer that makes room."""
+        """Notes that `total` bytes have moved; raises TimeoutError in a transfer that makes room."""
         if self.evicted:
             raise TimeoutError
         self._limit.reschedule(self._begun + limits.seconds_for(total))

@@ -85,7 +85,7 @@ class Lanes:
         return self._lanes[LANES.get(path.removeprefix(settings.PREFIX), "pages")]
 
     def stop(self, timeout: float) -> None:
-        """Ends all threads within so many seconds."""
+        """Ends all threads within `timeout` seconds."""
         deadline = time.monotonic() + timeout
         for lane in self._lanes.values():
             lane.stop(deadline)

@@ -26,7 +26,7 @@ STALLED_MS = 30_000
 
 
 def seconds_for(moved: int) -> float:
-    """How long a transfer may have taken after it moved so many bytes."""
+    """Seconds that a transfer may have taken after it moved `moved` bytes."""
     return GRACE_SECONDS + moved / BYTES_A_SECOND
 
 
@@ -50,7 +50,7 @@ class Budget:
         self._holders: dict[Hashable, tuple[int, Callable[[], None]]] = {}
 
     def take(self, holder: Hashable, size: int, evict: Callable[[], None]) -> None:
-        """So many more bytes for a transfer; `evict` ends it."""
+        """Adds `size` bytes to what a transfer holds; `evict` ends it."""
         self._holders[holder] = self._holders.get(holder, (0, evict))[0] + size, evict
         self.held += size
         while self.held > self._limit:

@@ -7,7 +7,7 @@ import psycopg
 VALUES = {
     "boolean": "false", "jsonb": "'{}'", "bytea": "''", "timestamp with time zone": "now()", "character varying": "''", "text": "''",
 }  # fmt: skip
-"""What stands in a column that must have a value; numbers are 1."""
+"""The value of a column that must have one; numbers are 1."""
 INSTANCES = 200_000
 DAYS = 8
 IDENTITY = "jsonb_build_object('pid', n % 30000 + 1, 'host', 'gpu-' || n % 500, 'python', repeat('x', 400))"

@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="instance",
             name="active_minute",
-            # What reported before this release counts as it did: every instance from its first minute on, which is what 0 stands for.
+            # What reported before this release counts as it did: 0 means from the first minute of the instance on.
             field=models.BigIntegerField(
                 db_default=0, default=None, help_text="The first minute with calls or compilations; NULL: it only starts.", null=True
             ),

@@ -1,4 +1,4 @@
-"""Every address that is looked at, with values in its parameters that nobody means: no failure, no slow answer, and nothing unescaped."""
+"""Every address that is looked at, with hostile values in its parameters: no failure, no slow answer, and nothing unescaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables get the columns of this release while an earlier one writes: nobody waits behind a change that waits, and all rows count on."""
+"""Tables get the columns of this release while an earlier one writes: no writer waits behind a change that waits, and all rows count on."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_migration_that_was_ended_in_the_middle_goes_on(earlier: None) -> None
 
 @pytest.mark.postgresql_only
 @pytest.mark.usefixtures("earlier")
-def test_nobody_waits_behind_a_change_that_waits_for_a_long_reader() -> None:
+def test_no_writer_waits_behind_a_change_that_waits_for_a_long_reader() -> None:
     reading, over, took = Event(), Event(), list[float]()
 
     def read() -> None:
