@@ -27,7 +27,7 @@ WAYS: dict[str, tuple[tuple[torch.dtype, dict[str, Any]], ...]] = {
 }
 REQUIRED = "required, not comparable"
 ALONE = ("AOTInductor package", REQUIRED)
-"""In a process each: torch's loader of AOTInductor packages ended the process on a machine with an H200 (torch 2.11)."""
+"""In a process each: torch 2.11's loader of AOTInductor packages ended the process on an H100 and an H200, without the agent too."""
 NO_GRAPHS = ("levit_128s",)
 """It keeps a result from call to call, which torch refuses of a CUDA graph."""
 NO_BACKWARD = ("LSTM",)
