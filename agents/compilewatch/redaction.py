@@ -40,7 +40,7 @@ _WORDS = {
     *wire.COLD_START_STAGES,
     *wire.COLD_START_ENDS,
     *SENTENCES,
-    *(*VERBS, RESTORE, *RECEIPTS, *REFUSALS),
+    *(*VERBS, ", ".join(VERBS), RESTORE, *RECEIPTS, *REFUSALS),
     *(*STATES, *REFERENCES, *LASTS, *KINDS),
     *("SIGTERM", "SIGINT"),
     *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),

@@ -107,6 +107,13 @@ def test_words_of_the_protocol_stay() -> None:
     assert fingerprint("forward") == fingerprint("forward") != fingerprint("backwards")
 
 
+def test_the_commands_that_a_process_allows_stay_readable() -> None:
+    for allowed in (("freeze", "eager"), ("eager",)):
+        identity = Identity("a" * 26, 0.0, "m", "1", capabilities={"switch": ("yes", ", ".join(allowed))})
+        identity_redact(identity)
+        assert identity.capabilities["switch"] == ("yes", ", ".join(allowed))
+
+
 def test_another_word_than_strict_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     done = run("import compilewatch; print(compilewatch.init(model='m'))", ENDPOINT="file:/dev/null", REDACT="yes")
     assert (done.stdout, done.stderr) == ("False\n", "compilewatch: off: redact must be strict or empty, got 'yes'\n")
