@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from compilewatch.http_answer import MAX_ANSWER, AnswerError, head_read
@@ -46,6 +46,10 @@ class Address:
         """Host and port as a header writes them."""
         host = f"[{self.host}]" if ":" in self.host else self.host.encode("idna").decode()
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+
+class HandshakeError(OSError):
+    """The other side did not bring the TLS handshake to its end."""
 
 
 class Bounded:
@@ -87,7 +91,10 @@ class Bounded:
     def handshake(self) -> None:
         """The other side proves who it is."""
         self._sock.settimeout(self.remaining(READ_SECONDS))  # of the whole handshake
-        cast("ssl.SSLSocket", self._sock).do_handshake()
+        try:
+            cast("ssl.SSLSocket", self._sock).do_handshake()
+        except (TimeoutError, ConnectionError) as error:
+            raise HandshakeError(f"the TLS handshake did not come to its end: {error}") from None
 
     def interrupt(self) -> None:
         """Called by another thread: whatever waits on this connection fails at once."""
@@ -120,12 +127,19 @@ class _Reading(io.RawIOBase):
         return self._bounded.receive(buffer)
 
 
+class Attempts(NamedTuple):
+    """What one sender knows of its connections: those that are open now, and the addresses that did not answer the last time."""
+
+    opened: list[Bounded]
+    dead: set[Any]
+
+
 @contextmanager
-def connected(target: Address, proxy: Address | None, tls: Tls | None, opened: list[Bounded]) -> Iterator[Bounded]:
-    """A connection to the target, through the proxy if there is one, closed at the end of the block; what is open meanwhile is in `opened`.
-    Raises OSError."""
+def connected(target: Address, proxy: Address | None, tls: Tls | None, attempts: Attempts) -> Iterator[Bounded]:
+    """A connection to the target, through the proxy if there is one, closed at the end of the block. Raises OSError."""
+    opened = attempts.opened
     try:
-        connection = _dial(proxy or target, time.monotonic() + TOTAL_SECONDS, opened)
+        connection = _dial(proxy or target, attempts)
         if tls is not None:
             if proxy is not None:
                 _tunnel(connection, target, proxy)
@@ -138,25 +152,42 @@ def connected(target: Address, proxy: Address | None, tls: Tls | None, opened: l
             opened.pop().close()
 
 
-def _dial(address: Address, deadline: float, opened: list[Bounded]) -> Bounded:
-    """Tries each address of the name for 3 s at most, and all of them before the deadline."""
+def _dial(address: Address, attempts: Attempts) -> Bounded:
+    """Tries each address of the name, those last that did not answer the last time, all of them within one time, which begins once the name
+    is looked up: nobody can end that."""
     failure: OSError = OSError(f"{address.host} has no address")
-    for family, kind, protocol, _, place in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
-        sock = socket.socket(family, kind, protocol)
-        bounded = Bounded(sock, deadline)
-        opened.append(bounded)
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    deadline = time.monotonic() + TOTAL_SECONDS
+    attempts.dead.intersection_update(one[4] for one in found)
+    for one in sorted(found, key=lambda one: one[4] in attempts.dead):
         try:
-            sock.settimeout(bounded.remaining(CONNECT_SECONDS))
-            sock.connect(place)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = _connected(*one, deadline, attempts.opened)
         except OSError as error:
-            bounded.close()
             failure = error
-            if bounded.interrupted:
+            if time.monotonic() >= deadline or any(each.interrupted for each in attempts.opened):
                 break
+            attempts.dead.add(one[4])
         else:
-            return bounded
+            attempts.dead.discard(one[4])
+            return connection
+    if len(attempts.dead) == len({one[4] for one in found}):
+        attempts.dead.clear()
     raise failure
+
+
+def _connected(family: int, kind: int, protocol: int, _: str, place: Any, deadline: float, opened: list[Bounded]) -> Bounded:
+    """To one address, within 3 s; a system may have no sockets of that family, as one without IPv6."""
+    sock = socket.socket(family, kind, protocol)
+    bounded = Bounded(sock, deadline)
+    opened.append(bounded)
+    try:
+        sock.settimeout(bounded.remaining(CONNECT_SECONDS))
+        sock.connect(place)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError:
+        bounded.close()
+        raise
+    return bounded
 
 
 def _tunnel(bounded: Bounded, target: Address, proxy: Address) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from compilewatch import __version__
 from compilewatch.config import Config
-from compilewatch.connection import Address, Bounded, authorization, connected
+from compilewatch.connection import Address, Attempts, authorization, connected
 from compilewatch.http_answer import HttpAnswer, body_read, head_read
 from compilewatch.suppression import suppressed
 from compilewatch.wire.ack import MARKER, Ack
@@ -37,6 +37,8 @@ class Answer:
     retry_after: str = ""
     problem: str = ""
     code: str = ""
+    advice: str = ""
+    """What a person can do about it, where it is not the dashboard that answered."""
 
 
 class Transport(Protocol):
@@ -76,7 +78,7 @@ class HttpTransport:
         self._target = Address.of(endpoint)
         self._proxy = Address.of(proxy) if proxy else None
         self._tls: Tls | None = importlib.import_module("compilewatch.tls").Tls() if self._target.secure else None
-        self._opened: list[Bounded] = []
+        self._attempts = Attempts([], set())
         path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + path
         direct = self._target.secure or self._proxy is None
         headers = {
@@ -102,7 +104,7 @@ class HttpTransport:
         try:
             if self._tls is not None:
                 self._tls.prepare()
-            with suppressed(), connected(self._target, self._proxy, self._tls, self._opened) as connection:
+            with suppressed(), connected(self._target, self._proxy, self._tls, self._attempts) as connection:
                 connection.write(f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1") + packed)
                 reader = connection.reader()
                 answer = head_read(reader)
@@ -114,7 +116,7 @@ class HttpTransport:
 
     def interrupt(self) -> None:
         """Has the request that is under way fail at once; looking up a name cannot be ended."""
-        for one in list(self._opened):
+        for one in list(self._attempts.opened):
             one.interrupt()
 
 
