@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import json
 import platform
-import ssl
 import sys
 import time
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch import __version__
+from compilewatch.advice import ANOTHER, advice_of
 from compilewatch.config import Config, load
 from compilewatch.errors import ConfigError
 from compilewatch.identity import identity_build, identity_refresh
@@ -117,20 +117,12 @@ def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
     try:
         answer = http_of(config).send(body)
     except OSError as error:
-        return f"cannot be reached: {type(error).__name__}: {error}", _unreachable(error)
+        return f"cannot be reached: {type(error).__name__}: {error}", advice_of(error)
     if answer.ack is not None:
         return "ok: reachable, and it takes the key", ""
     if not answer.code:
-        return answer.problem, "another program answers at this address: check host, port, path, and proxies on the way"
+        return answer.problem, ANOTHER
     return answer.problem, ADVICE.get(answer.code, "the answer says what is wrong")
-
-
-def _unreachable(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return "name the certificates of your organisation: SSL_CERT_FILE=/path/to/ca.pem"
-    if isinstance(error, ssl.SSLError):
-        return "check whether the dashboard speaks https on this port"
-    return "check the address, and whether this host may connect there"
 
 
 def _text(findings: Findings) -> str:

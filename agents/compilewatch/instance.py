@@ -51,7 +51,7 @@ class Instance:
         facts = process_facts()
         self._facts = facts if facts == process_facts() else None  # a sandbox may make up another boot id at each reading
         self._redaction = importlib.import_module("compilewatch.redaction") if config.redact else None
-        self.spool = Spool(config, self.identity)
+        self.spool = Spool(config, self.identity, say=say_aside)
         self.leftovers = Leftovers(config, transport)
         self._recorder = recorder
         self._causes = MissCauses.of(recorder)
@@ -122,8 +122,8 @@ class Instance:
         self.identity.id, self.identity.pid, self.identity.started = instance_id(), os.getpid(), process_started()
         self._seq = self.outbox.renumber()
         self.sender.begin_again()
-        self.spool = Spool(self._config, self.identity)
-        self.spool.errors = earlier.errors
+        self.spool = Spool(self._config, self.identity, say=say_aside)
+        self.spool.errors, self.spool.said = earlier.errors, earlier.said
         waiting = self.outbox.waiting()
         if waiting:
             self.spool.keep(waiting[-1], self.outbox.waiting)

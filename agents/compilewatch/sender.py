@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from compilewatch.advice import ANOTHER, CERTIFICATE, advice_of
 from compilewatch.http_answer import unix_of
 from compilewatch.outbox import Entry, Outbox
 from compilewatch.tail import Tail
@@ -22,6 +23,8 @@ REFUSED_WAIT = 300.0
 """Seconds at most between two tries while the dashboard refuses everything, for example the key: a person has to act first."""
 CONFLICTS = ("range_conflict", "partial_overlap")
 """Refusals of a window whose numbers another process used: a copy of this one, with the same instance id."""
+SILENT_FAILURES = 4
+"""Tries in a row that may fail before it is said: a dashboard that starts again is back by then."""
 SPLIT_CODES = (400, 413)
 """Statuses that, in our own words, speak about the body: the windows are tried one by one to find the bad one."""
 
@@ -85,11 +88,12 @@ class Sender:
         try:
             return self._transport.send(request_body(identity, batch, time.time()))
         except (OSError, ValueError) as error:
-            return Answer(0, problem=f"{type(error).__name__}: {error}"[:300])
+            return Answer(0, problem=f"{type(error).__name__}: {error}"[:300], advice=advice_of(error))
 
     def _accept(self, answer: Answer) -> bool:
         """Applies an acknowledgement; True if it settled at least one of the windows that were sent."""
         if answer.ack is None:
+            answer.advice = answer.advice or ("" if answer.code else ANOTHER)
             return False
         acknowledged = self.outbox.acknowledged(answer.ack.acked)
         settled = len(acknowledged)
@@ -139,17 +143,20 @@ class Sender:
                 self._suspect = batch[0].seq
         elif answer.final:
             self.refused = True
-            self._tell(answer)
+            why = f"the dashboard refuses the reports of this process ({printable(answer.problem)})"
+            self._tell(answer.code, f"{why}; they are kept, and tried again every few minutes")
             wait = max(wait, REFUSED_WAIT / 2 + self._chance() * REFUSED_WAIT / 2)
         self.next_attempt = self._clock() + wait
         self.failures += 1
+        if answer.advice == CERTIFICATE or (answer.advice and self.failures > SILENT_FAILURES):
+            why = f"the reports of this process do not arrive ({printable(answer.problem)})"
+            self._tell(answer.advice, f"{why}; they are kept and tried again; {answer.advice}")
 
-    def _tell(self, answer: Answer) -> None:
+    def _tell(self, reason: str, sentence: str) -> None:
         """Once for each reason: only a person can do something about it."""
-        if answer.code not in self._said and len(self._said) < 10:
-            self._said.add(answer.code)
-            why = "".join(letter if letter.isprintable() else " " for letter in answer.problem)
-            self._say(f"the dashboard refuses the reports of this process ({why}); they are kept, and tried again every few minutes")
+        if reason not in self._said and len(self._said) < 10:
+            self._said.add(reason)
+            self._say(sentence)
 
     def _count(self, problem: str) -> None:
         if problem in self.refusals or len(self.refusals) < 100:
@@ -162,6 +169,11 @@ class Sender:
             return min(max(asked, LEAST_RETRY_AFTER), MOST_RETRY_AFTER) * (1 + self._chance() / 4)
         ceiling = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self.failures, 10))
         return ceiling / 2 + self._chance() * ceiling / 2
+
+
+def printable(text: str) -> str:
+    """The text on one line, whatever it came from."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def request_body(identity: Identity, batch: list[Entry], sent: float) -> bytes:

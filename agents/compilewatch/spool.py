@@ -24,6 +24,7 @@ MAX_INSTANCE_BYTES, MAX_HOST_BYTES = 16 << 20, 64 << 20
 CHECK_BYTES = 64 << 10
 """How much a file grows until the size of the folder is looked up again and the identity is repeated."""
 RETRY_SECONDS = 60.0
+ADVICE = "make room there, or name a folder of this user's in COMPILEWATCH_SPOOL, or set it to off"
 
 
 def spool_folder(config: Config) -> Path:
@@ -63,12 +64,21 @@ class Spool:
     """Belongs to the agent's thread and never raises OSError: what cannot be written stays in memory alone, is counted, and a minute
     later everything that still waits is written again."""
 
-    def __init__(self, config: Config, identity: Identity, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: Config,
+        identity: Identity,
+        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
         self.errors = 0
         """Windows that were not on disk when they closed, and times the file could not be brought up to date."""
         self.problem = ""
         """Why windows are in memory alone; empty while all is well."""
+        self.said = False
+        """Whether that was said once."""
         self._off = why_off(config)
+        self._say = say
         self._config = config
         self._identity = identity
         self._clock = clock
@@ -177,4 +187,7 @@ class Spool:
     def _failed(self, error: OSError) -> None:
         self.errors += 1
         self.problem = f"{error.strerror or error}"
+        if not self.said:
+            self.said = True
+            self._say(f"closed windows wait in memory alone ({self.problem}) and are lost if this job is killed; {ADVICE}")
         self._retry_at = self._clock() + RETRY_SECONDS

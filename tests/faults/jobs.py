@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.agent.programs import environment
 from tests.faults.ledger import Recorded, ledger_read
@@ -98,12 +99,19 @@ class Jobs:
         return self._ledgers[process.pid]
 
     def shutdown_seconds(self, process: subprocess.Popen[str]) -> float:
-        """How long the end of a job was held up; it said nothing else."""
-        return float(json.loads(self.said(process))["shutdown"])
+        """How long the end of a job was held up."""
+        return float(self._figures(process)["shutdown"])
 
     def call_seconds(self, process: subprocess.Popen[str]) -> list[float]:
         """How long each of its calls took, the shortest first; for a job that is `--timed`."""
-        return list(json.loads(self.said(process))["took"])
+        return list(self._figures(process)["took"])
+
+    def _figures(self, process: subprocess.Popen[str]) -> dict[str, Any]:
+        """What a job says at its end. Before, its agent may say once that nothing arrives; it says nothing else."""
+        *before, last = self.said(process).splitlines()
+        assert len(before) <= 1, before
+        assert all(text.startswith("compilewatch: the reports of this process do not arrive") for text in before), before
+        return dict(json.loads(last))
 
     def kill_at_random(self, count: int, at_once: int, chance: random.Random, *options: str, spool: str = "") -> None:
         """That many jobs, each killed at a moment that is chosen evenly from its time at work."""
