@@ -139,6 +139,7 @@ class Instance:
 
     def send(self) -> bool:
         """One batch; True if the server answered for it."""
+        self.spool.ahead_of_sending(self.outbox.waiting(), self.outbox.merged_windows)
         answered = self.sender.attempt(self.identity)
         if self.outbox.renewable:
             self._renew()

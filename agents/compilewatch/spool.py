@@ -7,6 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from compilewatch.config import Config
@@ -88,6 +89,8 @@ class Spool:
         self._first_seq = 1
         """Windows below it are settled, and need not be on disk."""
         self._retry_at = 0.0
+        self._merges = 0
+        """How many windows had been merged when they were last written as they are sent."""
 
     def capability(self) -> tuple[str, str]:
         """What the capability table says: whether a job that is killed loses no more than its open window."""
@@ -125,6 +128,20 @@ class Spool:
             self._check_at = file.size + CHECK_BYTES
         file.append(data)
         self._written_identity = identity
+
+    def ahead_of_sending(self, waiting: list[Entry], merges: int) -> None:
+        """Puts windows on disk as they will be sent, where some were merged since: those that they were made of, sent by a later process
+        under ranges of their own, would count twice."""
+        fresh = not any(entry.attempted for entry in waiting)
+        if self._file is None or merges == self._merges or not fresh:
+            return
+        self._merges = merges
+        try:
+            self._rewrite(waiting)
+        except OSError as error:
+            self._failed(error)
+            with suppress(OSError):
+                self._file.truncate(self._head_size)
 
     def settled(self, waiting: list[Entry]) -> None:
         """Lets go of the windows that no longer wait, and takes those in that wait again."""

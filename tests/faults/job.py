@@ -21,7 +21,7 @@ from typing import Any
 
 import compilewatch
 from compilewatch import client, connection, recorder, sender, spool, transport, worker
-from compilewatch.outbox import Entry
+from compilewatch.outbox import Entry, Outbox
 from compilewatch.wire.report import Compile, Report
 
 from tests.faults.ledger import Ledger
@@ -42,6 +42,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--impatient", action="store_true", help="waits a twentieth of what an agent waits after a failure")
     parser.add_argument("--limits", type=float, default=1.0, help="what part of its usual seconds a request may take")
     parser.add_argument("--slow-names", type=float, default=0.0, help="seconds that every look-up of a name hangs")
+    parser.add_argument("--memory", type=int, default=0, help="bytes that windows may take which wait")
     parser.add_argument("--in-c", action="store_true", help="the main thread stays in one C function")
     parser.add_argument("--forks", type=int, default=0)
     parser.add_argument("--clock", type=float, default=0.0, help="seconds by which the clock of its host is wrong")
@@ -67,7 +68,9 @@ def main() -> None:
         crash_at(*given.crash.split(":"))
     if given.impatient:
         sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.REFUSED_WAIT = 0.1, 3.0, 0.05, 0.1
-        sender.MOST_RETRY_AFTER = worker.TICK_SECONDS = 0.2
+        sender.MOST_RETRY_AFTER = worker.TICK_SECONDS = spool.RETRY_SECONDS = 0.2
+    if given.memory:
+        Outbox.__init__.__defaults__ = (given.memory,)
     for limit in ("CONNECT_SECONDS", "READ_SECONDS", "TOTAL_SECONDS"):
         setattr(connection, limit, getattr(connection, limit) * given.limits)
     if given.slow_names:
