@@ -21,6 +21,10 @@ _WINDOW_HEAD = Struct(">QQdd")
 _NUMBER = Struct(">Q")
 READ_BYTES = 64 << 10
 """How much of a file is read at a time, at least."""
+MOST_READ = 32 << 20
+"""How much of a file is read at most: twice what a process writes."""
+MOST_DOUBTED = 64 << 20
+"""How many bytes may look like frames and be none: rubbish in which every few bytes promise a large frame would be checked for hours."""
 
 
 class Frame(NamedTuple):
@@ -98,16 +102,21 @@ def windows_read(file: BinaryIO, watermark: int) -> Iterator[Entry]:
 
 
 def frames_read(file: BinaryIO) -> Iterator[Frame | None]:
-    """Every frame that is whole, and None for each stretch of bytes that is no frame; raises OSError."""
+    """Every frame that is whole, and None for each stretch of bytes that is no frame, or that is not read; raises OSError."""
     file.seek(0)
     buffer, at, ended, damaged = b"", 0, False, False
+    unread, undoubted = MOST_READ, MOST_DOUBTED
     while True:
         found, wanted = _frame_at(buffer, at)
         if found is None and wanted > len(buffer) - at and not ended:
-            more = file.read(max(READ_BYTES, wanted - len(buffer) + at))
+            more = file.read(min(unread, max(READ_BYTES, wanted - len(buffer) + at)))
+            unread -= len(more)
             buffer, at, ended = buffer[at:] + more, 0, not more
         elif found is None and at < len(buffer):
+            undoubted -= min(wanted, len(buffer) - at)
             damaged, at = True, _next_magic(buffer, at)
+            if undoubted < 0:
+                buffer, at, ended = b"", 0, True
         else:
             if damaged:
                 yield None

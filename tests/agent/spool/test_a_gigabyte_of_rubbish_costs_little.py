@@ -1,0 +1,90 @@
+"""A spool file of a gigabyte of rubbish: what is read and checked of it is bounded, it goes, and its windows are sent."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from compilewatch import spool_frames
+from compilewatch.leftovers import Leftovers
+from compilewatch.locked_file import _Placed
+from compilewatch.spool_frames import MAGIC, MAX_PAYLOAD, MOST_DOUBTED, MOST_READ
+
+from tests.agent.spool.collector import Collector
+from tests.agent.spool.files import Kept, config
+
+SIZE = 1 << 30
+ROOM = 8 * MAX_PAYLOAD
+LIE = MAGIC + b"W" + MAX_PAYLOAD.to_bytes(4, "big") + b"\0\0\0\1" + b"x" * 51
+RUBBISH = {
+    "zeros": bytes(1 << 20),
+    "noise": random.Random(1).randbytes(1 << 20),
+    "heads of frames that promise 4 MiB each": LIE * ((1 << 20) // len(LIE)),
+}
+WINDOWS = 3
+
+
+class Work:
+    """Bytes that were read, and bytes that were checked."""
+
+    read = checked = 0
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
+    found, readinto = Work(), _Placed.readinto
+
+    class Checking:
+        @staticmethod
+        def crc32(payload: bytes, start: int = 0) -> int:
+            found.checked += len(payload)
+            assert found.checked < SIZE, "it goes on checking"
+            return zlib.crc32(payload, start)
+
+    def reading(self: _Placed, buffer: bytearray) -> int:
+        count = readinto(self, buffer)
+        found.read += count
+        return count
+
+    monkeypatch.setattr(spool_frames, "zlib", Checking)
+    monkeypatch.setattr(_Placed, "readinto", reading)
+    yield found
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH)
+@pytest.mark.parametrize("windows", [0, WINDOWS])
+def test_bounded(windows: int, rubbish: str, work: Work, tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    for seq in range(1, windows + 2):
+        kept.close(seq)
+    path = kept.path
+    kept.spool.close(kept.outbox.waiting())
+    with path.open("r+b") as file:
+        file.seek(0, 2 if windows else 0)
+        for _ in range(2 * MOST_READ >> 20):
+            file.write(RUBBISH[rubbish])
+        file.truncate(SIZE)  # the rest takes no room on the disk, and reads as zeros
+    dashboard = Collector()
+    leftovers = Leftovers(config(tmp_path), dashboard)
+    used = peak_of(lambda: [leftovers.step() for _ in range(3)])
+    assert len(dashboard.windows) == (windows + 1 if windows else 0)
+    assert leftovers.errors == (1 if windows else 2)  # the rubbish, and that nobody knows whose it is
+    assert not path.exists()
+    passes = 2 if windows else 1
+    assert work.read <= passes * (MOST_READ + ROOM)
+    assert work.checked <= passes * (MOST_DOUBTED + ROOM)
+    assert used < ROOM
+
+
+def peak_of(act: Callable[[], object]) -> int:
+    """The most bytes that Python held at once."""
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
