@@ -107,9 +107,14 @@ class LockedFile:
         return (found.st_dev, found.st_ino) == self._place
 
     def _check_place(self) -> None:
-        """A job may close every descriptor and open its own under the same numbers, and a cleaner may remove files."""
-        if not self._is_here() or os.fstat(self._descriptor).st_nlink == 0:
-            raise FolderError("the file was closed or removed by somebody else")
+        """A job may close every descriptor and open its own under the same numbers, and a cleaner may remove or move files: no later
+        process would find them."""
+        try:
+            found = self.path.lstat()
+        except FileNotFoundError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._place or not self._is_here():
+            raise FolderError("the file was closed, removed or moved by somebody else")
 
 
 class _Placed(io.RawIOBase):
