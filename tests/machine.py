@@ -67,7 +67,7 @@ PARTS = {
     "strace": Part("strace", lambda: shutil.which("strace")),
     "promtool": Part("prometheus", lambda: shutil.which("promtool")),
     "jq and curl": Part("jq curl", lambda: shutil.which("jq") and shutil.which("curl")),
-    "root, to mount a small disk": Part("", lambda: os.geteuid() == 0),
+    "root, to mount": Part("", lambda: os.geteuid() == 0),
 }
 
 

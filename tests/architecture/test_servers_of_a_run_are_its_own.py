@@ -70,7 +70,7 @@ def test_a_run_that_is_interrupted_tidies_up_before_they_end(tmp_path: Path) -> 
     assert (tmp_path / "tidied").exists() and left(tmp_path / "ports") == []
 
 
-@pytest.mark.needs("root, to mount a small disk")
+@pytest.mark.needs("root, to mount")
 @pytest.mark.needs("PostgreSQL's programs")
 def test_servers_that_do_not_start_are_no_failed_tests() -> None:
     run = services(sys.executable, "-c", "raise SystemExit(1)", PATH="/nowhere")  # root finds no runuser there

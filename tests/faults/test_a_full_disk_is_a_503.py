@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(900)
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
     """A file system of its own, of that size."""
-    need("root, to mount a small disk")
+    need("root, to mount")
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "tmpfs", str(folder)], check=True)
     try:

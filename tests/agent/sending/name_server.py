@@ -1,0 +1,68 @@
+"""A name server that a test can silence, and processes that ask it alone: by glibc's own resolver, in a mount namespace of their own."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.agent.programs import environment
+from tests.machine import need
+
+ADDRESS = "127.77.0.1"
+NAME = "dashboard.example"
+MOUNTED = 'mount --bind "$1" /etc/resolv.conf && mount --bind "$2" /etc/nsswitch.conf && shift 2 && exec "$@"'
+IPV4 = 1
+
+
+class NameServer:
+    """Says of every name that it is this host, once it is `awake`; until then it takes questions and says nothing."""
+
+    def __init__(self, sock: socket.socket, folder: Path) -> None:
+        self.awake = threading.Event()
+        self.asked = threading.Event()
+        self._sock = sock
+        self._resolver, self._services = folder / "resolv.conf", folder / "nsswitch.conf"
+        self._resolver.write_text(f"nameserver {ADDRESS}\noptions timeout:1 attempts:60\n")
+        self._services.write_text("hosts: files dns\n")
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while (found := self._sock.recvfrom(4096))[0]:
+                question, client = found
+                self.asked.set()
+                if self.awake.is_set():
+                    self._sock.sendto(_answer(question), client)
+
+    def start(self, program: str, *arguments: str, **settings: str) -> subprocess.Popen[str]:
+        """A process with the agent's settings, whose names this server looks up."""
+        words = ["unshare", "--mount", "sh", "-c", MOUNTED, "sh", str(self._resolver), str(self._services)]
+        return subprocess.Popen(
+            [*words, sys.executable, "-c", program, *arguments],
+            env=environment(**settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+
+def _answer(question: bytes) -> bytes:
+    """127.0.0.1 for a question of IPv4, nothing for another one; the question is repeated without what follows it."""
+    end = question.index(b"\0", 12) + 5
+    (kind,) = struct.unpack(">H", question[end - 4 : end - 2])
+    found = b"\xc0\x0c" + struct.pack(">HHIH", IPV4, 1, 1, 4) + bytes([127, 0, 0, 1]) if kind == IPV4 else b""
+    return question[:2] + struct.pack(">HHHHH", 0x8180, 1, bool(found), 0, 0) + question[12:end] + found
+
+
+@contextmanager
+def name_server(folder: Path) -> Iterator[NameServer]:
+    """At port 53 of an address that is this host's and nobody else uses."""
+    need("root, to mount")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind((ADDRESS, 53))
+        yield NameServer(sock, folder)
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
