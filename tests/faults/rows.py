@@ -30,7 +30,7 @@ QUICK = "faults/test_redis_and_beat_are_only_the_quick_way.py"
 STILL = "faults/test_a_database_that_does_not_answer_is_a_503.py"
 
 ROWS = {
-    "1": Row("SIGKILL at random, with a spool", (KILLED,)),
+    "1": Row("SIGKILL at random, with a spool", (KILLED, "faults/test_merged_windows_of_a_killed_job_count_once.py")),
     "2": Row("SIGKILL at random, without a spool", (KILLED,)),
     "3": Row("SIGTERM while the main thread is in C", (ENDS,)),
     "4": Row("torchrun: one rank fails, the others get TERM, then KILL", ("faults/test_ranks_that_fall_together_stay_apart.py",)),
@@ -89,6 +89,7 @@ ROWS = {
     "37": Row("a spool that was spoiled, or is somebody else's", (
         "faults/test_a_spoiled_spool_harms_nobody.py",
         "agent/spool/test_a_damaged_file_gives_up_only_what_is_damaged.py",
+        "agent/spool/test_a_kill_on_a_disk_that_refuses_loses_what_it_refused.py",
         "agent/test_files_are_this_users_alone.py",
     )),
     "ledger": Row(

@@ -1,0 +1,140 @@
+"""Jobs on a disk that is full or read-only for a while, each killed at a moment of its own: what was on disk or acknowledged arrives, each
+number once, what the disk refused is said once, and nothing else is lost than that and the open window."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import KEY
+from tests.agent.server import Dashboard, Reply, assert_sent_once
+from tests.faults.jobs import Jobs
+from tests.faults.ledger import ledger_read
+from tests.faults.results import Tell
+from tests.faults.size import sized
+from tests.faults.test_a_full_disk_is_a_503 import fill, small_disk
+from tests.flow.stack import wait_for
+
+REFUSED = "compilewatch: closed windows wait in memory alone ("
+VERSION = "killed"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "spools", 1) as folder:
+        yield folder
+
+
+@pytest.fixture
+def jobs(dashboard: Dashboard, disk: Path, tmp_path: Path) -> Iterator[Jobs]:
+    running = Jobs(tmp_path, dashboard.endpoint, KEY, VERSION)
+    yield running
+    running.end()
+
+
+class Full:
+    """All its room is taken."""
+
+    why = "No space left on device"
+
+    def __init__(self, disk: Path) -> None:
+        self._disk = disk
+
+    def refuse(self) -> None:
+        fill(self._disk)
+
+    def allow(self) -> None:
+        (self._disk / "filler").unlink(missing_ok=True)
+
+
+class ReadOnly:
+    """Nothing may be written; a disk on which a file is open for writing cannot be made so."""
+
+    why = "Read-only file system"
+
+    def __init__(self, disk: Path) -> None:
+        self._disk = disk
+        (disk / f"compilewatch-{disk.stat().st_uid}").mkdir(mode=0o700)
+
+    def refuse(self) -> None:
+        subprocess.run(["mount", "-o", "remount,ro", str(self._disk)], check=False, capture_output=True)
+
+    def allow(self) -> None:
+        subprocess.run(["mount", "-o", "remount,rw", str(self._disk)], check=True)
+
+
+@pytest.mark.parametrize("kind", [Full, ReadOnly], ids=["full", "read-only"])
+def test_nothing_else_is_lost(
+    kind: type[Full] | type[ReadOnly], dashboard: Dashboard, jobs: Jobs, disk: Path, seed: int, tell: Tell
+) -> None:
+    print(f"seed {seed}")
+    chance, state = random.Random(seed), kind(disk)
+    dashboard.scripts = [lambda data: busy() if chance.random() < 0.8 else None] * 1_000_000
+    said = 0
+    for _ in range(sized(4, 60)):
+        said += one_job(jobs, state, chance, starts_refused=kind is ReadOnly)
+    dashboard.scripts = []
+    jobs.sweep()
+    figures = compared(dashboard, jobs)
+    tell("37", **figures, said=said)
+    assert said > 0 < figures["kept"]
+
+
+def busy() -> Reply:
+    return 503, {}, b""
+
+
+def one_job(jobs: Jobs, state: Full | ReadOnly, chance: random.Random, *, starts_refused: bool) -> int:
+    """Its disk refuses, perhaps takes again, and it is killed; how often it said so."""
+    if starts_refused:
+        state.refuse()
+    process = jobs.start("--impatient", "--interval", "0.1")
+    wait_for("it closes windows", lambda: closed(jobs._ledger(process)) > 2, seconds=60, every=0.02)
+    state.refuse()
+    if chance.random() < 0.7:
+        wait_for("it is said", lambda: REFUSED in jobs.said(process), seconds=60, every=0.02)
+    time.sleep(chance.uniform(0.0, 0.4))
+    if chance.random() < 0.5:
+        state.allow()
+        time.sleep(chance.uniform(0.0, 0.6))
+    assert process.poll() is None, jobs.said(process)
+    process.kill()
+    process.wait(60)
+    state.allow()
+    lines = [line for line in jobs.said(process).splitlines() if line.startswith(REFUSED)]
+    assert len(lines) <= 1
+    assert all(state.why in line for line in lines)
+    return len(lines)
+
+
+def closed(ledger: Path) -> int:
+    """How many windows the job has closed."""
+    return sum(map(len, ledger_read(ledger).windows.values())) if ledger.exists() else 0
+
+
+def compared(dashboard: Dashboard, jobs: Jobs) -> dict[str, int]:
+    """What arrived, with what the ledgers say."""
+    assert_sent_once(dashboard)
+    kept = lost = 0
+    for job in jobs.ours():
+        for instance, windows in job.windows.items():
+            ranges = [(first, last) for who, first, last in dashboard.acked if who == instance]
+            numbers = [number for first, last in ranges for number in range(first, last + 1)]
+            assert len(numbers) == len(set(numbers))
+            held, on_disk = set(numbers), job.kept.get(instance, set())
+            assert on_disk | job.acked.get(instance, set()) <= held <= set(windows)
+            arrived = [report for (who, *_), report in dashboard.acked.items() if who == instance]
+            for report in arrived:
+                refused = [number for number in windows if number < report["seq"][0] and number not in on_disk]
+                assert report.get("losses", {}).get("spool_errors", 0) >= len(refused)
+            calls = sum(region["calls"] for report in arrived for region in report.get("regions", []))
+            assert calls == sum(region.calls for number in held for region in windows[number].regions)
+            kept, lost = kept + len(on_disk), lost + len(set(windows) - held)
+    known = {instance for job in jobs.recorded() for instance in job.windows}
+    assert {who for who, *_ in dashboard.acked} <= known  # nothing came under an id of nobody's
+    return {"jobs": len(jobs.ours()), "kept": kept, "lost": lost}
