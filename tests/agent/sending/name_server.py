@@ -27,6 +27,7 @@ class NameServer:
         self.awake = threading.Event()
         self.asked = threading.Event()
         self._sock = sock
+        self._started: list[subprocess.Popen[str]] = []
         self._resolver, self._services = folder / "resolv.conf", folder / "nsswitch.conf"
         self._resolver.write_text(f"nameserver {ADDRESS}\noptions timeout:1 attempts:60\n")
         self._services.write_text("hosts: files dns\n")
@@ -43,10 +44,18 @@ class NameServer:
     def start(self, program: str, *arguments: str, **settings: str) -> subprocess.Popen[str]:
         """A process with the agent's settings, whose names this server looks up."""
         words = ["unshare", "--mount", "sh", "-c", MOUNTED, "sh", str(self._resolver), str(self._services)]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*words, sys.executable, "-c", program, *arguments],
             env=environment(**settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        """Ends what a failed test left."""
+        for process in self._started:
+            process.kill()
+            process.wait(60)
 
 
 def _answer(question: bytes) -> bytes:
@@ -63,6 +72,10 @@ def name_server(folder: Path) -> Iterator[NameServer]:
     need("root, to mount")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((ADDRESS, 53))
-        yield NameServer(sock, folder)
-        with suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
+        server = NameServer(sock, folder)
+        try:
+            yield server
+        finally:
+            server.end()
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
