@@ -12,8 +12,9 @@ import sys
 from statistics import median, quantiles
 from typing import Any
 
+from tests.bench.page_reader import Pages, paths_read, project_id, session_cookie
 from tests.bench.table import Row, show
-from tests.bench.tenant_work import Pages, Tenants, lags
+from tests.bench.tenant_work import Tenants, lags
 
 GOAL = 2.0
 """Times the usual value."""
@@ -23,9 +24,9 @@ def shape(tenants: Tenants, *, seconds: float, hostile: bool) -> dict[str, Any]:
     """The first project for so long: lags and pages in seconds, and what its generator counted."""
     honest = tenants.honest_start(seconds=seconds)
     others = tenants.hostile_start(seconds=seconds) if hostile else []
-    pages = Pages(tenants.port, tenants.cookie("ada"), tenants.paths("bench"))
+    pages = Pages(tenants.port, session_cookie(tenants.line, "ada"), paths_read(tenants.line, "bench"))
     pages.start()
-    found = lags(tenants.line, tenants.project("bench"), seconds=seconds)
+    found = lags(tenants.line, project_id(tenants.line, "bench"), seconds=seconds)
     pages.stop()
     reports = json.loads(honest.communicate()[0])
     tenants.acknowledged += reports["acknowledged"]

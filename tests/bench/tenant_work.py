@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
 import re
 import subprocess
 import time
-from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
-from threading import Event, Thread
 from typing import Any
 
 import psycopg
@@ -19,6 +15,7 @@ from compilewatch.wire.codec import deflate, dumps
 
 from tests.bench.bench_fairness import POISON, REFUSED
 from tests.bench.line import Line
+from tests.bench.page_reader import Pages, Repeated, ask, project_id, session_cookie
 from tests.dashboard.requests import region_make, request_make
 from tests.flow.slow_clients import shapes, slow_clients
 from tests.flow.stack import POSTGRESQL
@@ -26,42 +23,9 @@ from tests.hostile.mutations import mutant
 
 RATE, TIMES, INSTANCES = 20.0, 10, 60
 """Reports a second of the first project; the hostile one floods with so many times that."""
-SPOILED, REFUSED_A_SECOND, PAGES_A_SECOND, SLOW = 20.0, 10.0, 1.0, 50
+SPOILED, REFUSED_A_SECOND, SLOW = 20.0, 10.0, 50
 CALLS = 2000
 """Of each report of the generator: two buckets of a thousand."""
-COOKIE = """
-from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.test import Client
-client = Client()
-client.force_login(get_user_model().objects.get(username={user!r}))
-print("cookie", settings.SESSION_COOKIE_NAME, client.cookies[settings.SESSION_COOKIE_NAME].value)
-"""
-
-
-class Repeated(Thread):
-    """Does one thing so many times a second until it is ended, and counts what came of it."""
-
-    def __init__(self, name: str, rate: float, do: Callable[[int], object]) -> None:
-        super().__init__(daemon=True)
-        self.what, self.counts = name, Counter[object]()
-        self._rate, self._do, self._stopping = rate, do, Event()
-
-    def run(self) -> None:
-        """Skips what could not be done in time, so that a slow answer does not make a burst."""
-        began, number = time.monotonic(), 0
-        while not self._stopping.wait(max(0.0, began + number / self._rate - time.monotonic())):
-            number = max(number + 1, int((time.monotonic() - began) * self._rate))
-            try:
-                self.counts[self._do(number)] += 1
-            except (OSError, http.client.HTTPException) as error:
-                self.counts[type(error).__name__] += 1
-
-    def end(self) -> str:
-        """What it did."""
-        self._stopping.set()
-        self.join(30)
-        return f"{self.what}: {dict(self.counts)}"
 
 
 class Flood:
@@ -90,35 +54,6 @@ class Crowd:
         return f"slow clients: {SLOW} of each of {len(shapes(''))} shapes"
 
 
-class Pages:
-    """A person who reads page after page."""
-
-    def __init__(self, port: int, cookie: str, paths: list[str], rate: float = PAGES_A_SECOND) -> None:
-        self.seconds, self.failed = list[float](), 0
-        self._port, self._cookie, self._paths = port, cookie, paths
-        self._repeated = Repeated("pages", rate, self._read)
-
-    def _read(self, number: int) -> int:
-        began = time.monotonic()
-        status = ask(self._port, "GET", self._paths[number % len(self._paths)], {"Cookie": self._cookie})
-        self.seconds.append(time.monotonic() - began)
-        self.failed += status != 200
-        return status
-
-    def start(self) -> None:
-        """From now on."""
-        self._repeated.start()
-
-    def stop(self) -> None:
-        """No page any more; an answer that did not come counts as failed."""
-        self.end()
-        self.failed += sum(count for what, count in self._repeated.counts.items() if not isinstance(what, int))
-
-    def end(self) -> str:
-        """What it did."""
-        return self._repeated.end()
-
-
 class Tenants:
     """The dashboard, with the projects `bench` and `hostile`."""
 
@@ -131,25 +66,6 @@ class Tenants:
         self.line.serve("granian")
         self.line.worker(concurrency=2)
         self.line.beat()
-        self._cookies: dict[str, str] = {}
-
-    def project(self, slug: str) -> int:
-        """Its number."""
-        return int(self.line.rows(f"SELECT id FROM project WHERE slug = '{slug}'")[0][0])
-
-    def cookie(self, user: str) -> str:
-        """The session of a person who signed in."""
-        if user not in self._cookies:
-            found = re.search(r"^cookie (\S+) (\S+)$", self.line.manage("shell", "-c", COOKIE.format(user=user)), re.MULTILINE)
-            assert found is not None
-            self._cookies[user] = f"{found[1]}={found[2]}"
-        return self._cookies[user]
-
-    def paths(self, slug: str) -> list[str]:
-        """The pages that are read most; of a project without a model its Fleet alone."""
-        fleet = f"/p/{slug}/"
-        models = self.line.rows(f"SELECT id FROM model WHERE project_id = {self.project(slug)} ORDER BY id LIMIT 3")
-        return [fleet, *(f"{fleet}models/{id}/{page}" for [id] in models for page in ("", "?range=30d", "instances/")), f"{fleet}findings/"]
 
     def honest_start(self, *, seconds: float) -> subprocess.Popen[str]:
         """The reports of the first project."""
@@ -175,14 +91,18 @@ class Tenants:
             Repeated("spoiled bodies", SPOILED, spoiled),
             Repeated("reports that the database refuses", REFUSED_A_SECOND, refused),
         ]
-        pages = Pages(self.port, self.cookie("eve"), ["/p/hostile/", "/p/hostile/?range=30d", "/p/hostile/weeks/", "/p/hostile/findings/"])
+        pages = Pages(
+            self.port,
+            session_cookie(self.line, "eve"),
+            ["/p/hostile/", "/p/hostile/?range=30d", "/p/hostile/weeks/", "/p/hostile/findings/"],
+        )
         for one in (*repeated, pages):
             one.start()
         return [flood, *repeated, pages, Crowd(self.port, key)]
 
     def ledger_differs(self) -> int:
         """Calls of the first project that are stored and were not acknowledged, or the other way round, once all is folded."""
-        project, until = self.project("bench"), time.monotonic() + 120
+        project, until = project_id(self.line, "bench"), time.monotonic() + 120
         while self.line.rows(f"SELECT 1 FROM ingest_inbox WHERE project_id = {project} LIMIT 1") and time.monotonic() < until:
             time.sleep(0.5)
         stored = self.line.rows(f"SELECT coalesce(sum(calls), 0) FROM region_minute WHERE project_id = {project}")[0][0]
@@ -212,15 +132,3 @@ def lags(line: Line, project: int, *, seconds: float) -> list[float]:
 def sent(key: str, packed: bool) -> dict[str, str]:
     """The headers of a report."""
     return {"Authorization": f"Bearer {key}", "Content-Type": "application/json"} | ({"Content-Encoding": "gzip"} if packed else {})
-
-
-def ask(port: int, method: str, path: str, headers: dict[str, str], body: bytes | None = None) -> int:
-    """The status of one request on a connection of its own."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request(method, path, body=body, headers=headers)
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
-    finally:
-        connection.close()
