@@ -163,12 +163,12 @@ MFA_ADAPTER = "dashboard.accounts.adapter.SealedSecrets"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "compilewatch"
 SOCIALACCOUNT_ADAPTER = "dashboard.accounts.adapter.FromTheProvider"
-SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
 SOCIALACCOUNT_STORE_TOKENS = False
 OIDC_NAME = ENV.oidc.name if ENV.oidc else ""
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
+        "provider_class": "dashboard.accounts.vouching.Provider",
         "APPS": [
             {
                 "provider_id": "sso",

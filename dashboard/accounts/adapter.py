@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base import AuthError
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.http import HttpRequest
+
+from dashboard.accounts.bounded_requests import BoundedSession
+from dashboard.common.sentences import Seldom
+
+logger = logging.getLogger(__name__)
+_seldom = Seldom()
 
 UNKNOWN_ADDRESS = "0.0.0.0"
 
@@ -41,6 +49,25 @@ class FromTheProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return bool(settings.OIDC_NAME)
+
+    def get_requests_session(self) -> BoundedSession:
+        return BoundedSession()
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_: Any) -> None:
+        """A line in the log for each refusal but one: a person who says no at the provider has said so."""
+        answered = request.GET.get("error", "")
+        if exception is None:
+            exception = f"it answered error={answered[:80]!r}" if answered else "no sign-in that began in this browser waits for the answer"
+        if error != AuthError.CANCELLED:
+            refusal_log(provider.sub_id, exception)
+
+
+def refusal_log(provider_id: str, why: object) -> None:
+    """Why somebody was not let in, at most once a minute for each reason, with how often."""
+    text = " ".join(str(why).split())[:300]
+    kind = f"{type(why).__name__}: " if isinstance(why, Exception) else ""
+    if times := _seldom.times(text):
+        logger.warning("a sign-in at the provider %s was refused: %s%s (%d times since it was told)", provider_id, kind, text, times)
 
 
 class SealedSecrets(DefaultMFAAdapter):  # type: ignore[misc]

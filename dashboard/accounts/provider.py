@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import wraps
 
 from allauth.decorators import rate_limit
-from allauth.socialaccount.providers.openid_connect import views
-from django.http import HttpRequest, HttpResponse
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from requests import RequestException
 
-logger = logging.getLogger(__name__)
+from dashboard.accounts.adapter import refusal_log
+from dashboard.accounts.vouching import Adapter
 
 WAY_AND_BACK = 3600
 """Seconds that a person may take at the provider."""
@@ -23,8 +25,10 @@ def _said(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     def through(request: HttpRequest, provider_id: str) -> HttpResponse:
         try:
             return view(request, provider_id)
-        except RequestException as error:
-            logger.warning("the sign-in provider %s does not answer: %s", provider_id, type(error).__name__)
+        except SocialApp.DoesNotExist as error:
+            raise Http404("There is no such sign-in provider.") from error
+        except (RequestException, OAuth2Error) as error:
+            refusal_log(provider_id, error)
             return render(request, "socialaccount/authentication_error.html", status=401)
 
     return through
@@ -33,11 +37,16 @@ def _said(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 @rate_limit(action="login")  # type: ignore[untyped-decorator]  # allauth has no types
 def _begin(request: HttpRequest, provider_id: str) -> HttpResponse:
     """What has to be remembered of a stranger until they come back is kept for an hour, and bounded as tries to sign in are."""
-    answer: HttpResponse = views.login(request, provider_id)
+    answer: HttpResponse = OAuth2LoginView.adapter_view(Adapter(request, provider_id))(request)
     if not request.user.is_authenticated and request.session.modified:
         request.session.set_expiry(WAY_AND_BACK)
     return answer
 
 
+def _back(request: HttpRequest, provider_id: str) -> HttpResponse:
+    answer: HttpResponse = OAuth2CallbackView.adapter_view(Adapter(request, provider_id))(request)
+    return answer
+
+
 login = _said(_begin)
-callback = _said(views.callback)
+callback = _said(_back)

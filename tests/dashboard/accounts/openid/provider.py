@@ -12,10 +12,12 @@ from html import unescape
 from pathlib import Path
 
 import httpx
+from jwcrypto.jwk import JWK
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 CLIENT, SECRET, PASSWORD = "compilewatch", "s" * 40, "a password of the provider"
 PERSON = {"username": "mara", "email": "mara@example.com", "first_name": "Mara", "last_name": "Vogel"}
+KEY = JWK.generate(kty="RSA", size=2048)
 _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?')
 
 
@@ -23,7 +25,11 @@ _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?'
 def provider_run(folder: Path, redirect: str) -> Iterator[str]:
     """The issuer's address of one that runs meanwhile and sends browsers back to `redirect`."""
     command = [sys.executable, "-m", "tests.dashboard.accounts.openid.serve", redirect]
-    settings = {"DJANGO_SETTINGS_MODULE": "tests.dashboard.accounts.openid.settings", "OPENID_DATABASE": str(folder / "provider.sqlite3")}
+    settings = {
+        "DJANGO_SETTINGS_MODULE": "tests.dashboard.accounts.openid.settings",
+        "OPENID_DATABASE": str(folder / "provider.sqlite3"),
+        "OPENID_KEY": KEY.export_to_pem(private_key=True, password=None).decode(),
+    }
     log = folder / "provider.log"
     with (
         log.open("wb") as said,

@@ -1,10 +1,8 @@
-"""The provider's settings; its environment says which folder holds its database."""
+"""The provider's settings; its environment says which file holds its database, and has its key."""
 
 from __future__ import annotations
 
 import os
-
-from jwcrypto.jwk import JWK
 
 SECRET_KEY = "of the provider"
 ALLOWED_HOSTS = ["localhost"]
@@ -28,7 +26,7 @@ CONTEXT = ["django.template.context_processors.request", "django.contrib.auth.co
 TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "OPTIONS": {"loaders": LOADERS, "context_processors": CONTEXT}}]
 OAUTH2_PROVIDER = {
     "OIDC_ENABLED": True,
-    "OIDC_RSA_PRIVATE_KEY": JWK.generate(kty="RSA", size=2048).export_to_pem(private_key=True, password=None).decode(),
+    "OIDC_RSA_PRIVATE_KEY": os.environ["OPENID_KEY"],
     "SCOPES": {"openid": "who you are", "profile": "your name", "email": "your address"},
     "OAUTH2_VALIDATOR_CLASS": "tests.dashboard.accounts.openid.claims.Claims",
 }

@@ -17,7 +17,7 @@ def configure(settings: LazySettings, address: str) -> None:
     """As the environment would."""
     app = {"provider_id": "sso", "name": NAME, "client_id": CLIENT, "secret": SECRET, "settings": {"server_url": address}}
     settings.OIDC_NAME = NAME
-    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {**settings.SOCIALACCOUNT_PROVIDERS["openid_connect"], "APPS": [app]}}
 
 
 def callback(client: Client, *, start: str = START, allow: bool = True) -> str:

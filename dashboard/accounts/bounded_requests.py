@@ -1,0 +1,50 @@
+"""Requests to the sign-in provider within bounds: seconds for everything together, bytes of the answer, and no redirects."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import requests
+
+from dashboard.common.bounded_call import bounded_call
+
+SECONDS = 5.0
+MOST = 1 << 20
+"""Bytes of an answer; keys of a provider and what it says of a person are a few KiB."""
+
+
+class BoundedSession(requests.Session):
+    """The time limit of requests holds for each read alone: a provider that sends a byte now and then held a thread for ever."""
+
+    def request(self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
+        """The whole answer; raises RequestException for one that does not come, does not end, or leads elsewhere."""
+        until = time.monotonic() + SECONDS
+        kwargs |= {"timeout": SECONDS, "allow_redirects": False, "stream": True}
+        kwargs["headers"] = {**(kwargs.get("headers") or {}), "Accept-Encoding": "identity"}
+        ask = super().request
+
+        def work() -> requests.Response:
+            return _whole(ask(method, url, *args, **kwargs), until)
+
+        try:
+            return bounded_call(work, seconds=SECONDS)
+        except TimeoutError as error:
+            raise requests.Timeout(f"no whole answer within {SECONDS:g} s") from error
+
+
+def _whole(response: requests.Response, until: float) -> requests.Response:
+    """With its body, which is read piece by piece as it comes."""
+    with response:
+        if response.is_redirect:
+            raise requests.TooManyRedirects("it redirects to another address, which is not followed: the secret would go there")
+        parts, size = [], 0
+        while part := response.raw.read1(65536, decode_content=False):
+            parts.append(part)
+            size += len(part)
+            if size > MOST:
+                raise requests.exceptions.ContentDecodingError(f"its answer is longer than {MOST:,} bytes")
+            if time.monotonic() > until:
+                raise requests.Timeout(f"no whole answer within {SECONDS:g} s")
+    response._content = b"".join(parts)  # where requests keeps a body that was read
+    return response

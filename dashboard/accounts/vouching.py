@@ -1,0 +1,115 @@
+"""Signing in at the operator's provider, stricter than allauth: its ID token is verified, and so is everything else it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.models import SocialToken
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.http import HttpRequest
+
+from dashboard.accounts.id_token import id_token_read, nonce_of
+from dashboard.common.visible import visible_name
+
+ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
+TEXTS = ("preferred_username", "name", "given_name", "family_name", "email")
+LONGEST_TEXT = 254
+
+
+class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
+    """allauth does not verify the signature of an ID token that it fetched itself, knows no nonce, and takes any person's userinfo."""
+
+    @property
+    def openid_config(self) -> dict[str, Any]:
+        """What the provider says of itself; raises OAuth2Error if that is not the issuer that was set, or sends us to plain http."""
+        if not hasattr(self, "_openid_config"):
+            with _understood("what it says of itself"):
+                config = super().openid_config
+                del self._openid_config
+                self._openid_config = _config_checked(config, self.get_provider().app.settings["server_url"])
+        return self._openid_config
+
+    def get_access_token_data(self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: str | None = None) -> dict[str, Any]:
+        with _understood("its answer to the code"):
+            self._nonce = nonce_of(pkce_code_verifier or "")
+            data: dict[str, Any] = super().get_access_token_data(request, app, client, pkce_code_verifier=pkce_code_verifier)
+            return {name: data.get(name) for name in ("access_token", "id_token")}
+
+    def complete_login(self, request: HttpRequest, app: Any, token: SocialToken, **kwargs: Any) -> Any:
+        """Who it is: the ID token says so, and userinfo adds names of the same person."""
+        with _understood("what it says of the person"):
+            claims = id_token_read(
+                kwargs["response"]["id_token"],
+                keys=self._keys(),
+                issuer=self.openid_config["issuer"],
+                client=app.client_id,
+                nonce=self._nonce,
+            )
+            told = self._fetch_user_info(token.token)
+            if told["sub"] != claims["sub"]:
+                raise OAuth2Error("its userinfo is of another person (sub) than its ID token")
+            data = {"userinfo": _person(claims | told), "id_token": {"iss": claims["iss"], "sub": claims["sub"]}}
+            return self.get_provider().sociallogin_from_response(request, data)
+
+    def _keys(self) -> Any:
+        with get_adapter().get_requests_session() as session:
+            answer = session.get(self.openid_config["jwks_uri"])
+            answer.raise_for_status()
+            return answer.json()
+
+
+class Provider(OpenIDConnectProvider):  # type: ignore[misc]
+    """Named in the settings; allauth makes it."""
+
+    oauth2_adapter_class = Adapter
+    supports_token_authentication = False
+
+    def get_pkce_params(self) -> dict[str, str]:
+        """A nonce goes with it: allauth lets nothing from the address come after these."""
+        params: dict[str, str] = super().get_pkce_params()
+        return params | {"nonce": nonce_of(params["code_verifier"])}
+
+    def get_auth_params_from_request(self, request: HttpRequest, action: str) -> dict[str, Any]:
+        """None: by a link with auth_params a stranger would choose what this server asks the provider."""
+        params: dict[str, Any] = self.get_auth_params()
+        return params
+
+    def get_scope_from_request(self, request: HttpRequest) -> list[str]:
+        """None from there either."""
+        scope: list[str] = self.get_scope()
+        return scope
+
+
+def _config_checked(config: dict[str, Any], server: str) -> dict[str, Any]:
+    issuer = config["issuer"]
+    if issuer.rstrip("/") != server.rstrip("/"):
+        raise OAuth2Error(f"it calls itself {issuer[:200]!r}, expected {server!r}: COMPILEWATCH_OIDC_URL has to be the issuer's address")
+    for name in ENDPOINTS:
+        if urlsplit(config[name]).scheme not in ("https", urlsplit(server).scheme):
+            raise OAuth2Error(f"its {name} is {config[name][:200]!r}, expected an https address")
+    return config
+
+
+def _person(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept: texts on one line that any database stores; the rest of what a provider says is not needed."""
+    kept: dict[str, Any] = {"sub": told["sub"], "email_verified": told.get("email_verified") in (True, "true")}
+    for name in TEXTS:
+        if isinstance(text := told.get(name), str):
+            whole = " ".join(text.encode("utf-8", "replace").decode().split())
+            kept[name] = visible_name(whole)[:LONGEST_TEXT]
+    return kept
+
+
+@contextmanager
+def _understood(what: str) -> Iterator[None]:
+    """A stranger's answer may have any form: one that is not as agreed is a refusal, and no failure of ours."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise OAuth2Error(f"{what} is not what OpenID Connect agrees on ({type(error).__name__}: {str(error)[:100]!r})") from error
