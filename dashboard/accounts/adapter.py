@@ -53,13 +53,15 @@ class FromTheProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def get_requests_session(self) -> BoundedSession:
         return BoundedSession()
 
-    def on_authentication_error(self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_: Any) -> None:
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, extra_context: Any = None
+    ) -> None:
         """A line in the log for each refusal but one: a person who says no at the provider has said so."""
-        answered = request.GET.get("error", "")
-        if exception is None:
-            exception = f"it answered error={answered[:80]!r}" if answered else "no sign-in that began in this browser waits for the answer"
+        why = exception or f"it answered error={request.GET.get('error', '')[:80]!r}"
+        if not (extra_context or {}).get("state"):
+            why = "no sign-in that began in this browser waits for the answer"
         if error != AuthError.CANCELLED:
-            refusal_log(provider.sub_id, exception)
+            refusal_log(provider.sub_id, why)
 
 
 def refusal_log(provider_id: str, why: object) -> None:

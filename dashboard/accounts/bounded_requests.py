@@ -14,7 +14,7 @@ MOST = 1 << 20
 """Bytes of an answer; keys of a provider and what it says of a person are a few KiB."""
 
 
-class BoundedSession(requests.Session):
+class BoundedSession(requests.Session):  # type: ignore[misc]  # requests has no types
     """The time limit of requests holds for each read alone: a provider that sends a byte now and then held a thread for ever."""
 
     def request(self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:

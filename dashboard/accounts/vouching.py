@@ -25,15 +25,15 @@ LONGEST_TEXT = 254
 class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
     """allauth does not verify the signature of an ID token that it fetched itself, knows no nonce, and takes any person's userinfo."""
 
+    _config: dict[str, Any] | None = None
+
     @property
     def openid_config(self) -> dict[str, Any]:
         """What the provider says of itself; raises OAuth2Error if that is not the issuer that was set, or sends us to plain http."""
-        if not hasattr(self, "_openid_config"):
+        if self._config is None:
             with _understood("what it says of itself"):
-                config = super().openid_config
-                del self._openid_config
-                self._openid_config = _config_checked(config, self.get_provider().app.settings["server_url"])
-        return self._openid_config
+                self._config = _config_checked(super().openid_config, self.get_provider().app.settings["server_url"])
+        return self._config
 
     def get_access_token_data(self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: str | None = None) -> dict[str, Any]:
         with _understood("its answer to the code"):

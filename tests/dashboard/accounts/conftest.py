@@ -7,6 +7,11 @@ from collections.abc import Iterator
 import pytest
 from django.conf import LazySettings
 
+from dashboard.accounts import adapter
+from dashboard.accounts.sessions import limits_forget
+from dashboard.common.sentences import Seldom
+from dashboard.projects.models import Project
+from tests.dashboard.accounts.openid.front import Front, front_run
 from tests.dashboard.accounts.openid.provider import provider_run
 from tests.dashboard.accounts.openid.way_in import BACK, configure
 
@@ -23,3 +28,13 @@ def provider(settings: LazySettings, issuer: str) -> str:
     """The same, configured as the environment would."""
     configure(settings, issuer)
     return issuer
+
+
+@pytest.fixture
+def front(issuer: str, settings: LazySettings, project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
+    """A front before the provider, at which the dashboard has its people sign in."""
+    limits_forget()
+    monkeypatch.setattr(adapter, "_seldom", Seldom())
+    with front_run(issuer) as front:
+        configure(settings, front.address)
+        yield front

@@ -5,39 +5,22 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 
 import pytest
-from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.asymmetric import ec
-from django.conf import LazySettings
 from django.test import Client
 from jwcrypto.jwk import JWK
 
-from dashboard.accounts import adapter
 from dashboard.accounts.models import User
-from dashboard.accounts.sessions import limits_forget
-from dashboard.common.sentences import Seldom
-from dashboard.projects.models import Member, Project
-from tests.dashboard.accounts.openid.front import PERSON, Claims, Front, front_run, signed
+from tests.dashboard.accounts.openid.front import PERSON, Claims, Front, signed
 from tests.dashboard.accounts.openid.provider import CLIENT, KEY, SECRET
-from tests.dashboard.accounts.openid.way_in import callback, configure
+from tests.dashboard.accounts.openid.way_in import callback, refused
 
 HOUR = 3600
 OTHER = JWK.generate(kty="RSA", size=2048).export_to_pem(private_key=True, password=None)
-
-
-@pytest.fixture
-def front(issuer: str, settings: LazySettings, project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
-    """A front before the provider, at which the dashboard has its people sign in."""
-    limits_forget()
-    monkeypatch.setattr(adapter, "_seldom", Seldom())
-    with front_run(issuer) as front:
-        configure(settings, front.address)
-        yield front
 
 
 def hmac_signed(claims: Claims, key: bytes) -> str:
@@ -103,18 +86,6 @@ def test_it_is_refused_and_leaves_nothing(client: Client, front: Front, name: st
     forge, why = FORGERIES[name]
     front.forge(forge)
     refused(client, callback(client), caplog, why)
-
-
-def refused(client: Client, path: str, caplog: pytest.LogCaptureFixture, why: str) -> None:
-    """A plain page, one line in the log that says why, and nobody is in."""
-    with caplog.at_level(logging.WARNING, "dashboard"):
-        answer = client.get(path)
-    page = answer.content.decode()
-    assert answer.status_code == 401 and "The provider did not vouch for you" in page and "Traceback" not in page
-    [line] = [one.getMessage() for one in caplog.records if one.name == "dashboard.accounts.adapter"]
-    assert line.startswith("a sign-in at the provider sso was refused: ") and why in line
-    assert "_auth_user_id" not in client.session
-    assert not User.objects.exists() and not SocialAccount.objects.exists() and not Member.objects.exists()
 
 
 def test_the_genuine_token_passes_the_same_way(client: Client, front: Front) -> None:

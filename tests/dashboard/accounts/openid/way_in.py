@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from urllib.parse import urlsplit
 
+import pytest
+from allauth.socialaccount.models import SocialAccount
 from django.conf import LazySettings
+from django.contrib.sessions.models import Session
 from django.test import Client
 
+from dashboard.accounts.models import User
+from dashboard.projects.models import Member
 from tests.dashboard.accounts.openid.provider import CLIENT, SECRET, answered
 
 NAME, START = "Example login", "/accounts/oidc/sso/login/"
@@ -28,3 +34,16 @@ def callback(client: Client, *, start: str = START, allow: bool = True) -> str:
     assert "code_challenge=" in asked and "state=" in asked
     parts = urlsplit(answered(asked, allow=allow))
     return f"{parts.path}?{parts.query}"
+
+
+def refused(client: Client, path: str, caplog: pytest.LogCaptureFixture, why: str) -> None:
+    """A plain page, one line in the log that says why, and neither a session nor an account is there."""
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "dashboard"):
+        answer = client.get(path) if path != START else client.post(path)
+    page = answer.content.decode()
+    assert answer.status_code == 401 and "The provider did not vouch for you" in page and "Traceback" not in page
+    [line] = [one.getMessage() for one in caplog.records if one.name == "dashboard.accounts.adapter"]
+    assert line.startswith("a sign-in at the provider sso was refused: ") and why in line and "\n" not in line
+    assert not any("_auth_user_id" in session.get_decoded() for session in Session.objects.all())
+    assert not User.objects.exists() and not SocialAccount.objects.exists() and not Member.objects.exists()
