@@ -154,6 +154,7 @@ ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")  # no sign-in codes by e-
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 ACCOUNT_RATE_LIMITS = {
     "login": "30/m/ip",
+    "invitation": "60/m/ip",
     "login_failed": "10/m/ip,5/300s/key",
     "reauthenticate": "10/m/user",
     "change_password": "5/m/user",

@@ -43,10 +43,7 @@ def invitation_of(text: str) -> Invitation | None:
     """The invitation behind a link, if it can still be taken: its maker has to administer the project still."""
     digest = key_digest(text, settings.KEY_PEPPER)
     found = _open(Invitation.objects.filter(digest=digest)).select_related("project", "made_by").first()
-    if found is None or found.made_by is None or not found.made_by.is_active:
-        return None
-    administers = Member.objects.filter(project=found.project, user=found.made_by, role=Role.ADMIN).exists()
-    return found if administers else None
+    return found if found is not None and _maker_administers(found) else None
 
 
 def invitations_open(project: Project) -> QuerySet[Invitation]:
@@ -57,7 +54,9 @@ def invitations_open(project: Project) -> QuerySet[Invitation]:
 def invitation_accept(*, invitation: Invitation, user: User, address: str | None = None) -> Member:
     """Makes the person a member, or gives a member the greater role; raises InvitationError when somebody was quicker."""
     with write_transaction():
-        if not _open(Invitation.objects.filter(pk=invitation.pk)).update(accepted_at=clock.now(), accepted_by=user):
+        Project.objects.select_for_update().get(pk=invitation.project_id)  # until the end nobody else changes who belongs to it
+        mine = _open(Invitation.objects.filter(pk=invitation.pk))
+        if not _maker_administers(invitation) or not mine.update(accepted_at=clock.now(), accepted_by=user):
             raise InvitationError("invitation: it was used or taken back meanwhile.")
         member = Member.objects.filter(project=invitation.project, user=user).first()
         before = member and {"role": member.role}
@@ -76,6 +75,12 @@ def invitation_revoke(*, invitation: Invitation, actor: User, address: str | Non
         if not _open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=clock.now()):
             raise InvitationError("invitation: it was used or taken back meanwhile.")
         _audit("invitation.revoke", invitation, actor, address)
+
+
+def _maker_administers(invitation: Invitation) -> bool:
+    """Asked again when it is taken: the right to invite may have ended since the link was opened."""
+    rows = Member.objects.filter(project=invitation.project_id, user=invitation.made_by_id, role=Role.ADMIN, user__is_active=True)
+    return invitation.made_by_id is not None and rows.exists()
 
 
 def _open(rows: QuerySet[Invitation]) -> QuerySet[Invitation]:

@@ -8,14 +8,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
-from django.core.validators import validate_email
 
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
 from dashboard.alerts.channels.wording import digest_line, message_notes, message_title
 from dashboard.alerts.facts import Facts
 from dashboard.alerts.models import Channel, DeliveryKind
+from dashboard.common.mail_address import mail_address_check
 from dashboard.common.outbound import Answer
 
 SUBJECT, MOST = 150, 20_000
@@ -36,9 +35,9 @@ class Email:
         if not settings.MAIL_READY:
             raise ValueError("This server sends no mail; its operator has to set COMPILEWATCH_EMAIL_HOST.")
         try:
-            validate_email(address)
-        except ValidationError as error:
-            raise ValueError("This is no mail address.") from error
+            mail_address_check(address)
+        except ValueError as error:
+            raise ValueError(str(error).capitalize()) from error
 
     def build(self, message: Message) -> Payload:
         """A subject, a text, and what makes mail programs put the messages about one alert together."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from dashboard.common.mail_address import mail_address_check
 from dashboard.projects.invitations import InvitationError, invitation_create, invitation_revoke, invitations_open
 from dashboard.projects.members import MemberError, member_remove, member_role_set
 from dashboard.projects.models import Member, Role
@@ -118,9 +117,9 @@ def _mail_check(text: str) -> None:
     if not settings.MAIL_READY:
         raise InvitationError("email: this server sends no mail; leave it empty and send the link yourself.")
     try:
-        validate_email(text)
-    except ValidationError as error:
-        raise InvitationError("email: this is no mail address.") from error
+        mail_address_check(text)
+    except ValueError as error:
+        raise InvitationError(f"email: {error}") from error
 
 
 def _refused(request: ProjectRequest, error: MemberError) -> HttpResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.decorators import rate_limit
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -43,6 +44,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
+@rate_limit(action="invitation", limit_get=True)  # type: ignore[untyped-decorator]  # allauth has no types
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """What one is invited to; whoever is not signed in makes an account here, or signs in first."""
     found = invitation_of(token)
