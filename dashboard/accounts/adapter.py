@@ -10,12 +10,16 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount
 from allauth.socialaccount.providers.base import AuthError
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from dashboard.accounts.bounded_requests import BoundedSession
+from dashboard.accounts.models import User
+from dashboard.common.locks import one_at_a_time, write_transaction
 from dashboard.common.sentences import Seldom
 
 logger = logging.getLogger(__name__)
@@ -49,6 +53,18 @@ class FromTheProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return bool(settings.OIDC_NAME)
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
+        """A new person, once, however many tabs they come in; a name that was taken a moment ago is another one's."""
+        account, person = sociallogin.account, sociallogin.user
+        with write_transaction():
+            one_at_a_time("user names")
+            if SocialAccount.objects.filter(provider=account.provider, uid=account.uid).exists():
+                raise PermissionDenied("the same person came twice in one moment, and is in")
+            if form is None and User.objects.filter(username__iexact=person.username).exists():
+                person.username = ""
+            saved: User = super().save_user(request, sociallogin, form)
+        return saved
 
     def get_requests_session(self) -> BoundedSession:
         return BoundedSession()

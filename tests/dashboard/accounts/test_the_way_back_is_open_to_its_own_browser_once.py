@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.conf import LazySettings
 from django.contrib.sessions.models import Session
+from django.db import connection
 from django.test import Client
 
+from dashboard.accounts.adapter import FromTheProvider
 from dashboard.accounts.models import User
 from dashboard.projects.models import Member, Project, Role
 from tests.dashboard.accounts.openid.front import PERSON, Front, signed
@@ -137,3 +142,29 @@ def test_a_person_whose_account_is_closed_stays_out(client: Client, front: Front
     again = Client()
     again.get(callback(again), follow=True)
     assert "_auth_user_id" not in again.session
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_for_the_first_time_in_two_tabs_at_once_is_one_person(
+    front: Front, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    together, allowed = Barrier(2), FromTheProvider.is_auto_signup_allowed
+
+    def both(*args: Any) -> bool:
+        together.wait(30)  # each has seen that the person is new
+        return bool(allowed(*args))
+
+    monkeypatch.setattr(FromTheProvider, "is_auto_signup_allowed", both)
+    tabs = [Client(raise_request_exception=False) for _ in range(2)]
+    paths = [callback(tab) for tab in tabs]
+
+    def come(tab: Client, path: str) -> int:
+        try:
+            return tab.get(path).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as two:
+        statuses = sorted(two.map(come, tabs, paths))
+    assert statuses == [302, 401] and User.objects.count() == 1
+    assert "came twice" in caplog.text

@@ -28,6 +28,7 @@ class Front:
         self.changes: dict[str, Callable[[Any], Any]] = {}
         self.raw: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
         self.asked: list[str] = []
+        self._one = threading.Lock()  # the provider's SQLite takes one writer at a time
 
     def forge(self, make: Callable[[Claims], str]) -> None:
         """The ID token is what `make` makes of the genuine claims."""
@@ -49,7 +50,8 @@ class Front:
         parts = urlsplit(self.behind)
         headers = {name: text for name, text in handler.headers.items() if name.lower() not in ("connection", "accept-encoding")}
         there = f"http://{parts.netloc}{handler.path}"
-        said = httpx.request(handler.command, there, headers=headers | {"Accept-Encoding": "identity"}, content=body, timeout=60)
+        with self._one:
+            said = httpx.request(handler.command, there, headers=headers | {"Accept-Encoding": "identity"}, content=body, timeout=60)
         told = said.content
         if place in self.changes and said.status_code == 200:
             told = json.dumps(self.changes[place](said.json())).encode()
