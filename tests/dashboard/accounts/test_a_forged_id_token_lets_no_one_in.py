@@ -110,6 +110,7 @@ def test_a_genuine_token_of_an_earlier_sign_in_is_refused(client: Client, front:
     seen: list[str] = []
     front.forge(lambda claims: seen.append(signed(claims)) or seen[0])
     client.get(callback(client))
+    client.post("/accounts/logout/")
     User.objects.all().delete()
     thief = Client()
     refused(thief, callback(thief), caplog, "another nonce")
