@@ -85,7 +85,7 @@ def refusal_log(provider_id: str, why: object) -> None:
     text = " ".join(str(why).split())[:300]
     kind = f"{type(why).__name__}: " if isinstance(why, Exception) else ""
     if times := _seldom.times(text):
-        logger.warning("a sign-in at the provider %s was refused: %s%s (%d times since it was told)", provider_id, kind, text, times)
+        logger.warning("a sign-in at the provider %s was refused: %s%s (%d times since the last such line)", provider_id, kind, text, times)
 
 
 class SealedSecrets(DefaultMFAAdapter):  # type: ignore[misc]

@@ -54,7 +54,7 @@ def invitations_open(project: Project) -> QuerySet[Invitation]:
 def invitation_accept(*, invitation: Invitation, user: User, address: str | None = None) -> Member:
     """Makes the person a member, or gives a member the greater role; raises InvitationError when somebody was quicker."""
     with write_transaction():
-        Project.objects.select_for_update().get(pk=invitation.project_id)  # until the end nobody else changes who belongs to it
+        Project.objects.select_for_update().get(pk=invitation.project_id)  # the members change one after the other
         mine = _open(Invitation.objects.filter(pk=invitation.pk))
         if not _maker_administers(invitation) or not mine.update(accepted_at=clock.now(), accepted_by=user):
             raise InvitationError("invitation: it was used or taken back meanwhile.")

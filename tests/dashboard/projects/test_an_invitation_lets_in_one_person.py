@@ -150,7 +150,7 @@ def test_a_link_of_who_lost_the_right_to_invite_leads_nowhere(project: Project, 
 
 
 def test_the_record_says_who_took_a_link_that_was_mailed_to_another(project: Project, user: User, make_user: MakeUser) -> None:
-    """A link is for whoever has it, by design; so the members' page and the record name the person, not the address."""
+    """By design a link is for the person who has it, so the members' page and the record name the person, not the address."""
     text = invitation_create(project=project, role="viewer", note="mara@example.com", actor=user)[1]
     sign_in(Client(), make_user("oscar")).post(f"/invitations/{text}/")
     assert AuditEntry.objects.get(action="invitation.accept").actor_name == "oscar"
