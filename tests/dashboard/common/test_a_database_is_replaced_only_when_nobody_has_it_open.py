@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -23,9 +24,20 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return plain | {"COMPILEWATCH_DATA": str(tmp_path), "BACKUP": str(tmp_path / "copy.backup")}
 
 
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty database of the dashboard."""
+    folder = tmp_path_factory.mktemp("migrated")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    subprocess.run(command, cwd=REPOSITORY, env=plain | {"COMPILEWATCH_DATA": str(folder)}, timeout=120, check=True)
+    return folder / "compilewatch.sqlite3"
+
+
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+def database(migrated: Path, tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """Somebody who has it open, in the mode that the dashboard uses."""
+    shutil.copyfile(migrated, tmp_path / "compilewatch.sqlite3")
     with closing(sqlite3.connect(tmp_path / "compilewatch.sqlite3", isolation_level=None)) as opened:
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("CREATE TABLE word (word text)")
@@ -51,6 +63,7 @@ def test_the_guide(environment: dict[str, str], database: sqlite3.Connection, tm
     refused = restore(environment, "--wait", "0")
     assert refused.returncode == 1 and "The database is in use: stop the dashboard" in refused.stderr
     assert words_of(place) == ["before", "after"]
+    assert not [*tmp_path.glob("*.restoring*")]
 
     database.close()
     guide_run("SQLite, restore", environment)
@@ -88,7 +101,7 @@ def test_a_backup_that_is_damaged_changes_nothing(environment: dict[str, str], d
     database.execute("INSERT INTO word VALUES ('before')")
     database.close()
     refused = restore(environment)
-    assert refused.returncode == 1 and "is damaged: file is not a database. Nothing was changed." in refused.stderr
+    assert refused.returncode == 1 and "is no SQLite database. Nothing was changed." in refused.stderr
     assert words_of(tmp_path / "compilewatch.sqlite3") == ["before"]
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
+from dashboard.common.backups import NoBackup, integrity_check
+
 
 class Command(BaseCommand):
     """Copies through SQLite's own backup, which sees one moment of a database that others write to."""
@@ -32,6 +34,9 @@ class Command(BaseCommand):
             unfinished.unlink(missing_ok=True)
             _copy(place, unfinished)
             unfinished.rename(path)
+        except NoBackup as error:
+            unfinished.unlink(missing_ok=True)
+            raise CommandError(f"The copy of {place} {error}. No backup was made.") from error
         except (OSError, sqlite3.Error) as error:
             unfinished.unlink(missing_ok=True)
             raise CommandError(f"{path} cannot be made of {place}: {getattr(error, 'strerror', None) or error}.") from error
@@ -43,6 +48,4 @@ def _copy(place: Path, unfinished: Path) -> None:
     with closing(sqlite3.connect(place, timeout=60)) as here, closing(sqlite3.connect(unfinished)) as copy:
         unfinished.chmod(0o600)
         here.backup(copy)
-        [(verdict,)] = copy.execute("PRAGMA integrity_check").fetchall()
-        if verdict != "ok":
-            raise CommandError(f"The copy is damaged: {verdict}.")
+        integrity_check(copy)

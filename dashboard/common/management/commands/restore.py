@@ -11,11 +11,17 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
+from dashboard.common.backups import NoBackup, backup_check, header_check
+
 
 class Command(BaseCommand):
     """A file that is put under an open connection leaves it, and whoever opens it next, with the log of another database."""
 
-    help = "Puts a backup in the place of the SQLite database, which nothing may have open. What was there is kept beside it."
+    help = (
+        "Puts a backup in the place of the SQLite database, which nothing may have open, and keeps what was there."
+        " The backup is checked first, but its accounts and keys are those of the person who made it: restore only what you made."
+        " PostgreSQL is restored with pg_restore, which runs whatever SQL is in a dump (docker/README.md)."
+    )
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,36 +31,56 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "sqlite":
             raise CommandError("This database is PostgreSQL: restore it with pg_restore (docker/README.md).")
-        place = Path(connection.settings_dict["NAME"])
+        backup, place = options["path"], Path(connection.settings_dict["NAME"])
         copy, kept = place.with_name(f"{place.name}.restoring"), place.with_name(f"{place.name}.before-restore")
-        _copied(options["path"], copy)
-        if place.exists():
-            _closed(place, options["wait"])
-            kept.unlink(missing_ok=True)
-            os.link(place, kept)
-        copy.replace(place)
-        self.stdout.write(f"{place}: restored from {options['path']}" + (f"; what was there is in {kept}" if kept.exists() else ""))
+        try:
+            _checked(backup, place, copy)
+            try:
+                _copied(backup, copy)
+                if place.exists():
+                    _closed(place, options["wait"])
+                    _kept(place, kept)
+                copy.replace(place)
+            finally:
+                copy.unlink(missing_ok=True)
+        except NoBackup as error:
+            raise CommandError(f"{backup} {error}. Nothing was changed.") from error
+        self.stdout.write(f"{place}: restored from {backup}" + (f"; what was there is in {kept}" if kept.exists() else ""))
+
+
+def _checked(backup: Path, place: Path, copy: Path) -> None:
+    """What can be known before anything is written: a file of another name that says what it is, and room for it."""
+    if not backup.is_file():
+        raise CommandError(f"There is no backup {backup}.")
+    for path, what in ((place, "is the database itself"), (copy, "is where a restore puts its copy: give it another name")):
+        if path.exists() and backup.samefile(path):
+            raise NoBackup(what)
+    try:
+        header_check(backup)
+    except OSError as error:
+        raise NoBackup(f"cannot be read: {error.strerror}") from error
+    size, free = backup.stat().st_size, shutil.disk_usage(place.parent).free if place.parent.is_dir() else None
+    if free is not None and size > free:
+        raise NoBackup(f"has {size} bytes, and on the disk of {place} only {free} are free")
 
 
 def _copied(backup: Path, copy: Path) -> None:
     """A checked copy that belongs to this user alone."""
-    if not backup.is_file():
-        raise CommandError(f"There is no backup {backup}.")
     try:
         copy.unlink(missing_ok=True)
-        copy.touch(0o600)
+        copy.touch(0o600, exist_ok=False)
         shutil.copyfile(backup, copy)
     except OSError as error:
-        copy.unlink(missing_ok=True)
         raise CommandError(f"{copy} cannot be written: {error.strerror}. Nothing was changed.") from error
+    backup_check(copy)
+
+
+def _kept(place: Path, kept: Path) -> None:
     try:
-        with closing(sqlite3.connect(copy)) as opened:
-            [(verdict,)] = opened.execute("PRAGMA integrity_check").fetchall()
-    except sqlite3.DatabaseError as error:
-        verdict = str(error)
-    if verdict != "ok":
-        copy.unlink()
-        raise CommandError(f"{backup} is damaged: {verdict}. Nothing was changed.")
+        kept.unlink(missing_ok=True)
+        os.link(place, kept)
+    except OSError as error:
+        raise CommandError(f"{place} cannot be kept as {kept}: {error.strerror}. Nothing was changed.") from error
 
 
 def _closed(place: Path, wait: float) -> None:
