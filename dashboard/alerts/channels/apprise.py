@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
-from dashboard.alerts.channels.wording import digest_line, message_notes, message_title
+from dashboard.alerts.channels.wording import digest_line, message_notes, message_title, one_line
 from dashboard.alerts.models import Channel
 from dashboard.common.outbound import Answer
 
@@ -44,7 +44,7 @@ class Apprise:
         facts = message.facts
         lines = [facts["news"] or facts["sentence"], *(digest_line(line) for line in facts["alerts"]), *message_notes(message)]
         lines += [url for url in (facts["links"]["alert"] or facts["links"]["alerts"], facts["links"]["roll_back_guide"]) if url]
-        content = {"title": message_title(message)[:TITLE], "body": "\n".join(lines)[:MOST]}
+        content = {"title": one_line(message_title(message))[:TITLE], "body": "\n".join(map(one_line, lines))[:MOST]}
         return Payload(message.id, json.dumps(content).encode())
 
     def send(self, payload: Payload, channel: Channel) -> Answer:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
-from dashboard.alerts.channels.wording import digest_line, message_notes, message_title
+from dashboard.alerts.channels.wording import digest_line, message_notes, message_title, one_line
 from dashboard.alerts.facts import Facts
 from dashboard.alerts.models import Channel, DeliveryKind
 from dashboard.common.mail_address import mail_address_check
@@ -44,7 +44,7 @@ class Email:
         facts, host = message.facts, urlsplit(settings.BASE_URL).hostname or "compilewatch"
         thread = f"{facts['alert']['id']}.{facts['slug']}" if facts["alert"] else message.id
         text = "\n".join(_lines(message))[:MOST]
-        content = {"subject": _line(message_title(message))[:SUBJECT], "text": text, "thread": f"<{thread}@{host}>", "host": host}
+        content = {"subject": one_line(message_title(message))[:SUBJECT], "text": text, "thread": f"<{thread}@{host}>", "host": host}
         return Payload(message.id, json.dumps(content).encode())
 
     def send(self, payload: Payload, channel: Channel) -> Answer:
@@ -75,33 +75,30 @@ class Email:
 def _refused(code: int, said: bytes | str, *, disables: bool = False, permanent: bool = False) -> DeliveryError:
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
     return DeliveryError(
-        f"The mail server answered {code}.", permanent=permanent, disables=disables, answer=Answer(code, _line(text)[:200])
+        f"The mail server answered {code}.", permanent=permanent, disables=disables, answer=Answer(code, one_line(text)[:200])
     )
 
 
 def _lines(message: Message) -> list[str]:
     facts = message.facts
-    lines = [_line(facts["news"] or facts["sentence"]), ""]
+    lines = [one_line(facts["news"] or facts["sentence"]), ""]
     if message.kind == DeliveryKind.DIGEST:
         lines += [
-            part for line in facts["alerts"] for part in (_line(digest_line(line)), *([f"  {_line(line['link'])}"] if line["link"] else []))
+            part
+            for line in facts["alerts"]
+            for part in (one_line(digest_line(line)), *([f"  {one_line(line['link'])}"] if line["link"] else []))
         ]
     elif message.kind == DeliveryKind.RESOLVED:
-        lines.append(_line(f"It said: {facts['sentence']}"))
+        lines.append(one_line(f"It said: {facts['sentence']}"))
     else:
         where = ((f"{row['name']}{', ' + row['region'] if row['region'] else ''}", row["text"]) for row in facts["evidence"])
-        lines += [_line(f"- {name}: {text}") for name, text in where]
-        lines += [_line(f"Cause: {facts['cause']}")] if facts["cause"] else []
-    return [*lines, "", *(_line(note) for note in message_notes(message)), "", *_links(facts)]
+        lines += [one_line(f"- {name}: {text}") for name, text in where]
+        lines += [one_line(f"Cause: {facts['cause']}")] if facts["cause"] else []
+    return [*lines, "", *(one_line(note) for note in message_notes(message)), "", *_links(facts)]
 
 
 def _links(facts: Facts) -> list[str]:
     links = facts["links"]
     wanted = (("Alert", links["alert"]), ("Evidence", links["evidence"]), ("Roll back guide", links["roll_back_guide"]))
-    found = [f"{label}: {_line(url)}" for label, url in wanted if url]
+    found = [f"{label}: {one_line(url)}" for label, url in wanted if url]
     return found or [f"Alerts: {links.get('alerts') or links['project']}"]
-
-
-def _line(text: str) -> str:
-    """One line without control characters: a name that somebody chose makes no header and no line of its own."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

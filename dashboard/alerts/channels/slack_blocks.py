@@ -10,14 +10,13 @@ import re
 from typing import Any
 
 from dashboard.alerts.channels.base import Message
-from dashboard.alerts.channels.wording import LISTED, digest_line, message_notes, message_title
+from dashboard.alerts.channels.wording import LISTED, digest_line, message_notes, message_title, one_line
 from dashboard.alerts.facts import DigestLine, Facts
 from dashboard.alerts.models import DeliveryKind
 
 Block = dict[str, Any]
 
 HEADER, SENTENCE, CAUSE, FIELD, NOTE, FALLBACK, BUTTON_URL = 150, 700, 400, 200, 200, 500, 3000
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _MENTION = re.compile(r"<([!@#])|@(?=(?:channel|here|everyone))", re.IGNORECASE)
 
 
@@ -46,7 +45,7 @@ def plain(text: str) -> dict[str, Any]:
 
 def cut(text: str, limit: int) -> str:
     """At most so many characters after escaping, on one line, without control characters, and with mentions broken."""
-    line = _MENTION.sub(lambda found: found[0] + "\u2060", " ".join(_CONTROL.sub(" ", text).split()))[:limit] or "\u2013"
+    line = _MENTION.sub(lambda found: found[0] + "\u2060", one_line(text))[:limit] or "\u2013"
     if len(escape(line)) <= limit:
         return line
     while len(escape(line)) > limit - 1:

@@ -16,6 +16,11 @@ _AGAIN = {DeliveryKind.REPEATED.value: "Still open: ", DeliveryKind.ESCALATED.va
 _VERDICTS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
 
 
+def one_line(text: str) -> str:
+    """One line of what can be seen: a name that somebody chose makes no header, no line of its own, and turns no other text round."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
 def message_title(message: Message) -> str:
     """The verdict, the alert and both versions."""
     facts, alert = message.facts, message.facts["alert"]
