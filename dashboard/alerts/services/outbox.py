@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from dashboard.alerts.channels import CHANNELS, DeliveryError, Message
 from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryKind, DeliveryState, EventKind
@@ -29,6 +29,8 @@ from dashboard.common.outbound import Answer, OutboundError
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
+APART = timedelta(seconds=60)
+"""How far the clocks of machines differ at most. Nothing that was not tried yet is put off for longer than that."""
 LANES = 16
 """Channels that one worker sends to at the same time."""
 OVERTIME = 30.0
@@ -166,17 +168,23 @@ def retry_delay(*, message_id: str, attempts: int) -> float:
 
 
 def _due() -> QuerySet[Delivery]:
+    """What may go now. A moment that was put off while the clock was ahead is no reason to wait: by hours, or for ever."""
     now = clock.now()
-    waiting = Delivery.objects.filter(state=DeliveryState.WAITING)
+    ahead = now + APART
+    newest = DeliveryAttempt.objects.filter(delivery=OuterRef("pk")).order_by("-pk").values("started_at")[:1]
+    waiting = Delivery.objects.filter(state=DeliveryState.WAITING).annotate(tried_at=Subquery(newest))
     beside = waiting.filter(channel=OuterRef("channel"))
     earlier = beside.filter(pk__lt=OuterRef("pk"))
     return waiting.filter(
         ~Exists(earlier.exclude(kind=DeliveryKind.TEST)),
         ~Q(Exists(earlier), kind=DeliveryKind.TEST),
-        Q(channel__not_before=None) | Q(channel__not_before__lte=now),
-        ~Exists(beside.filter(leased_until__gt=now)),
+        # A channel waits for longer than its pace where it was asked to: then a message that failed waits as well.
+        Q(channel__not_before=None)
+        | Q(channel__not_before__lte=now)
+        | Q(~Exists(beside.filter(attempts__gt=0, tried_at__lte=ahead)), channel__not_before__gt=ahead),
+        ~Exists(beside.filter(leased_until__gt=now, leased_until__lte=ahead + LEASE)),
+        Q(next_attempt_at__lte=now) | Q(attempts=0, next_attempt_at__gt=ahead) | Q(tried_at__gt=ahead),
         channel__enabled=True,
-        next_attempt_at__lte=now,
     )
 
 

@@ -1,0 +1,73 @@
+"""A server's clock that is hours ahead for a while puts no message off for hours, whatever was under way meanwhile."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from dashboard.alerts.models import Channel, Delivery
+from dashboard.alerts.services import channel_test, deliveries_send
+from dashboard.alerts.services.outbox import delivery_claim
+from dashboard.common import clock
+from tests.dashboard.alerts.fleet import Time
+from tests.dashboard.alerts.slack_stand_in import StandIn
+
+HOURS = 5 * 3600.0
+
+pytestmark = pytest.mark.django_db
+
+
+def owe(channel: Channel) -> Delivery:
+    return channel_test(channel=channel, actor_name="test")
+
+
+def test_the_pace_of_a_channel(channel: Channel, slack: StandIn, time: Time) -> None:
+    time.go(HOURS)
+    owe(channel)
+    assert deliveries_send() == 1
+    time.go(1 - HOURS)
+    owe(channel)
+    assert deliveries_send() == 1
+
+
+def test_a_message_that_failed_meanwhile(channel: Channel, slack: StandIn, time: Time) -> None:
+    slack.answers = [(500, "oops", {})]
+    time.go(HOURS)
+    owe(channel)
+    assert deliveries_send() == 0
+    time.go(1 - HOURS)
+    assert deliveries_send() == 1
+
+
+def test_a_message_that_was_owed_meanwhile(channel: Channel, slack: StandIn, time: Time) -> None:
+    time.go(HOURS)
+    owe(channel)
+    time.go(1 - HOURS)
+    assert deliveries_send() == 1
+
+
+def test_a_message_whose_worker_ended_meanwhile(channel: Channel, slack: StandIn, time: Time) -> None:
+    time.go(HOURS)
+    owe(channel)
+    assert delivery_claim() is not None
+    time.go(1 - HOURS)
+    assert deliveries_send() == 1
+
+
+def test_what_slack_asked_for_is_kept_and_so_is_a_lease(channel: Channel, slack: StandIn, time: Time) -> None:
+    """The other side: where the clock was right, what is put off stays put off."""
+    slack.answers = [(429, "slow down", {"Retry-After": "7200"})]
+    owe(channel)
+    assert deliveries_send() == 0
+    owe(channel)
+    for _ in range(7):
+        time.go(1000)
+        assert deliveries_send() == 0
+    time.go(201)
+    assert deliveries_send() == 1
+    time.go(2)
+    assert delivery_claim() is not None
+    time.go(59)
+    assert delivery_claim() is None
+    assert Delivery.objects.filter(leased_until__gt=clock.now(), leased_until__lte=clock.now() + timedelta(seconds=2)).count() == 1
