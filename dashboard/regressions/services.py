@@ -39,6 +39,8 @@ from dashboard.regressions.stalled_cause import STALLED, stalled_cause, stalls
 logger = logging.getLogger(__name__)
 
 KEPT_EVERY = timedelta(hours=1)
+AHEAD = 5
+"""Minutes that the clock of another worker may be ahead."""
 JUDGED_AFTER_END = 60
 """Minutes after its end during which a deployment is still judged, so that it can be said to be off."""
 
@@ -79,7 +81,8 @@ def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], Non
 def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
     """Deployments to judge, each with the earlier ones of its model and environment, oldest first."""
     live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
-    due = Q(comparison=None) | Q(comparison__judged_minute__lt=now_minute) | ~Q(comparison__judged_revision=F("version__late_folds"))
+    other = Q(comparison__judged_minute__lt=now_minute) | Q(comparison__judged_minute__gt=now_minute + AHEAD)
+    due = Q(comparison=None) | other | ~Q(comparison__judged_revision=F("version__late_folds"))
     # What stands for versions or environments there was no room for is neither judged nor a baseline: it is many of them at once.
     judged_at_all = live.exclude(environment=OTHER).exclude(version__name=OTHER)
     groups = set(judged_at_all.filter(due).values_list("model_id", "environment"))
@@ -182,8 +185,14 @@ def way_cause(outcome: Outcome) -> str:
 
 
 def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
-    """Once a minute, and when data came late for minutes that may be judged already; what comes in time waits for its minute's end."""
-    return judged is None or judged.judged_minute < now_minute or judged.judged_revision != deployment.version.late_folds
+    """Once a minute, and when data came late for minutes that may be judged already; what comes in time waits for its minute's end.
+
+    What was judged further ahead than machines differ was judged while a clock was wrong."""
+    return (
+        judged is None
+        or not now_minute <= judged.judged_minute <= now_minute + AHEAD
+        or judged.judged_revision != deployment.version.late_folds
+    )
 
 
 def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:

@@ -9,6 +9,9 @@ from dashboard.fleet.fold.facts import Span
 GONE_AFTER = 30
 """Minutes without data after which traffic that comes back is a new deployment."""
 
+AHEAD = 5
+"""Minutes after now that a report may cover: what lies further ahead came while this dashboard's clock was ahead."""
+
 
 def spans_join(spans: Iterable[Span]) -> list[Span]:
     """The spans in order, those joined that lie at most GONE_AFTER apart."""

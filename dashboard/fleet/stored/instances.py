@@ -7,9 +7,11 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
+from dashboard.common import clock
 from dashboard.fleet.fold.counts import MOST, smaller
 from dashboard.fleet.fold.facts import Facts, InstanceFact
 from dashboard.fleet.fold.keys import InstanceKey
+from dashboard.fleet.fold.presence import AHEAD
 from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.fleet.stored.bulk import Row, Table, rows_insert, rows_read, rows_update
 from dashboard.fleet.stored.dimensions import Ids, moment
@@ -70,7 +72,7 @@ def instances_store(facts: Facts, ids: Ids, *, now_minute: int) -> None:
         _activity_note(ids, key, fact.active, row["active_minute"])
         if fact.seq > row["last_seq"] and fact.digest != row["identity_digest"]:
             changed.append((row["id"], *_identity(fact, ids)))
-        if (updated := _moved(row, fact)) != _moving(row):
+        if (updated := _moved(row, fact, now_minute)) != _moving(row):
             moved.append(updated)
     rows_update(CHANGED, changed)
     rows_update(MOVING, moved)
@@ -144,8 +146,9 @@ def _moving(row: dict[str, Any]) -> Row:
     return tuple(row[column] for column in MOVING.columns)
 
 
-def _moved(row: dict[str, Any], fact: InstanceFact) -> Row:
+def _moved(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> Row:
     """The row's moving columns after the fact, in the order of MOVING."""
+    seen, latest = moment(fact.last_seen), clock.at_minute(now_minute + AHEAD)
     newer = fact.seq > row["last_seq"]
     ready = _date(fact.ready)
     return (
@@ -158,7 +161,8 @@ def _moved(row: dict[str, Any], fact: InstanceFact) -> Row:
         *(_ended(fact) if fact.ended is not None and _later(fact.ended[0], row["ended_at"]) else (row[name] for name in ENDED)),
         max(fact.last_minute, row["last_minute"]),
         max(fact.last_minute, row["live_minute"]),
-        max(moment(fact.last_seen), row["last_seen_at"]),
+        # Seen ahead of now, while the clock was ahead, it would not be missed for hours.
+        seen if row["last_seen_at"] > latest else max(seen, row["last_seen_at"]),
         min((at for at in (ready, row["ready_at"]) if at is not None), default=None),
         _latched(row["latched_eager"], fact) if fact.latched else row["latched_eager"],
         *max(fact.calls, tuple(row[name] for name in CALLS)),

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from dashboard.fleet.fold.facts import Facts, Span
 from dashboard.fleet.fold.keys import VersionKey, series_of
-from dashboard.fleet.fold.presence import GONE_AFTER, spans_join
+from dashboard.fleet.fold.presence import AHEAD, GONE_AFTER, spans_join
 from dashboard.fleet.models import Deployment, ModelVersion, Series, WatchedModel
 from dashboard.fleet.signals import deployments_joined
 from dashboard.fleet.stored.bulk import Table, rows_update
@@ -103,10 +103,25 @@ def _deployments_store(
             other.delete()
         row.started_minute, row.last_minute = first, last
         kept.append(row)
+    kept = _without_what_is_ahead(kept, now_minute)
     for row in kept:
         gone = row is not kept[-1] or now_minute - row.last_minute > GONE_AFTER
         row.ended_minute = row.last_minute if gone else None
         row.save()
+
+
+def _without_what_is_ahead(kept: list[Deployment], now_minute: int) -> list[Deployment]:
+    """A clock that was ahead began deployments that have not begun: the one of now is the same traffic, and gets what was said of them."""
+    begun = [row for row in kept if row.started_minute <= now_minute + AHEAD]
+    if not begun:
+        return kept
+    ahead = [row for row in kept[len(begun) :] if row.pk is not None]
+    if ahead and begun[-1].pk is None:
+        begun[-1].save()
+    for other in ahead:
+        deployments_joined.send(Deployment, gone=other, kept=begun[-1])
+        other.delete()
+    return begun
 
 
 def _new(ids: Ids, version: VersionKey, environment: str) -> Deployment:
