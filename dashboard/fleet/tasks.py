@@ -9,7 +9,7 @@ from dashboard.common.liveness import folded_note
 from dashboard.common.nudge import nudge
 from dashboard.fleet.lives import lives_update
 from dashboard.fleet.partitions import partitions_ensure
-from dashboard.fleet.retention import retention_run
+from dashboard.fleet.retention_clock import retention_run_if_sure
 from dashboard.fleet.services import deployments_update, fold_all
 from dashboard.fleet.storage_measures import storage_measure
 from dashboard.pipeline import every
@@ -52,7 +52,7 @@ def partitions(swept: bool = True) -> None:
 @shared_task(name="dashboard.fleet.tasks.retention")
 def retention(swept: bool = True) -> None:
     """Drops what is older than its project keeps it."""
-    job_run(name="retention", interval=every("retention"), job=retention_run)
+    job_run(name="retention", interval=every("retention"), job=retention_run_if_sure)
 
 
 @shared_task(name="dashboard.fleet.tasks.storage")
