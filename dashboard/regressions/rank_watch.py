@@ -12,10 +12,11 @@ from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.jobs import LiveRank, ranks_live
 from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.regressions.due import deployments_ordered
 from dashboard.regressions.judge.facts import FRESH_MINUTES, Fact
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.rank_facts import rank_facts
-from dashboard.regressions.services import deployment_judge, deployments_ordered
+from dashboard.regressions.services import deployment_judge
 from dashboard.regressions.settings_book import SettingsBook
 
 logger = logging.getLogger(__name__)

@@ -4,23 +4,21 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
-
-from django.db.models import F, Q
 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
 from dashboard.common.totals import timed
 from dashboard.fleet.figures.eager import cause_sentence
-from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.retention import instance_minutes_kept_from
 from dashboard.fleet.selectors.judging import closed_minute
 from dashboard.fleet.selectors.ways import ARROW
 from dashboard.regressions.baselines import baseline_of
+from dashboard.regressions.due import deployments_due
 from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.facts import NO_BASELINE, certain_facts, fact_words, told_at_once
 from dashboard.regressions.judge.figures import capitalised
@@ -39,10 +37,6 @@ from dashboard.regressions.stalled_cause import STALLED, stalled_cause, stalls
 logger = logging.getLogger(__name__)
 
 KEPT_EVERY = timedelta(hours=1)
-AHEAD = 5
-"""Minutes that the clock of another worker may be ahead."""
-JUDGED_AFTER_END = 60
-"""Minutes after its end during which a deployment is still judged, so that it can be said to be off."""
 
 
 @dataclass(frozen=True)
@@ -76,29 +70,6 @@ def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], Non
             # One deployment that cannot be judged must not keep the others from being judged; it stays due and is tried again.
             logger.exception("deployment %s of %s could not be judged", deployment.pk, deployment.model)
     return written
-
-
-def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
-    """Deployments to judge, each with the earlier ones of its model and environment, oldest first."""
-    live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
-    other = Q(comparison__judged_minute__lt=now_minute) | Q(comparison__judged_minute__gt=now_minute + AHEAD)
-    due = Q(comparison=None) | other | ~Q(comparison__judged_revision=F("version__late_folds"))
-    # What stands for versions or environments there was no room for is neither judged nor a baseline: it is many of them at once.
-    judged_at_all = live.exclude(environment=OTHER).exclude(version__name=OTHER)
-    groups = set(judged_at_all.filter(due).values_list("model_id", "environment"))
-    for model_id, environment in sorted(groups):
-        ordered = deployments_ordered(model_id=model_id, environment=environment)
-        judged = {row.deployment_id: row for row in Comparison.objects.filter(deployment__in=ordered)}
-        for number, deployment in enumerate(ordered):
-            ended = deployment.ended_minute is not None and deployment.ended_minute < now_minute - JUDGED_AFTER_END
-            if not ended and _is_due(judged.get(deployment.pk), deployment, now_minute):
-                yield deployment, ordered[:number]
-
-
-def deployments_ordered(*, model_id: int, environment: str) -> list[Deployment]:
-    """Every deployment that can be judged or compared with, oldest first."""
-    rows = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(version__name=OTHER)
-    return list(rows.select_related("version", "model", "project").order_by("started_minute", "pk"))
 
 
 def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings) -> bool:
@@ -182,17 +153,6 @@ def way_cause(outcome: Outcome) -> str:
             if arrow:
                 return f"`{row.region}` runs as {after}, not as {before}"
     return ""
-
-
-def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
-    """Once a minute, and when data came late for minutes that may be judged already; what comes in time waits for its minute's end.
-
-    What was judged further ahead than machines differ was judged while a clock was wrong."""
-    return (
-        judged is None
-        or not now_minute <= judged.judged_minute <= now_minute + AHEAD
-        or judged.judged_revision != deployment.version.late_folds
-    )
 
 
 def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
