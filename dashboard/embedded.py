@@ -15,6 +15,7 @@ from celery.app.trace import setup_worker_optimizations
 from celery.worker import WorkController, state
 
 from dashboard.celery import app as celery_app
+from dashboard.common.in_step import StepScheduler
 from dashboard.ingest.committer import COMMITTER
 from dashboard.serving.waiting_server import WaitingServer
 
@@ -36,7 +37,7 @@ class Embedded:
             without_mingle=True,
             loglevel="WARNING",
         )
-        self._beat = beat.Service(celery_app, scheduler_cls=beat.Scheduler, max_interval=1)
+        self._beat = beat.Service(celery_app, scheduler_cls=StepScheduler, max_interval=1)
         self._threads = [
             threading.Thread(target=self._guarded(self._serve), name="compilewatch-web", daemon=True),
             threading.Thread(target=self._guarded(self._worker.start), name="compilewatch-worker", daemon=True),

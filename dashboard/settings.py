@@ -261,7 +261,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
     else {"visibility_timeout": 300, "socket_timeout": 1, "socket_connect_timeout": 1, "socket_keepalive": True}
 )
 CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
-CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
+CELERY_BEAT_SCHEDULER = "dashboard.common.in_step:StepScheduler"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True

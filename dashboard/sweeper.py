@@ -101,7 +101,7 @@ class Sweeper(threading.Thread):
 
     def _watch(self, waiting: int | None) -> None:
         lives = time.monotonic() - self._began
-        folded = min(lives, time.time() - folded_at())
+        folded = min(lives, time.monotonic() - folded_at())
         working = bool(state.active_requests)
         reason = self.watchdog.stuck(waiting=waiting, working=working, oldest=inbox_age(), folded=folded)
         if reason:

@@ -1,8 +1,15 @@
 """When beat sends the task of a periodic job: as each of its slots begins, in step with what claims them."""
 
 from datetime import datetime
+from typing import Any
 
+from celery.beat import Scheduler
 from celery.schedules import schedstate, schedule
+
+from dashboard.common import clock
+
+SET_BACK = 1.0
+"""Seconds by which the clock goes back before beat makes its plan again."""
 
 
 class InStep(schedule):
@@ -10,8 +17,22 @@ class InStep(schedule):
     one slot the second does nothing, and the slot in between goes unused."""
 
     def is_due(self, last_run_at: datetime) -> schedstate:
-        """Whether a slot has begun since, and the seconds until the next one."""
+        """Whether another slot has begun, and the seconds until the next one; where a clock was ahead, `last_run_at` is ahead."""
         interval = self.seconds
         now = self.now().timestamp()
         slot = now // interval
-        return schedstate(slot > last_run_at.timestamp() // interval, (slot + 1) * interval - now)
+        return schedstate(slot != last_run_at.timestamp() // interval, (slot + 1) * interval - now)
+
+
+class StepScheduler(Scheduler):
+    """Celery's plans each task at a moment of the clock: where the clock was set back by hours, it would send nothing for hours."""
+
+    _newest = 0.0
+
+    def tick(self, *args: Any, **named: Any) -> float:
+        """Sends what is due; returns the seconds until it should be asked again."""
+        now = clock.unix()
+        if now < self._newest - SET_BACK:
+            self._heap = None
+        self._newest = now
+        return float(super().tick(*args, **named))

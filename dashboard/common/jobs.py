@@ -9,6 +9,7 @@ from itertools import count
 from typing import TypeVar
 
 from django.db import connection
+from django.db.models import Q
 
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
@@ -19,6 +20,8 @@ KEPT = timedelta(hours=1), 24
 """Slots are forgotten after so long, and after so many of them."""
 SWEPT_EVERY = 50
 """Claims of a job by one process from one look for forgotten slots to the next, where the job runs often."""
+APART = 60.0
+"""Seconds that the clocks of machines differ at most; a slot that is claimed further ahead was claimed by a clock that was wrong."""
 FOLLOWED_FROM = 10.0
 """Seconds between runs from which it is noted that a run ended: more often that would only be more writes."""
 _claims: defaultdict[str, count[int]] = defaultdict(count)
@@ -41,8 +44,9 @@ def job_run(*, name: str, interval: float, job: Callable[[], T], nudged: bool = 
 
 
 def overdue(*, name: str, interval: float, grace: float) -> bool:
-    """Whether nobody has claimed a slot of the job for so many seconds longer than it should take."""
-    newest = JobSlot.objects.filter(name=name).order_by("-slot").values_list("slot", flat=True).first()
+    """Whether nobody has claimed a slot of the job for so many seconds longer than it should take; slots ahead of the clock say nothing."""
+    begun = JobSlot.objects.filter(name=name, slot__lte=clock.unix() // interval)
+    newest = begun.order_by("-slot").values_list("slot", flat=True).first()
     return newest is None or clock.unix() > (newest + 2) * interval + grace
 
 
@@ -58,7 +62,8 @@ def slot_claim(*, name: str, interval: float) -> int | None:
         # By the number of the slot it would never be the turn of a job that leaves slots out in step, as it does where a clock runs ahead.
         if next(_claims[name]) % SWEPT_EVERY == 0 or interval >= FOLLOWED_FROM:
             least, slots = KEPT
-            JobSlot.objects.filter(name=name, claimed_at__lt=clock.now() - max(least, slots * timedelta(seconds=interval))).delete()
+            old = Q(claimed_at__lt=clock.now() - max(least, slots * timedelta(seconds=interval)))
+            JobSlot.objects.filter(old | Q(slot__gt=slot + APART // interval + 1), name=name).delete()
         return slot
 
 

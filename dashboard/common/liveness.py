@@ -1,4 +1,4 @@
-"""When this worker last folded something, told across its processes."""
+"""When this worker last folded something, told across its processes, on a clock that is never set."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _FOLDED_AT = multiprocessing.RawValue("d", 0.0)
 
 def folded_note() -> None:
     """This worker folded something just now."""
-    _FOLDED_AT.value = time.time()
+    _FOLDED_AT.value = time.monotonic()
 
 
 def folded_at() -> float:
-    """When any process of this worker last folded something, Unix seconds; 0 when it has not yet."""
+    """When any process of this worker last folded something, by the machine's monotonic clock; 0 when it has not yet."""
     return float(_FOLDED_AT.value)

@@ -12,6 +12,7 @@ import pytest
 from dashboard import sweeper
 from dashboard.common import clock
 from dashboard.common.jobs import slot_claim
+from dashboard.common.liveness import folded_note
 from dashboard.pipeline import STAGES
 from dashboard.sweeper import Sweeper, Watchdog, is_overdue
 
@@ -103,3 +104,20 @@ def test_a_stage_that_is_under_way_is_not_swept_beside_itself(db: None, monkeypa
 
 def test_a_task_that_began_before_redis_went_away_does_not_hold_its_stage_up(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert swept(monkeypatch, Request(FOLD, 11.0), away=True) == [stage.task for stage in STAGES]
+
+
+def test_a_clock_that_is_set_forward_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report waits at that moment: by the clock it has waited for hours, and the last fold is as old."""
+    timer = Sweeper(SimpleNamespace(tasks={}))  # type: ignore[arg-type]
+    timer._began -= 3600
+    folded_note()
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 5 * 3600)
+    monkeypatch.setattr(sweeper, "inbox_age", lambda: 5 * 3600.0)
+    timer._watch(0)
+    assert not timer._stopping.is_set()
+    monkeypatch.setattr(sweeper, "folded_at", lambda: time.monotonic() - 61)
+    monkeypatch.setattr(sweeper.state, "should_stop", None)
+    monkeypatch.setattr(sweeper, "threading", SimpleNamespace(Timer=lambda *_: SimpleNamespace(start=bool)))
+    timer._watch(0)
+    assert timer._stopping.is_set()

@@ -1,0 +1,110 @@
+"""A server's clock that is hours ahead for a while stops no periodic job, neither when it is right again nor when those hours come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from celery.utils.imports import instantiate
+
+from dashboard.celery import app
+from dashboard.common import clock
+from dashboard.common.jobs import SWEPT_EVERY, overdue, slot_claim
+from dashboard.common.models import JobSlot
+from dashboard.pipeline import STAGES, Stage
+from dashboard.sweeper import is_overdue
+
+NOON, HOURS = 1_790_000_040.0, 5 * 3600.0
+pytestmark = pytest.mark.django_db
+FOLD = next(stage for stage in STAGES if stage.name == "fold")
+
+
+class Time:
+    """What the clock says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = NOON
+        monkeypatch.setattr(clock, "unix", lambda: self.seconds)
+        monkeypatch.setattr(app, "now", lambda: datetime.fromtimestamp(self.seconds, UTC))
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    return Time(monkeypatch)
+
+
+def sent(beat: Any, time: Time, seconds: float) -> list[str]:
+    """Names of the tasks that beat sends in so many seconds; it sleeps as it wants to."""
+    found: list[str] = []
+    beat.apply_entry = lambda entry, producer=None: found.append(entry.name)
+    until = time.seconds + seconds
+    while time.seconds < until:
+        time.seconds += max(0.005, beat.tick())
+    return found
+
+
+def beat_made(time: Time) -> Any:
+    """Beat as both modes start it."""
+    beat = instantiate(app.conf.beat_scheduler, app=app, lazy=True, max_interval=1)
+    beat.setup_schedule()
+    for entry in beat.schedule.values():
+        entry.schedule.nowfun = lambda: datetime.fromtimestamp(time.seconds, UTC)
+        entry.last_run_at = entry.default_now()
+    return beat
+
+
+def test_beat_sends_tasks_as_soon_as_the_clock_is_right_again(time: Time) -> None:
+    beat = beat_made(time)
+    assert sent(beat, time, 60).count("fold") >= 58
+    time.seconds += HOURS
+    assert sent(beat, time, 60).count("fold") >= 58
+    time.seconds -= HOURS
+    assert sent(beat, time, 60).count("fold") >= 58
+
+
+def run_by(time: Time, seconds: int, stage: Stage = FOLD) -> int:
+    """How many of the stage's slots can be claimed in so many seconds."""
+    claimed = 0
+    for _ in range(int(seconds // stage.every)):
+        claimed += slot_claim(name=stage.name, interval=stage.every) is not None
+        time.seconds += stage.every
+    return claimed
+
+
+def test_a_stage_that_no_beat_sends_is_overdue_as_soon_as_the_clock_is_right_again(time: Time) -> None:
+    run_by(time, 10)
+    time.seconds += HOURS
+    run_by(time, 10)
+    time.seconds -= HOURS
+    assert is_overdue(FOLD)
+    assert run_by(time, 10) == 10
+    assert not is_overdue(FOLD)
+
+
+@pytest.mark.parametrize("name", ["fold", "retention"])
+def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(name: str, time: Time) -> None:
+    stage = next(stage for stage in STAGES if stage.name == name)
+    seconds = int(stage.every * (SWEPT_EVERY + 10))
+    run_by(time, seconds, stage)
+    began = time.seconds
+    time.seconds += 2 * seconds
+    assert run_by(time, seconds, stage) == SWEPT_EVERY + 10
+    time.seconds = began
+    run_by(time, 2 * seconds, stage)
+    assert run_by(time, seconds, stage) == SWEPT_EVERY + 10
+
+
+def test_a_beat_whose_clock_is_a_little_ahead_keeps_its_slots(time: Time) -> None:
+    """Two machines differ by a few seconds: the slots of the one are no mistake to the other, and each is run once."""
+    claimed = []
+    for _ in range(3 * SWEPT_EVERY + 1):
+        for ahead in (2, -2):
+            time.seconds += ahead
+            claimed.append(slot_claim(name="fold", interval=1))
+        time.seconds += 1
+        claimed.append(slot_claim(name="fold", interval=1))
+    ran = [slot for slot in claimed if slot is not None]
+    assert sorted(ran) == list(range(int(NOON), int(NOON) + 3 * SWEPT_EVERY + 3))
+    assert JobSlot.objects.count() == len(ran)
+    assert not overdue(name="fold", interval=1, grace=4)
