@@ -111,6 +111,7 @@ def test_a_clock_that_is_set_forward_ends_no_worker(monkeypatch: pytest.MonkeyPa
     timer = Sweeper(SimpleNamespace(tasks={}))  # type: ignore[arg-type]
     timer._began -= 3600
     folded_note()
+    assert 0 <= time.monotonic() - sweeper.folded_at() < 60
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 5 * 3600)
     monkeypatch.setattr(sweeper, "inbox_age", lambda: 5 * 3600.0)
