@@ -6,26 +6,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compilewatch.client import init, mark, ready, shutdown
-    from compilewatch.parity.baseline import baseline
-    from compilewatch.parity.golden import golden
-    from compilewatch.parity.shadow import shadow
-    from compilewatch.watching import compile, region, watch
+    from compilewatch.agent import init, mark, ready, shutdown
+    from compilewatch.instrument.api import compile, region, watch
+    from compilewatch.numerics.eager_timing import baseline
+    from compilewatch.numerics.golden import golden
+    from compilewatch.numerics.shadow_calls import shadow
 
 __version__ = "0.1.0"
 __all__ = ["baseline", "compile", "golden", "init", "mark", "ready", "region", "shadow", "shutdown", "watch"]
 
 _HOMES = {
-    "init": "client",
-    "mark": "client",
-    "ready": "client",
-    "shutdown": "client",
-    "baseline": "parity.baseline",
-    "golden": "parity.golden",
-    "shadow": "parity.shadow",
-    "compile": "watching",
-    "region": "watching",
-    "watch": "watching",
+    "init": "agent",
+    "mark": "agent",
+    "ready": "agent",
+    "shutdown": "agent",
+    "baseline": "numerics.eager_timing",
+    "golden": "numerics.golden",
+    "shadow": "numerics.shadow_calls",
+    "compile": "instrument.api",
+    "region": "instrument.api",
+    "watch": "instrument.api",
 }
 
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from compilewatch.cli import main
+from compilewatch.cli.main import main
 
 sys.exit(main())

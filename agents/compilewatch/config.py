@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from compilewatch.errors import ConfigError
-from compilewatch.wire.report import MAX_TEXT
+from compilewatch.wire.messages import MAX_TEXT
 
 KINDS = ("serving", "training")
 REDACTIONS = ("", "strict")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from compilewatch.config import Config
 from compilewatch.errors import say_aside
-from compilewatch.guard import Guard
-from compilewatch.patience import Patience
-from compilewatch.recorder import Recorder
-from compilewatch.sources.installed import InstalledSources
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.fair_wait import Patience
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.sources.registry import InstalledSources
 
 if TYPE_CHECKING:
-    from compilewatch.instance import Instance
+    from compilewatch.reporter import Instance
 
 TICK_SECONDS = 1.0
 BUSY_CALLS, BUSY_TICK_SECONDS = 20_000, 0.1
@@ -108,7 +108,7 @@ class Worker:
     def _prepare(self) -> Instance | None:
         """The instance, or None where it cannot be had: then nothing is recorded either."""
         try:
-            found: type[Instance] = importlib.import_module("compilewatch.instance").Instance
+            found: type[Instance] = importlib.import_module("compilewatch.reporter").Instance
             self._sources.install_unbound()
             self.instance = found(self._config, self._recorder, self._sources, self._started, self._turn)
         except Exception as error:  # noqa: BLE001 - the job goes on without an agent

@@ -8,8 +8,8 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from compilewatch.wire.causes import NO_EARLIER_RUN, OTHER_GRAPH, OTHER_INPUTS
-from compilewatch.wire.report import COLD_START, COLD_START_ENDS, Compile, Device, Fact, Finding, Gauges, Identity, Region, Report
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN, OTHER_GRAPH, OTHER_INPUTS
+from compilewatch.wire.messages import COLD_START, COLD_START_ENDS, Compile, Device, Fact, Finding, Gauges, Identity, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 GIB = 1 << 30

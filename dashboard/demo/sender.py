@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import MAX_REPORTS, VERSION, Report, Request
+from compilewatch.wire.messages import MAX_REPORTS, VERSION, Report, Request
 
 from dashboard.demo.fleet import SimulatedInstance
 

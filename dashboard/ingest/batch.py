@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 from compilewatch.wire.ack import Rejected
+from compilewatch.wire.clip import clip
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import ACCEPTED_VERSIONS, MAX_REPORTS, Identity, Report, SeqRange
-from compilewatch.wire.text import clip
+from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, Identity, Report, SeqRange
 
 from dashboard.common.visible import visible_name
 from dashboard.ingest.body import Refused, holds_nul, text_check

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 
-from compilewatch.wire.report import MAX_DEPTH, MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_TEXT, RATIO_CHECKED_AFTER
+from compilewatch.wire.messages import MAX_DEPTH, MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_TEXT, RATIO_CHECKED_AFTER
 
 STEP = 64 << 10
 MAX_STRINGS = 1 << 18

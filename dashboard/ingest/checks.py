@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import attrgetter
 
-from compilewatch.wire.report import (
+from compilewatch.wire.messages import (
     MAX_COMPILES,
     MAX_FINDINGS,
     MAX_VALUES,

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote
 
-from compilewatch.wire.report import MAX_WIRE_BYTES
+from compilewatch.wire.messages import MAX_WIRE_BYTES
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.utils.http import parse_header_parameters

@@ -4,7 +4,7 @@ Such numbers order the windows of a sender, and a window that is sent again has 
 
 from __future__ import annotations
 
-from compilewatch.wire.report import MAX_WINDOW_AGE, Report, SeqRange
+from compilewatch.wire.messages import MAX_WINDOW_AGE, Report, SeqRange
 
 MICROSECONDS = 1_000_000
 MOST_WINDOWS = 10**6

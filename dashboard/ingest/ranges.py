@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from compilewatch.wire.report import SeqRange
+from compilewatch.wire.messages import SeqRange
 
 from dashboard.ingest.recent import Recorded, contradicts
 

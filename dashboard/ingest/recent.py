@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from compilewatch.wire.report import SeqRange
+from compilewatch.wire.messages import SeqRange
 
 MOST = 16
 """Reports: a batch has one where nothing waits; 512 bytes of a sender's row."""

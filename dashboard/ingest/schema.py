@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.errors import ERROR_CODES, Error
-from compilewatch.wire.report import ACCEPTED_VERSIONS, MAX_REPORTS, VERSION, Request
+from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, VERSION, Request
 
 from dashboard.ingest.checks import MAX_INT32, MAX_TIME
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compilewatch.wire.ack import Rejected
-from compilewatch.wire.report import SeqRange
+from compilewatch.wire.messages import SeqRange
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilewatch.wire.parity import Kind, parity_words
+from compilewatch.wire.numerics import Kind, parity_words
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from threading import Lock
 
-from compilewatch.wire.report import STAGE
+from compilewatch.wire.messages import STAGE
 
 from dashboard.common import clock
 from dashboard.fleet.fold.roles import never_counts

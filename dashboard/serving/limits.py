@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from compilewatch.wire.report import MAX_WIRE_BYTES
+from compilewatch.wire.messages import MAX_WIRE_BYTES
 from django.conf import settings
 
 from dashboard.ingest.body import Refused

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch import client
-from compilewatch.instance import Instance
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch import agent
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.reporter import Instance
+from compilewatch.wire.messages import Report
 
 from tests.agent.server import Dashboard
 
@@ -36,10 +36,10 @@ def start(dashboard: Dashboard) -> Iterator[Callable[..., None]]:
 
     def begin(**settings: Any) -> None:
         chosen = {"model": "ranker", "version": "1", "endpoint": dashboard.endpoint, "api_key": KEY, "interval": 0.1, **settings}
-        assert client.init(**chosen)
+        assert agent.init(**chosen)
 
     yield begin
-    client.shutdown()
+    agent.shutdown()
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def window() -> Iterator[Callable[[], Report]]:
 
 def the_instance() -> Instance:
     """The one that is at work in this process."""
-    worker = client.CLIENT.worker
+    worker = agent.CLIENT.worker
     assert worker is not None
     worker.settle()
     assert worker.instance is not None

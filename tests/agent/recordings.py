@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import Compile, Request
+from compilewatch.wire.messages import Compile, Request
 
 
 def compilations(path: Path) -> list[Compile]:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from compilewatch.wire.codec import inflate, loads
-from compilewatch.wire.report import Region, Report, Request
+from compilewatch.wire.messages import Region, Report, Request
 
 Reply = tuple[int, dict[str, str], bytes]
 Script = Callable[[dict[str, Any]], Reply | None]

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.recorder import RECORDER
-from compilewatch.sampling import Sampling
-from compilewatch.wire.report import Region, Report
+from compilewatch.recording.call_sampling import Sampling
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Region, Report
 
 Window = Callable[[], Report]
 BURST = 10_000

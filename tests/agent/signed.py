@@ -9,7 +9,7 @@ from typing import Any
 
 from compilewatch.config import Config
 from compilewatch.wire.command import ED25519_CONTEXT, Command, command_body, command_sign
-from compilewatch.wire.report import Identity
+from compilewatch.wire.messages import Identity
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 SYMMETRIC = f"cw_cmd_8charsid_{'k' * 49}"

@@ -12,12 +12,12 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch.commands import MAX_TOLD, Commands
 from compilewatch.config import Config
-from compilewatch.recorder import RECORDER
-from compilewatch.switch import SWITCH, routed_function
+from compilewatch.control.command_handler import MAX_TOLD, Commands
+from compilewatch.instrument.kill_switch import SWITCH, routed_function
+from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.command import CONTEXT, MAX_COMMANDS, REFUSALS, Command, command_sign
-from compilewatch.wire.report import Identity, Report
+from compilewatch.wire.messages import Identity, Report
 
 from tests.agent.server import Dashboard
 
@@ -154,7 +154,7 @@ def test_a_job_that_allows_nothing_tells_that_it_was_asked(start: Callable[..., 
     dashboard.wait(lambda seen: any(fact.kind == "command_receipt" for report in seen.reports() for fact in report.facts))
     [told] = [fact.data for report in dashboard.reports() for fact in report.facts if fact.kind == "command_receipt"]
     assert (told["state"], told["why"]) == ("refused", "not_allowed") and SWITCH.held is None
-    assert compilewatch.client.CLIENT.worker is not None
+    assert compilewatch.agent.CLIENT.worker is not None
 
 
 def test_what_a_dashboard_signs_is_what_a_job_opens(commands: Commands) -> None:

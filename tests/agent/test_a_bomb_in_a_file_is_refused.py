@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from compilewatch.cache_brought import NAME, keys_read
-from compilewatch.cache_file import MAGIC
+from compilewatch.cache_cli.archive import MAGIC
+from compilewatch.sources.inductor.loaded_keys import NAME, keys_read
 
 from tests.agent.programs import environment
 

@@ -6,15 +6,15 @@ import time
 
 import compilewatch
 import pytest
-from compilewatch.commands import Commands
 from compilewatch.config import Config
-from compilewatch.hotpath import call_wrapper
-from compilewatch.lines import Spec
-from compilewatch.recorder import RECORDER
-from compilewatch.sampling import NONE_LEFT
-from compilewatch.switch import EAGER, SWITCH, routed_function
+from compilewatch.control.command_handler import Commands
+from compilewatch.instrument.hotpath import call_wrapper
+from compilewatch.instrument.kill_switch import EAGER, SWITCH, routed_function
+from compilewatch.recording.call_sampling import NONE_LEFT
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.series_buffer import Spec
 from compilewatch.wire.command import Command
-from compilewatch.wire.report import Identity, Report
+from compilewatch.wire.messages import Identity, Report
 
 from tests.agent.short_calls import BURST, Window, answer, sampled, second_passes
 
@@ -86,7 +86,7 @@ def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Wi
         second_passes()
     assert {line.sampling.every for line in RECORDER._all_lines} == {1}
     window()
-    monkeypatch.setattr("compilewatch.sampling.ALIKE_SECONDS", -1.0)  # so long ago
+    monkeypatch.setattr("compilewatch.recording.call_sampling.ALIKE_SECONDS", -1.0)  # so long ago
     for _ in range(BURST):
         outer(inner)
     second_passes()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import compilewatch
 import pytest
-from compilewatch import instance
+from compilewatch import reporter
 from compilewatch.config import Config
-from compilewatch.recorder import RECORDER
-from compilewatch.sources.installed import InstalledSources
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.registry import InstalledSources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,16 +39,16 @@ class TurnedClock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> TurnedClock:
     turned = TurnedClock()
-    monkeypatch.setattr(instance, "time", turned)
+    monkeypatch.setattr(reporter, "time", turned)
     return turned
 
 
-def begin(clock: TurnedClock, folder: Path) -> instance.Instance:
+def begin(clock: TurnedClock, folder: Path) -> reporter.Instance:
     config = Config(model="m", version="1", endpoint=f"file:{folder / 'reports'}", spool="off")
-    return instance.Instance(config, RECORDER, InstalledSources(RECORDER), clock.wall)
+    return reporter.Instance(config, RECORDER, InstalledSources(RECORDER), clock.wall)
 
 
-def windows(one: instance.Instance) -> list[tuple[float, float]]:
+def windows(one: reporter.Instance) -> list[tuple[float, float]]:
     return [(entry.start, entry.end) for entry in one.outbox.waiting()]
 
 
@@ -70,8 +70,8 @@ def test_a_window_is_as_long_as_it_was(clock: TurnedClock, window: Callable[[], 
 @given(st.lists(st.tuples(st.floats(1.0, 100.0), st.floats(-2 * YEAR, 2 * YEAR)), min_size=1, max_size=20))
 @settings(max_examples=50)
 def test_whatever_the_clock_does_every_window_has_its_length(parts: list[tuple[float, float]]) -> None:
-    turned, real = TurnedClock(), instance.time
-    instance.time = turned  # type: ignore[assignment]
+    turned, real = TurnedClock(), reporter.time
+    reporter.time = turned  # type: ignore[assignment]
     RECORDER.start()
     try:
         one = begin(turned, Path("/nonexistent"))
@@ -83,7 +83,7 @@ def test_whatever_the_clock_does_every_window_has_its_length(parts: list[tuple[f
             assert 0.0 <= start <= end
             assert end - start == pytest.approx(min(seconds, end), abs=0.11)
     finally:
-        instance.time = real
+        reporter.time = real
         RECORDER.stop()
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.cold_start import Stretch, stages_of
-from compilewatch.process_start import process_started
+from compilewatch.identity.process_start import process_started
+from compilewatch.recording.cold_start import Stretch, stages_of
 
 from tests.agent.programs import run
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from compilewatch.commands import Commands
-from compilewatch.recorder import RECORDER
-from compilewatch.signatures import opener_of
-from compilewatch.switch import SWITCH, routed_function
+from compilewatch.control.command_handler import Commands
+from compilewatch.control.signatures import opener_of
+from compilewatch.instrument.kill_switch import SWITCH, routed_function
+from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.command import CONTEXT, MAX_COMMAND_BYTES, REFUSALS, CommandRefused
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,9 +9,9 @@ import weakref
 
 import compilewatch
 import pytest
-from compilewatch.lines import Line
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Compile
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.series_buffer import Line
+from compilewatch.wire.messages import Compile
 
 from tests.agent.short_calls import BURST, Window, answer, held_up, sampled, second_passes
 

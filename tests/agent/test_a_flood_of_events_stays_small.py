@@ -8,11 +8,11 @@ import threading
 from types import FunctionType, ModuleType
 from typing import Any
 
-from compilewatch.recorder import Recorder
-from compilewatch.sources.texts import guard_group, guard_reason
-from compilewatch.windows import MORE
+from compilewatch.recording.aggregate import MORE
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.dynamo.scrubber import guard_group, guard_reason
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import MAX_COMPILES, MAX_FINDINGS, Compile, Report
+from compilewatch.wire.messages import MAX_COMPILES, MAX_FINDINGS, Compile, Report
 
 MIB = 1 << 20
 MILLION = 1_000_000

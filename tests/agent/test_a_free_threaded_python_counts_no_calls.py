@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import compilewatch
 import pytest
-from compilewatch.interpreters import one_thread_at_a_time
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.runtime.interpreters import one_thread_at_a_time
 
 from tests.agent.conftest import the_instance
 

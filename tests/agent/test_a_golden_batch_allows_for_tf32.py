@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from compilewatch.parity.comparison import judge
-from compilewatch.parity.rule import _factor, share_alone
-from compilewatch.parity.runs import Batch, Result, run
-from compilewatch.parity.tf32 import emulate_tf32, is_rough, round_operand
+from compilewatch.numerics.comparison import judge
+from compilewatch.numerics.isolated_run import Batch, Result, run
+from compilewatch.numerics.tf32 import emulate_tf32, is_rough, round_operand
+from compilewatch.numerics.tolerance import _factor, share_alone
 from torch import Tensor, nn
 
 MANY = 100_000

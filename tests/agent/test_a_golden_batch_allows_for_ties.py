@@ -8,8 +8,8 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.parity.rule import TIES, picked
-from compilewatch.wire.report import Report
+from compilewatch.numerics.tolerance import TIES, picked
+from compilewatch.wire.messages import Report
 from torch import Tensor
 
 Window = Callable[[], Report]

@@ -8,7 +8,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 from torch import nn
 
 from tests.agent import golden_models as models

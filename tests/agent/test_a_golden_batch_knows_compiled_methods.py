@@ -9,7 +9,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 from torch import Tensor, nn
 
 Window = Callable[[], Report]

@@ -10,11 +10,11 @@ import compilewatch
 import numpy
 import pytest
 import torch
-from compilewatch.parity import runs, target
-from compilewatch.parity.golden import Golden
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.parity import MAX_GOLDENS
-from compilewatch.wire.report import Report
+from compilewatch.numerics import isolated_run, reference_models
+from compilewatch.numerics.golden import Golden
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
+from compilewatch.wire.numerics import MAX_GOLDENS
 from torch import Tensor, nn
 
 from tests.agent.golden_models import Convolution, Perceptron
@@ -25,7 +25,7 @@ Window = Callable[[], Report]
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
-    monkeypatch.setattr("compilewatch.parity.golden._told", {})
+    monkeypatch.setattr("compilewatch.numerics.golden._told", {})
 
 
 def eager_like(fn: Any) -> Any:
@@ -169,7 +169,7 @@ def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) 
 
 
 def test_without_room_for_a_copy_eager_alone_is_the_reference(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "_free", lambda torch, device: 0.0)
+    monkeypatch.setattr(reference_models, "_free", lambda torch, device: 0.0)
     found = compilewatch.golden("g", eager_like(Perceptron()), torch.randn(4, 48))
     assert (found.state, found.told.reference) == ("passed", "eager")
     assert "against eager" in found.text
@@ -189,6 +189,6 @@ def test_names_are_bounded(window: Window) -> None:
 
 
 def test_a_result_of_too_many_tensors_is_left_alone(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "MAX_TENSORS", 2)
+    monkeypatch.setattr(isolated_run, "MAX_TENSORS", 2)
     found = compilewatch.golden("g", eager_like(lambda x: (x + 1, x + 2, x + 3)), torch.ones(4))
     assert found.text == "it returns 3 tensors, more than are looked at"

@@ -9,9 +9,9 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.parity.execution import observe_execution
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.numerics.execution import observe_execution
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
 from torch import Tensor, nn
 
 Window = Callable[[], Report]
@@ -69,7 +69,7 @@ def process_group() -> Iterator[None]:
     torch.distributed.destroy_process_group()
 
 
-def compared(name: str, model: Any, calls: int) -> compilewatch.parity.golden.Golden:
+def compared(name: str, model: Any, calls: int) -> compilewatch.numerics.golden.Golden:
     batch = torch.randn(6, 16)
     for _ in range(calls):
         model(batch)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from compilewatch.parity.later import LATER, MOST, Later, Timed, one_gpu
-from compilewatch.parity.rule import Compared
-from compilewatch.parity.side_by_side import MOST as VALUES
-from compilewatch.parity.side_by_side import Pair, ruled, side_by_side
-from compilewatch.parity.target import NotCompared
-from compilewatch.recorder import Recorder
-from compilewatch.sources.gpu_time import GpuTime
+from compilewatch.numerics.compare_outputs import MOST as VALUES
+from compilewatch.numerics.compare_outputs import Pair, ruled, side_by_side
+from compilewatch.numerics.reference_models import NotCompared
+from compilewatch.numerics.tolerance import Compared
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.cuda.deferred_reads import LATER, MOST, Later, Timed, one_gpu
+from compilewatch.sources.cuda.gpu_time import GpuTime
 
 
 class Gpu:

@@ -16,7 +16,7 @@ from tests.agent.test_children_of_every_kind_report_once import SWEEP
 JOB = """
 import json, os, threading, time
 import compilewatch
-from compilewatch import client
+from compilewatch import agent as client
 
 BEFORE
 compilewatch.init(model="m", interval=200)

@@ -48,13 +48,13 @@ SUDDEN = {
     "abort": "os.abort()",
 }
 ENDLESS = """
-import compilewatch.connection as module
+import compilewatch.export.http.connection as module
 for limit in ("CONNECT_SECONDS", "READ_SECONDS", "TOTAL_SECONDS"):
     setattr(module, limit, 1000.0)
 """
 """A sender that would wait much longer than the test does, so that an exit that waits for it is found out."""
 
-PATIENT = "import compilewatch.client as module; module.EXIT_SECONDS = 60.0"
+PATIENT = "import compilewatch.agent as module; module.EXIT_SECONDS = 60.0"
 """On a machine that is busy enough, the agent's thread has not loaded what it sends with when the second of an exit is over, and such a
 short process loses its only window; what arrives is another question than how long it may take."""
 

@@ -7,9 +7,9 @@ import socket
 
 import pytest
 from compilewatch.config import load
-from compilewatch.identity import identity_build, identity_refresh
-from compilewatch.placement import placement_of
-from compilewatch.wire.report import STAGE
+from compilewatch.identity.identity import identity_build, identity_refresh
+from compilewatch.identity.launcher import placement_of
+from compilewatch.wire.messages import STAGE
 
 UNNAMED = {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
 RANK = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}

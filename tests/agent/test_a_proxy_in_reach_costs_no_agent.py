@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from compilewatch.compile_requests import DROPPED, ENOUGH, Requests
-from compilewatch.lines import Line, Spec
-from compilewatch.runtimes import EAGER
-from compilewatch.sources.entries import _is_new_tensor
-from compilewatch.wire.report import Region
+from compilewatch.instrument.runtime import EAGER
+from compilewatch.recording.compile_requests import DROPPED, ENOUGH, Requests
+from compilewatch.recording.series_buffer import Line, Spec
+from compilewatch.sources.dynamo.cache_entries import _is_new_tensor
+from compilewatch.wire.messages import Region
 
 
 class Proxy:

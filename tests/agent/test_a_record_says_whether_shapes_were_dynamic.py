@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from compilewatch.sources.compile_options import NOT_KNOWN, options_told
+from compilewatch.sources.dynamo.compile_options import NOT_KNOWN, options_told
 
 
 @pytest.mark.parametrize(

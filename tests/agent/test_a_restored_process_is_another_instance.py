@@ -7,33 +7,33 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from compilewatch import instance
+from compilewatch import reporter
 from compilewatch.config import Config
-from compilewatch.recorder import RECORDER
-from compilewatch.sources.installed import InstalledSources
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.registry import InstalledSources
 
 BEFORE, AFTER = ("boot", 7, "100"), ("another boot", 7, "100")
 
 
-def begin(folder: Path) -> instance.Instance:
+def begin(folder: Path) -> reporter.Instance:
     config = Config(model="m", version="1", endpoint=f"file:{folder / 'reports'}", spool="off")
-    return instance.Instance(config, RECORDER, InstalledSources(RECORDER), 1_795_000_000.0)
+    return reporter.Instance(config, RECORDER, InstalledSources(RECORDER), 1_795_000_000.0)
 
 
-def seqs(one: instance.Instance) -> list[tuple[int, int]]:
+def seqs(one: reporter.Instance) -> list[tuple[int, int]]:
     return [entry.seq for entry in one.outbox.waiting()]
 
 
 def test_windows_after_the_restore_are_numbered_from_one(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instance, "process_facts", lambda: BEFORE)
+    monkeypatch.setattr(reporter, "process_facts", lambda: BEFORE)
     one = begin(tmp_path)
     one.close_window()
     one.outbox.batch()
     one.outbox.acknowledged([(1, 1)])
     earlier = one.identity.id
-    monkeypatch.setattr(instance, "process_facts", lambda: AFTER)
+    monkeypatch.setattr(reporter, "process_facts", lambda: AFTER)
     one.close_window()
     one.close_window()
     assert (seqs(one), one.identity.id == earlier) == ([(1, 1), (2, 2)], False)
@@ -42,11 +42,11 @@ def test_windows_after_the_restore_are_numbered_from_one(
 def test_what_the_dashboard_may_hold_is_settled_under_the_earlier_id(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instance, "process_facts", lambda: BEFORE)
+    monkeypatch.setattr(reporter, "process_facts", lambda: BEFORE)
     one = begin(tmp_path)
     one.close_window()
     earlier = one.identity.id
-    monkeypatch.setattr(instance, "process_facts", lambda: AFTER)
+    monkeypatch.setattr(reporter, "process_facts", lambda: AFTER)
     one.close_window()
     assert (seqs(one), one.identity.id) == ([(1, 1), (2, 2)], earlier)
     assert [entry.seq for entry in one.outbox.batch()] == [(1, 1)]
@@ -58,7 +58,7 @@ def test_a_boot_id_that_changes_at_each_reading_says_nothing(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = itertools.count()
-    monkeypatch.setattr(instance, "process_facts", lambda: (f"boot {next(numbers)}", 7, "100"))
+    monkeypatch.setattr(reporter, "process_facts", lambda: (f"boot {next(numbers)}", 7, "100"))
     one = begin(tmp_path)
     earlier = one.identity.id
     one.close_window()

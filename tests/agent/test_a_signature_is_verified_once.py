@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from compilewatch import signatures
-from compilewatch.commands import Commands
-from compilewatch.recorder import RECORDER
-from compilewatch.signatures import MAX_KNOWN, KnownSignatures
-from compilewatch.switch import SWITCH, routed_function
+from compilewatch.control import signatures
+from compilewatch.control.command_handler import Commands
+from compilewatch.control.signatures import MAX_KNOWN, KnownSignatures
+from compilewatch.instrument.kill_switch import SWITCH, routed_function
+from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.command import MAX_COMMANDS
 from compilewatch.wire.ed25519 import PublicKey
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 from tests.agent.signed import ME, OTHER_SECRET, PUBLIC, SECRET, command, config_of, signed
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.import_trace import read
+from compilewatch.cli.import_trace import read
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import Compile, Report, Request
+from compilewatch.wire.messages import Compile, Report, Request
 
 from tests.agent.programs import command, environment
 from tests.agent.server import Dashboard

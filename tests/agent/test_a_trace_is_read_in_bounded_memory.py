@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.import_trace import read
-from compilewatch.trace_lines import TraceLines
-from compilewatch.traced_process import wanted
+from compilewatch.cli.import_trace import read
+from compilewatch.cli.trace_process import wanted
+from compilewatch.cli.trace_reader import TraceLines
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from tests.agent.programs import command, environment
 from tests.agent.server import Dashboard
@@ -100,7 +100,7 @@ def test_a_huge_payload_is_never_held(tmp_path: Path) -> None:
     program = f"""
 import resource, sys
 from pathlib import Path
-from compilewatch.import_trace import read
+from compilewatch.cli.import_trace import read
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 [process], damages, damaged = read(Path({str(tmp_path)!r}))
 print(len(process.reports[0].compiles), damaged, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, *damages, sep="|")

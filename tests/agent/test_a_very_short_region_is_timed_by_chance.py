@@ -7,11 +7,11 @@ import threading
 
 import compilewatch
 import numpy as np
-from compilewatch.hotpath import call_wrapper
-from compilewatch.lines import Line, Spec
-from compilewatch.recorder import RECORDER
-from compilewatch.sampling import _MOST_BOOKS, MOST_EVERY, NONE_LEFT, Sampling
-from compilewatch.wire.report import Region
+from compilewatch.instrument.hotpath import call_wrapper
+from compilewatch.recording.call_sampling import _MOST_BOOKS, MOST_EVERY, NONE_LEFT, Sampling
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.series_buffer import Line, Spec
+from compilewatch.wire.messages import Region
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,10 +9,10 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.parity import baseline as measuring
-from compilewatch.parity.baseline import Baseline
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Region, Report
+from compilewatch.numerics import eager_timing as measuring
+from compilewatch.numerics.eager_timing import Baseline
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Region, Report
 from torch import Tensor, nn
 
 from tests.agent.golden_models import Convolution, Perceptron

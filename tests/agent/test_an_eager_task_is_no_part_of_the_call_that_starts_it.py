@@ -11,7 +11,7 @@ from tests.agent.pythons import AGENT, PYTHONS
 EAGER_TASKS = """
 import asyncio, os, sys
 import compilewatch
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
 RECORDER.start()
 RECORDER.count_lookups(True)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch import client, sender
+from compilewatch import agent
+from compilewatch.export import sender
 
 from tests.agent.conftest import KEY, the_instance
 from tests.agent.server import Dashboard, Reply
@@ -92,13 +93,13 @@ def later(free_port: int) -> Iterator[Callable[[], Dashboard]]:
         return started[0]
 
     yield open_it
-    client.shutdown()
+    agent.shutdown()
     for dashboard in started:
         dashboard.stop()
 
 
 def test_counts_of_an_outage_arrive_when_the_dashboard_is_back(free_port: int, later: Callable[[], Dashboard]) -> None:
-    client.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
+    agent.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
     call = compilewatch.watch(nothing, name="forward")
     instance = the_instance()
     while instance.sender.failures < 3 or len(instance.outbox) < 5:
@@ -122,7 +123,7 @@ def test_a_connection_that_breaks_off_after_the_request_counts_nothing_twice(das
     for _ in range(20):
         call()
     dashboard.wait(lambda it: len(it.requests) > 6 and it.calls("forward") >= 20)
-    client.shutdown()
+    agent.shutdown()
     assert dashboard.calls("forward") == 20
 
 
@@ -142,7 +143,7 @@ def test_a_refused_window_steps_aside_and_is_counted(dashboard: Dashboard, start
 
 
 def test_one_bad_window_in_a_batch_is_found_and_the_others_arrive(free_port: int, later: Callable[[], Dashboard]) -> None:
-    client.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
+    agent.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
     instance = the_instance()
     while len(instance.outbox) < 6:
         pass

@@ -8,10 +8,10 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.parity import finite, told
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.parity import Parity, parity_of, parity_words
-from compilewatch.wire.report import Report
+from compilewatch.numerics import live_results, nan_check
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
+from compilewatch.wire.numerics import Parity, parity_of, parity_words
 from torch import Tensor, nn
 
 from tests.agent.conftest import KEY
@@ -23,9 +23,9 @@ Window = Callable[[], Report]
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finite, "EVERY", 1)
-    monkeypatch.setattr(told, "TELL_SECONDS", 0.0)
-    monkeypatch.setattr(told, "_names", set())
+    monkeypatch.setattr(nan_check, "EVERY", 1)
+    monkeypatch.setattr(live_results, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(live_results, "_names", set())
     monkeypatch.setattr(RECORDER.specs, "finite", False)
 
 
@@ -86,7 +86,7 @@ def test_it_is_off_unless_somebody_asks(window: Window, monkeypatch: pytest.Monk
 def test_the_setting_counts_before_and_after_init(dashboard: Dashboard, order: str) -> None:
     program = """
 import sys, torch, compilewatch
-from compilewatch.parity import finite
+from compilewatch.numerics import finite
 finite.EVERY = 1
 before = sys.argv[1:] == ["before"]
 call = compilewatch.watch(lambda x: x / x, name="forward") if before else None
@@ -103,7 +103,7 @@ call(torch.zeros(4))
 
 
 def test_about_one_call_in_a_hundred_is_looked_at(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finite, "EVERY", 100)
+    monkeypatch.setattr(nan_check, "EVERY", 100)
     call = compilewatch.watch(half, name="forward", finite=True)
     for _ in range(5000):
         call(torch.ones(2))

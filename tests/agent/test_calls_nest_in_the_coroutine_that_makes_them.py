@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import compilewatch
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 watched = compilewatch.watch

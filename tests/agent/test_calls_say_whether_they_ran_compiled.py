@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import compilewatch
 import pytest
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Compile, Region, Report
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Compile, Region, Report
 
 Window = Callable[[], Report]
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import compilewatch
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import compilewatch
 import pytest
-from compilewatch.lines import CHUNK, LONG, MOST_CHUNKS, TOO_LONG, Line, take
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.series_buffer import CHUNK, LONG, MOST_CHUNKS, TOO_LONG, Line, take
+from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 

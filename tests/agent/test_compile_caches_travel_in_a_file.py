@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from compilewatch.cache_brought import NAME, keys_here
-from compilewatch.cache_file import MAGIC
+from compilewatch.cache_cli.archive import MAGIC
+from compilewatch.sources.inductor.loaded_keys import NAME, keys_here
 
 from tests.agent.programs import command
 from tests.agent.recordings import compilations

@@ -7,9 +7,9 @@ import importlib
 import threading
 
 import pytest
-from compilewatch.components import MOST_NAMES, OPTIONS, Options, components, folders_hashed, variables_hashed
 from compilewatch.config import Config
-from compilewatch.identity import identity_build, identity_refresh
+from compilewatch.identity.compile_config import MOST_NAMES, OPTIONS, Options, components, folders_hashed, variables_hashed
+from compilewatch.identity.identity import identity_build, identity_refresh
 from compilewatch.wire.codec import dumps
 
 TORCH = ("torch._inductor.config", "torch._functorch.config", "torch._dynamo.config", "torch._inductor.runtime.cache_dir_utils")

@@ -9,7 +9,7 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch.wire.report import Region, Report
+from compilewatch.wire.messages import Region, Report
 
 Window = Callable[[], Report]
 

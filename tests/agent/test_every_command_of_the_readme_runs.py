@@ -26,8 +26,8 @@ TOP = (ROOT / "README.md").read_text()
 WORDS = ("compilewatch ", "python ", "pip ", "torchrun ", "uvicorn ", "-m ")
 SERVE = """
 import compilewatch
-import compilewatch.client
-compilewatch.client.EXIT_SECONDS = 60.0  # what arrives is the question here, not how long an exit may take
+import compilewatch.agent
+compilewatch.agent.EXIT_SECONDS = 60.0  # what arrives is the question here, not how long an exit may take
 call = compilewatch.watch(lambda: None, name="forward")
 for _ in range(10):
     call()

@@ -8,7 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
-from compilewatch.folder import FolderError, base_folder, file_open, file_read, file_replace, files_kept, folder_open, folder_trim
+from compilewatch.runtime.private_files import (
+    FolderError,
+    base_folder,
+    file_open,
+    file_read,
+    file_replace,
+    files_kept,
+    folder_open,
+    folder_trim,
+)
 
 
 def test_the_chosen_folder_wins_then_the_users_cache_then_the_home() -> None:

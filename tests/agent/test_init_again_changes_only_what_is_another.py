@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import compilewatch
 import pytest
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
 
 from tests.agent.conftest import the_instance
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from compilewatch.outbox import Outbox
+from compilewatch.export.outbox import Outbox
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import EAGER_CAUSES, Finding, Region, Report
+from compilewatch.wire.messages import EAGER_CAUSES, Finding, Region, Report
 from compilewatch.wire.sketch import Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -10,7 +10,7 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch import client
+from compilewatch import agent
 from compilewatch.wire.codec import inflate
 
 PATIENCE = 60.0
@@ -68,7 +68,7 @@ class Collector:
 def collector() -> Iterator[Collector]:
     found = Collector()
     yield found
-    client.shutdown()
+    agent.shutdown()
     found.server.shutdown()
     found.server.server_close()
 
@@ -78,7 +78,7 @@ def calls(collector: Collector) -> int:
 
 
 def test_calls_arrive_as_delta_counts_with_who_made_them(collector: Collector) -> None:
-    assert client.init(model="ranker", version="7", endpoint=collector.endpoint, interval=0.1)
+    assert agent.init(model="ranker", version="7", endpoint=collector.endpoint, interval=0.1)
     scored = compilewatch.watch(lambda: None, name="score")
     for _ in range(50):
         scored()
@@ -94,7 +94,7 @@ def test_calls_arrive_as_delta_counts_with_who_made_them(collector: Collector) -
 
 def test_what_is_refused_for_a_while_is_sent_again_and_nothing_twice(collector: Collector) -> None:
     collector.statuses = [503, 429, 503]
-    assert client.init(model="ranker", version="7", endpoint=collector.endpoint, api_key="secret", interval=0.1)
+    assert agent.init(model="ranker", version="7", endpoint=collector.endpoint, api_key="secret", interval=0.1)
     scored = compilewatch.watch(lambda: None, name="score")
     for _ in range(50):
         scored()

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.cache_check import outlook_of
-from compilewatch.last_run import Graph, Run
-from compilewatch.sources.cache_keys import KeyParts
-from compilewatch.wire.report import Compile
+from compilewatch.cache_cli.check import outlook_of
+from compilewatch.sources.inductor.cache_key_parts import KeyParts
+from compilewatch.sources.inductor.run_history import Graph, Run
+from compilewatch.wire.messages import Compile
 
 from tests.agent.programs import command
 from tests.agent.recordings import compilations

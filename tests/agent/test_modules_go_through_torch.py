@@ -10,9 +10,9 @@ from pathlib import Path
 import compilewatch
 import pytest
 import torch
-from compilewatch.frames import frames_skip
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.instrument.dynamo_skip import frames_skip
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
 from torch import nn
 from torch.nn.utils import parametrize
 

@@ -10,9 +10,9 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.frames import frames_skip
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.instrument.dynamo_skip import frames_skip
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.codec import dumps, loads
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch import stand_in
-from compilewatch.wire.report import Report
+from compilewatch.instrument import object_proxy
+from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 
@@ -147,10 +147,10 @@ def test_a_watched_object_goes_with_its_last_user(window: Window) -> None:
     model = Model()
     model.large = Large()  # type: ignore[attr-defined]
     alive = [weakref.ref(model.large)]  # type: ignore[attr-defined]
-    watched, known = compilewatch.watch(model), len(stand_in.TARGETS)
+    watched, known = compilewatch.watch(model), len(object_proxy.TARGETS)
     watched()
     del model, watched
-    assert (living(alive), len(stand_in.TARGETS)) == (0, known - 1)
+    assert (living(alive), len(object_proxy.TARGETS)) == (0, known - 1)
 
 
 def test_a_million_calls_leave_nothing_behind(window: Window) -> None:

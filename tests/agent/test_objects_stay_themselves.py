@@ -12,8 +12,8 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 

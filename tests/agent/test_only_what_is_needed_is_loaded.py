@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from compilewatch.hashes import sha256_hex
+from compilewatch.identity.sha256 import sha256_hex
 
 from tests.agent.conftest import KEY
 from tests.agent.programs import run
@@ -16,11 +16,11 @@ before = set(sys.modules)
 import compilewatch
 assert compilewatch.init(model="m", interval=0.05)
 call = compilewatch.watch(lambda: None, name="forward")
-while compilewatch.client.CLIENT.worker.instance is None:
+while compilewatch.agent.CLIENT.worker.instance is None:
     time.sleep(0.01)
 call()
-outbox = compilewatch.client.CLIENT.worker.instance.outbox
-sequence = lambda: compilewatch.client.CLIENT.worker.instance._seq
+outbox = compilewatch.agent.CLIENT.worker.instance.outbox
+sequence = lambda: compilewatch.agent.CLIENT.worker.instance._seq
 while sequence() < 2 or len(outbox):
     time.sleep(0.01)
 print(json.dumps(sorted(set(sys.modules) - before)))
@@ -38,7 +38,7 @@ def test_plain_http_loads_no_openssl(dashboard: Dashboard) -> None:
 def test_https_has_loaded_it_before_the_first_request() -> None:
     done = run(PROGRAM.replace("< 2 or len(outbox)", "< 1"), ENDPOINT="https://127.0.0.1:9", API_KEY=KEY)
     assert done.returncode == 0, done.stderr
-    assert {"ssl", "compilewatch.tls"} <= set(json.loads(done.stdout))
+    assert {"ssl", "compilewatch.export.http.tls"} <= set(json.loads(done.stdout))
 
 
 def test_a_hash_is_the_one_that_everybody_knows() -> None:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from compilewatch.roles import capabilities_of
-from compilewatch.wire.report import HELPS_ALONE
+from compilewatch.identity.roles import capabilities_of
+from compilewatch.wire.messages import HELPS_ALONE
 
 from tests.agent.conftest import KEY
 from tests.agent.programs import environment
@@ -17,7 +17,7 @@ from tests.agent.server import Dashboard
 
 SERVE = """
 import multiprocessing
-from compilewatch.engines import vllm_plugin
+from compilewatch.integrations.vllm import vllm_plugin
 
 def work(names):
     vllm_plugin()
@@ -30,7 +30,7 @@ if __name__ == "__main__":
     work(["EngineCore_DP0", "VllmWorker-0"])
 """
 INSPECT = """
-from compilewatch.engines import vllm_plugin
+from compilewatch.integrations.vllm import vllm_plugin
 if __name__ == "__main__":
     vllm_plugin()
 """

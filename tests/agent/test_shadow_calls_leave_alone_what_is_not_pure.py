@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
 from torch import Tensor, nn
 
 from tests.agent.golden_models import Convolution

@@ -10,11 +10,11 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.parity import shadow as shadowing
-from compilewatch.parity import told
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.parity import Parity, parity_of
-from compilewatch.wire.report import Region, Report
+from compilewatch.numerics import live_results
+from compilewatch.numerics import shadow_calls as shadowing
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Region, Report
+from compilewatch.wire.numerics import Parity, parity_of
 from torch import Tensor, nn
 
 from tests.agent.golden_models import Perceptron
@@ -25,8 +25,8 @@ Window = Callable[[], Report]
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
-    monkeypatch.setattr(told, "TELL_SECONDS", 0.0)
-    monkeypatch.setattr(told, "_names", set())
+    monkeypatch.setattr(live_results, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(live_results, "_names", set())
     monkeypatch.setattr(shadowing, "_off", [])
 
 

@@ -15,7 +15,7 @@ START = """
 import os, signal, sys, threading, time
 import compilewatch
 compilewatch.init(model="m", interval=200)
-compilewatch.client.CLIENT.worker.settle()
+compilewatch.agent.CLIENT.worker.settle()
 call = compilewatch.watch(lambda: None, name="forward")
 for _ in range(40):
     call()
@@ -120,14 +120,14 @@ def test_who_asks_finds_the_default_and_nothing_stays_after_the_agent(dashboard:
 
 
 REFUSED = """
-import compilewatch.termination as module
+import compilewatch.runtime.sigterm as module
 def refuse(*_):
     raise RuntimeError("no thread")
 module._thread.start_new_thread = refuse
 term()
 time.sleep(60)
 """
-HELD = "with compilewatch.recorder.RECORDER._draining:\n    term()\n    time.sleep(60)"
+HELD = "with compilewatch.recording.recorder.RECORDER._draining:\n    term()\n    time.sleep(60)"
 
 
 @pytest.mark.parametrize("ending", ["term()\ntime.sleep(60)", REFUSED, HELD], ids=["no dashboard", "no thread", "in our own lock"])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from compilewatch.hooks import ImportHook
+from compilewatch.runtime.import_hook import ImportHook
 from compilewatch.sources import SOURCES, load
 
 from tests.agent.programs import run
@@ -75,9 +75,9 @@ def test_the_list_of_sources_says_what_each_source_says() -> None:
 
 LOADED = """
 import sys
-from compilewatch import client
+from compilewatch import agent as client
 assert client.init(model="m", endpoint="file:/dev/null")
-print(sorted(name for name in sys.modules if name.startswith("compilewatch.sources.") and name != "compilewatch.sources.installed"))
+print(sorted(name for name in sys.modules if name.startswith("compilewatch.sources.") and name != "compilewatch.sources.registry"))
 """
 
 
@@ -85,14 +85,14 @@ def test_a_start_loads_no_source_before_its_module() -> None:
     done = run(LOADED)
     assert done.stderr == ""
     # That of the host's memory waits for no module, and comes on the agent's thread with the names that it asks torch for.
-    assert set(ast.literal_eval(done.stdout)) <= {"compilewatch.sources.memory", "compilewatch.sources.torch_names"}
+    assert set(ast.literal_eval(done.stdout)) <= {"compilewatch.sources.host.memory", "compilewatch.runtime.torch_internals"}
 
 
 def test_two_that_wait_for_one_module_are_both_told(tmp_path: Path) -> None:
     (tmp_path / "awaited_by_two.py").write_text("value = 1\n")
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from compilewatch.hooks import IMPORTED, ImportHook\n"
+        "from compilewatch.runtime.import_hook import IMPORTED, ImportHook\n"
         "told, hooks = [], [ImportHook(), ImportHook(), ImportHook()]\n"
         "for number, hook in enumerate(hooks):\n"
         "    hook.when_imported('awaited_by_two', lambda number=number: told.append(number))\n"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.redaction import fingerprint, identity_redact, report_redacted
+from compilewatch.identity.redaction import fingerprint, identity_redact, report_redacted
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.parity import Parity, parity_data, parity_of
-from compilewatch.wire.report import Compile, Fact, Finding, Gauges, Identity, Region, Report
+from compilewatch.wire.messages import Compile, Fact, Finding, Gauges, Identity, Region, Report
+from compilewatch.wire.numerics import Parity, parity_data, parity_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -46,14 +46,14 @@ def f(x):
 f(torch.ones(2))
 before, logs_before, path, hook_before = functions(), logs(), list(sys.meta_path), hook()
 import compilewatch
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
 found = {}
 for end in ("shutdown", "twenty faults"):
     assert compilewatch.init(model="m", interval=300)
     call = compilewatch.watch(f, name="f")
     call(torch.ones(3))
     RECORDER.count_lookups(True)
-    worker = compilewatch.client.CLIENT.worker
+    worker = compilewatch.agent.CLIENT.worker
     worker._prepared.wait(300)
     during = sorted(place for place, (_, _, ours) in functions().items() if ours)
     if end == "shutdown":

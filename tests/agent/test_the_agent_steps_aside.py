@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import compilewatch
 import pytest
-from compilewatch import client
-from compilewatch.guard import Guard
-from compilewatch.recorder import RECORDER
+from compilewatch import agent
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.runtime.fault_barrier import Guard
 from compilewatch.sources import Source
-from compilewatch.sources.installed import InstalledSources
+from compilewatch.sources.registry import InstalledSources
 
 from tests.agent.server import Dashboard
 
@@ -78,7 +78,7 @@ def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[],
         def uninstall(self) -> None:
             raise OSError
 
-    monkeypatch.setattr("compilewatch.sources.installed.load", lambda listed: Broken())
+    monkeypatch.setattr("compilewatch.sources.registry.load", lambda listed: Broken())
     sources = InstalledSources(RECORDER)
     sources.install((("broken:Broken", "broken", "json"),))
     sources.poll()
@@ -97,6 +97,6 @@ def test_starting_fails_quietly_when_no_thread_can_be_had(monkeypatch: pytest.Mo
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("threading.Thread.start", refused)
-    assert client.init(model="m", endpoint="file:/dev/null") is False
+    assert agent.init(model="m", endpoint="file:/dev/null") is False
     assert capfd.readouterr().err == "compilewatch: off: it could not start (RuntimeError: can't start new thread)\n"
     assert RECORDER.lines is None

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from compilewatch.config import Config
-from compilewatch.folder import FolderError
-from compilewatch.last_run import MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, SUFFIX, DamagedRun, Graph, LastRun, Run
-from compilewatch.recorder import Recorder
-from compilewatch.sources.miss_causes import Caches, MissCauses
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.private_files import FolderError
+from compilewatch.sources.inductor.cache_miss_reasons import Caches, MissCauses
+from compilewatch.sources.inductor.run_history import MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, SUFFIX, DamagedRun, Graph, LastRun, Run
 from hypothesis import given
 from hypothesis import strategies as st
 

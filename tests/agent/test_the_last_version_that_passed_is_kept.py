@@ -9,9 +9,9 @@ from pathlib import Path
 import compilewatch
 import pytest
 import torch
-from compilewatch.client import shutdown
-from compilewatch.parity.golden import Golden
-from compilewatch.parity.kept import MAX_VERSIONS, Kept, Summary, against, summary_of
+from compilewatch.agent import shutdown
+from compilewatch.numerics.golden import Golden
+from compilewatch.numerics.golden_history import MAX_VERSIONS, Kept, Summary, against, summary_of
 
 from tests.agent.golden_models import Perceptron
 

@@ -8,18 +8,18 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.parity import finite, told
-from compilewatch.parity import shadow as shadowing
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.parity import Parity, parity_of
-from compilewatch.wire.report import Report
+from compilewatch.numerics import live_results, nan_check
+from compilewatch.numerics import shadow_calls as shadowing
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
+from compilewatch.wire.numerics import Parity, parity_of
 
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
-    monkeypatch.setattr(told, "_names", set())
-    monkeypatch.setattr(finite, "EVERY", 1)
+    monkeypatch.setattr(live_results, "_names", set())
+    monkeypatch.setattr(nan_check, "EVERY", 1)
     monkeypatch.setattr(shadowing, "_off", [])
 
 

@@ -10,9 +10,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from compilewatch.cli import _parser
+from compilewatch.cli.doctor import Findings
+from compilewatch.cli.main import _parser
 from compilewatch.config import Config
-from compilewatch.doctor import Findings
 
 from tests.agent.programs import run
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import compilewatch
-from compilewatch import hotpath
-from compilewatch.client import CLIENT
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import Report
+from compilewatch.agent import CLIENT
+from compilewatch.instrument import hotpath
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 LIMIT = 60.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch import sampling as module
-from compilewatch.recorder import RECORDER
-from compilewatch.sampling import Sampling
+from compilewatch.recording import call_sampling as module
+from compilewatch.recording.call_sampling import Sampling
+from compilewatch.recording.recorder import RECORDER
 
 from tests.agent.short_calls import BURST, Window, answer, held_up, sampled, second_passes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from compilewatch.programs import Program
-from compilewatch.torchrun import is_torchrun, with_agent
+from compilewatch.cli.python_program import Program
+from compilewatch.cli.torchrun import is_torchrun, with_agent
 from torch.distributed.run import get_args_parser
 
 RUN = ["-m", "compilewatch", "run", "--model", "m", "--"]

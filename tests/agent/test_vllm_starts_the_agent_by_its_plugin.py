@@ -16,7 +16,7 @@ import json, sys, threading
 from importlib.metadata import EntryPoint
 register = EntryPoint(sys.argv[1], sys.argv[2], "vllm.general_plugins").load()
 register()
-from compilewatch.client import CLIENT
+from compilewatch.agent import CLIENT
 first = CLIENT.worker
 register()
 print(json.dumps({"on": first is not None, "same": CLIENT.worker is first, "threads": threading.active_count()}))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compilewatch.outbox import Outbox
+from compilewatch.export.outbox import Outbox
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import MAX_FINDINGS, Compile, Device, Fact, Finding, Gauges, Region, Report
+from compilewatch.wire.messages import MAX_FINDINGS, Compile, Device, Fact, Finding, Gauges, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 LIMIT = 60_000

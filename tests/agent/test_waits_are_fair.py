@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from compilewatch.outbox import Outbox
-from compilewatch.sender import Sender
-from compilewatch.transport import Answer
+from compilewatch.export.outbox import Outbox
+from compilewatch.export.sender import Sender
+from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack
-from compilewatch.wire.report import Identity, Report
+from compilewatch.wire.messages import Identity, Report
 
 IDENTITY = Identity("x" * 26, 0.0, "m", "1")
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch.client import CLIENT
-from compilewatch.recorder import RECORDER
-from compilewatch.windows import regions_merge
+from compilewatch.agent import CLIENT
+from compilewatch.recording.aggregate import regions_merge
+from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.codec import decode, encode
+from compilewatch.wire.messages import Compile, Identity, Region, Report, Request
 from compilewatch.wire.otlp import metrics_of
-from compilewatch.wire.report import Compile, Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 from tests.agent.short_calls import answer, held_up, sampled

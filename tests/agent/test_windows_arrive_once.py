@@ -7,9 +7,9 @@ import platform
 from collections.abc import Callable
 
 import compilewatch
-from compilewatch import client
-from compilewatch.recorder import RECORDER
-from compilewatch.wire.report import COLD_START
+from compilewatch import agent
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.messages import COLD_START
 
 from tests.agent.conftest import KEY
 from tests.agent.server import Dashboard
@@ -44,7 +44,7 @@ def test_calls_findings_and_facts_arrive(dashboard: Dashboard, start: Start) -> 
 def test_the_request_says_who_sends_it(dashboard: Dashboard, start: Start) -> None:
     start(environment="staging", kind="training", simulated=True)
     dashboard.wait(lambda it: bool(it.requests))
-    client.shutdown()
+    agent.shutdown()
     request, headers = dashboard.requests[0], dashboard.headers[0]
     assert dashboard.paths[0] == "/api/v1/reports"
     assert headers["Authorization"] == f"Bearer {KEY}"

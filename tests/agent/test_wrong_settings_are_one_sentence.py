@@ -11,7 +11,7 @@ import compilewatch
 import pytest
 from compilewatch.config import load
 from compilewatch.errors import ConfigError
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
 
 GOOD = {"model": "ranker", "endpoint": "https://watch.example", "api_key": "cw_ing_x"}
 

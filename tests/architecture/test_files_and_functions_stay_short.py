@@ -7,9 +7,9 @@ from tests.architecture.tree import REPOSITORY, python_files
 MAX_FILE, MAX_FUNCTION = 400, 42
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
-    "agents/compilewatch/hotpath.py:wrapper_of": "holds the next one",
-    "agents/compilewatch/hotpath.py:wrap": "holds the next one",
-    "agents/compilewatch/hotpath.py:watched": "every call of a job passes here, and a helper would cost more than what it does",
+    "agents/compilewatch/instrument/hotpath.py:wrapper_of": "holds the next one",
+    "agents/compilewatch/instrument/hotpath.py:wrap": "holds the next one",
+    "agents/compilewatch/instrument/hotpath.py:watched": "every call of a job passes here, and a helper would cost more than what it does",
 }
 FOLDERS = ("agents", "dashboard", "tests")
 

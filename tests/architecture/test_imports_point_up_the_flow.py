@@ -31,7 +31,7 @@ def test_every_import_follows_the_contracts() -> None:
         ("dashboard/fleet/store.py", "from dashboard.alerts import models as alert_models\n"),
         ("dashboard/ingest/models.py", "import dashboard.fleet.models\n"),
         ("dashboard/regressions/judge/judge.py", "import django.utils.timezone\n"),
-        ("dashboard/api/apps.py", "import compilewatch.recorder\n"),
+        ("dashboard/api/apps.py", "import compilewatch.recording.recorder\n"),
     ],
 )
 def test_a_forbidden_import_is_found(tmp_path: Path, file: str, line: str) -> None:

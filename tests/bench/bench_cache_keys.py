@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 import torch._dynamo.utils
-from compilewatch.components import Options, components
-from compilewatch.sources.cache_keys import parts_of
+from compilewatch.identity.compile_config import Options, components
+from compilewatch.sources.inductor.cache_key_parts import parts_of
 from torch._inductor.utils import fresh_cache
 
 ROUNDS = 30

@@ -58,7 +58,7 @@ def child(way: str) -> None:
 
     if way == "compilewatch":
         import compilewatch
-        from compilewatch.sources.compilations import Compilations
+        from compilewatch.sources.dynamo.compilations import Compilations
 
         for name in ("_on_event", "_on_record"):
             setattr(Compilations, name, spent.timed(getattr(Compilations, name)))

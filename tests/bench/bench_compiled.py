@@ -10,7 +10,7 @@ from typing import Any
 
 import compilewatch
 import torch
-from compilewatch.client import CLIENT
+from compilewatch.agent import CLIENT
 
 from tests.bench.peers import prometheus, timed
 from tests.bench.table import Row, show

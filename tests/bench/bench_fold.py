@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import Device, Gauges, Identity, Region, Report
+from compilewatch.wire.messages import Device, Gauges, Identity, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 import tests.environment  # noqa: F401  # settings must be in place before Django reads them

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import compilewatch
 import torch
-from compilewatch.client import CLIENT
-from compilewatch.recorder import RECORDER
-from compilewatch.sources.compiled_calls import CompiledCalls
-from compilewatch.sources.counting_turns import COUNTING_SECONDS, Turns
+from compilewatch.agent import CLIENT
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.dynamo.duty_cycle import COUNTING_SECONDS, Turns
+from compilewatch.sources.dynamo.guard_lookups import CompiledCalls
 
 ROUNDS, ROUND_SECONDS, GOAL = 60, 0.02, 0.01
 Step = Callable[[torch.Tensor], torch.Tensor]

@@ -26,11 +26,11 @@ bare = rss()
 import compilewatch
 imported = rss()
 compilewatch.init(model="bench", endpoint=sys.argv[1], api_key="k", interval=0.05)
-while compilewatch.client.CLIENT.worker.instance is None:
+while compilewatch.agent.CLIENT.worker.instance is None:
     time.sleep(0.01)
 started = rss()
 calls = [compilewatch.watch(lambda x=None: x, name=f"region {n}") for n in range(20)]
-instance = compilewatch.client.CLIENT.worker.instance
+instance = compilewatch.agent.CLIENT.worker.instance
 while instance._seq < 360:
     for call in calls:
         call()
@@ -61,10 +61,10 @@ import random, time
 ahead, real, wall = [0.0], time.monotonic, time.time
 time.monotonic = lambda: real() + ahead[0]
 time.time = lambda: wall() + ahead[0]
-import compilewatch.recorder as home
+import compilewatch.recording.recorder as home
 from compilewatch.config import load
-from compilewatch.instance import Instance
-from compilewatch.sources.installed import InstalledSources
+from compilewatch.reporter import Instance
+from compilewatch.sources.registry import InstalledSources
 recorder = home.RECORDER
 recorder.start()
 instance = Instance(load({"model": "bench", "endpoint": sys.argv[1], "api_key": "k"}), recorder, InstalledSources(recorder), time.time())

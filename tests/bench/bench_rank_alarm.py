@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import Compile, Identity, Region, Report, Request
+from compilewatch.wire.messages import Compile, Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 import tests.environment  # noqa: F401  # says which Redis

@@ -15,11 +15,11 @@ import time
 from collections import Counter
 from typing import Any
 
-from compilewatch.outbox import Outbox
-from compilewatch.sender import Sender as Backoff
-from compilewatch.transport import FileTransport
+from compilewatch.export.outbox import Outbox
+from compilewatch.export.sender import Sender as Backoff
+from compilewatch.export.transport import FileTransport
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import Device, Gauges, Report
+from compilewatch.wire.messages import Device, Gauges, Report
 
 from tests.bench.line import Line
 from tests.bench.load_reports import WINDOW, Sender, length_of, regions_of

@@ -15,7 +15,7 @@ import tests.environment  # noqa: F401  # settings must be in place before Djang
 def fill(hours: int) -> int:
     """Reports of the demo's fleet, a window a minute as it sends its past, and folds them; returns how many."""
     from compilewatch.wire.codec import dumps
-    from compilewatch.wire.report import VERSION, Request
+    from compilewatch.wire.messages import VERSION, Request
 
     from dashboard.demo.fleet import fleet, instances
     from dashboard.demo.sender import batches, past

@@ -10,9 +10,9 @@ from typing import Any
 
 import compilewatch
 import torch
-from compilewatch.client import CLIENT
-from compilewatch.recorder import RECORDER
-from compilewatch.sampling import MOST_EVERY
+from compilewatch.agent import CLIENT
+from compilewatch.recording.call_sampling import MOST_EVERY
+from compilewatch.recording.recorder import RECORDER
 
 from tests.bench.peers import PEERS, timed
 

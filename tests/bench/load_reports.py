@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import Device, Gauges, Identity, Region, Report
+from compilewatch.wire.messages import Device, Gauges, Identity, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 PAUSE_WHEN_REFUSED = 0.2

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import Identity
+from compilewatch.wire.messages import Identity
 
 from tests.bench.soak_books import Books
 from tests.bench.soak_clock import DAY

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.parity import Parity, parity_data
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
+from compilewatch.wire.numerics import Parity, parity_data
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import MAX_REPORTS, Request
+from compilewatch.wire.messages import MAX_REPORTS, Request
 from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.test import Client

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.wire.report import Device, Gauges, Identity, Region, Report, Request
+from compilewatch.wire.messages import Device, Gauges, Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 Change = Callable[[Report], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import mean
 
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 from dashboard.demo.fleet import SimulatedInstance, fleet, instances
 from dashboard.demo.training import TRAINING

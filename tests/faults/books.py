@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 from compilewatch.wire.sketch import Sketch
 
 from tests.faults.ledger import COUNTS, Recorded, Totals

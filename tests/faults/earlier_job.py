@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import compilewatch
-from compilewatch import client, sender, transport, worker
+from compilewatch import agent, worker
+from compilewatch.export import sender, transport
 
 from tests.faults.ledger import Ledger
 
@@ -44,7 +45,7 @@ def observe(ledger: Ledger) -> None:
     add, send = worker.Outbox.add, transport.HttpTransport.send
 
     def adding(self: Any, report: Any) -> None:
-        running: Any = client.CLIENT.worker
+        running: Any = agent.CLIENT.worker
         ledger.window(running.identity.id, report)
         add(self, report)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import redis
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import VERSION, Request
+from compilewatch.wire.messages import VERSION, Request
 
 from dashboard.demo.fleet import SimulatedInstance, fleet, instances
 from tests.flow.stack import POSTGRESQL, REPOSITORY, Stack, answer_of, free_port

@@ -20,9 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import compilewatch
-from compilewatch import client, connection, recorder, sender, spool, transport, worker
-from compilewatch.outbox import Entry, Outbox
-from compilewatch.wire.report import Compile, Report
+from compilewatch import agent, worker
+from compilewatch.export import sender, transport
+from compilewatch.export.http import connection
+from compilewatch.export.outbox import Entry, Outbox
+from compilewatch.export.spool import spool
+from compilewatch.recording import recorder
+from compilewatch.wire.messages import Compile, Report
 
 from tests.faults.ledger import Ledger
 
@@ -168,7 +172,7 @@ def slow_names(seconds: float) -> None:
 
 def instance() -> str:
     """The id of the instance that this process is now."""
-    running = client.CLIENT.worker
+    running = agent.CLIENT.worker
     assert running is not None and running.instance is not None
     return running.instance.identity.id
 

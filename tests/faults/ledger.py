@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.wire.codec import encode, loads
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 from compilewatch.wire.sketch import Sketch
 
 COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")

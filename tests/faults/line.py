@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compilewatch.wire.report import SeqRange
+from compilewatch.wire.messages import SeqRange
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.ingest.ranges import Coverage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from compilewatch.leftovers import Leftovers
+from compilewatch.export.spool.recovery import Leftovers
 
 from tests.agent.spool.collector import Collector
 from tests.agent.spool.files import Kept, config

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from compilewatch.config import Config
-from compilewatch.identity import identity_build
-from compilewatch.outbox import MAX_BYTES, Outbox
-from compilewatch.sender import Sender
-from compilewatch.spool import MAX_INSTANCE_BYTES, Spool
-from compilewatch.tail import Tail
-from compilewatch.transport import transport_of
+from compilewatch.export.outbox import MAX_BYTES, Outbox
+from compilewatch.export.recently_acked import Tail
+from compilewatch.export.sender import Sender
+from compilewatch.export.spool.spool import MAX_INSTANCE_BYTES, Spool
+from compilewatch.export.transport import transport_of
+from compilewatch.identity.identity import identity_build
 from compilewatch.wire.codec import dumps, loads
-from compilewatch.wire.report import Region, Report
+from compilewatch.wire.messages import Region, Report
 from compilewatch.wire.sketch import Sketch
 
 from tests.faults.ledger import Recorded

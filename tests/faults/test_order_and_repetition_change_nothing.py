@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import VERSION, Compile, Finding, Gauges, Identity, Region, Report, Request
+from compilewatch.wire.messages import VERSION, Compile, Finding, Gauges, Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 from tests.faults.line import Line

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import decode
-from compilewatch.wire.report import Report, Request
+from compilewatch.wire.messages import Report, Request
 
 from dashboard.demo.sender import Endpoint, batches
 from tests.agent.programs import run

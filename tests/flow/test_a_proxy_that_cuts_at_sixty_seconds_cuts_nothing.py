@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
-from compilewatch import connection as of_agents
+from compilewatch.export.http import connection as of_agents
 
 from dashboard.common.web_connections import LOCK_PATIENCE, POOL, SILENCE, STATEMENT_PATIENCE
 from tests.environment import DATABASE

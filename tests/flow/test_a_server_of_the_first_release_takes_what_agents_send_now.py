@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch.wire.codec import decode, encode
-from compilewatch.wire.report import KERNEL, Request
+from compilewatch.wire.messages import KERNEL, Request
 
 from tests.agent.programs import run
 from tests.faults.rolling import release_unpack
@@ -19,7 +19,7 @@ from tests.faults.rolling import release_unpack
 pytestmark = pytest.mark.timeout(600)
 JOB = """
 import time, torch, compilewatch
-from compilewatch.parity import finite, told
+from compilewatch.numerics import finite, told
 told.TELL_SECONDS, finite.EVERY = 0.0, 1
 compilewatch.init(model="ranker", version="2", interval=0.3)
 model = torch.compile(torch.nn.Linear(8, 8), backend="aot_eager")

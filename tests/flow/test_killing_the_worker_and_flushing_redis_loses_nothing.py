@@ -7,7 +7,7 @@ import time
 import pytest
 import redis
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import VERSION, Report, Request
+from compilewatch.wire.messages import VERSION, Report, Request
 
 from dashboard.demo.fleet import SimulatedInstance, fleet, instances
 from dashboard.demo.sender import batches, past

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "agents")]
 
 from compilewatch.wire.codec import decode  # noqa: E402
-from compilewatch.wire.report import Request  # noqa: E402
+from compilewatch.wire.messages import Request  # noqa: E402
 
 from dashboard.fleet.figures.payback import break_even, saved_against_eager  # noqa: E402
 

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 
 import compilewatch
 import torch
-from compilewatch.client import CLIENT
-from compilewatch.recorder import RECORDER
-from compilewatch.sources.compiled_calls import CompiledCalls
-from compilewatch.sources.counting_turns import FEW_LOOKUPS, SETTLING_SECONDS, Turns
+from compilewatch.agent import CLIENT
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.dynamo.duty_cycle import FEW_LOOKUPS, SETTLING_SECONDS, Turns
+from compilewatch.sources.dynamo.guard_lookups import CompiledCalls
 
 CALLS, MOST_ROUNDS, SECONDS, SETTLING_S = 100, 2000, 60.0, 4.0
 BARE, AGAIN, FUNCTION = "bare", "bare again", "python function"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compilewatch.wire.report import Compile
+from compilewatch.wire.messages import Compile
 
 from tests.agent.ground_truth.cases import COLD, NO_START, WARM, Case
 from tests.agent.ground_truth.raw_trace import raw_traces_read

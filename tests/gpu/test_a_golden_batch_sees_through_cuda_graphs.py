@@ -9,7 +9,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch import client
+from compilewatch import agent
 from torch import Tensor, nn
 
 from tests.agent.golden_real.models import of_transformers
@@ -56,14 +56,14 @@ class Layers(nn.Module):
 def golden(tmp_path: Path) -> Any:
     """Compares a module compiled with CUDA graphs with the same uncompiled."""
     torch._dynamo.reset()
-    assert client.init(model="layers", version="1", endpoint=f"file:{tmp_path / 'reports.jsonl'}", spool=str(tmp_path))
+    assert agent.init(model="layers", version="1", endpoint=f"file:{tmp_path / 'reports.jsonl'}", spool=str(tmp_path))
     inputs = torch.randn(16, 256, device="cuda", generator=torch.Generator("cuda").manual_seed(5))
 
     def run(module: Layers, **how: Any) -> Any:
         return compilewatch.golden("batch", torch.compile(module.cuda(), **GRAPHS), (inputs,), **how)
 
     yield run
-    client.shutdown()
+    agent.shutdown()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

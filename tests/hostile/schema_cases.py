@@ -9,7 +9,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from compilewatch.wire.report import MAX_REPORTS, Compile, Device, Fact, Finding, Gauges, Identity, Losses, Region, Report, Request
+from compilewatch.wire.messages import MAX_REPORTS, Compile, Device, Fact, Finding, Gauges, Identity, Losses, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 from tests.hostile.case import BAD_REQUEST, NOTHING, STORED, Case, Outcome, Send, rejected, spoil

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
 
 import pytest
-from compilewatch.wire.report import MAX_WIRE_BYTES
+from compilewatch.wire.messages import MAX_WIRE_BYTES
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import Identity, Region, Report
+from compilewatch.wire.messages import Identity, Region, Report
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.common import clock

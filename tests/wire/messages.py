@@ -8,7 +8,7 @@ import typing
 from typing import Any
 
 from compilewatch.wire.ack import Ack
-from compilewatch.wire.report import MAX_REASON, MAX_TEXT, Compile, Request
+from compilewatch.wire.messages import MAX_REASON, MAX_TEXT, Compile, Request
 from compilewatch.wire.sketch import Sketch
 from hypothesis import strategies as st
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from compilewatch.wire.causes import differences, first_difference
+from compilewatch.wire.cache_miss_causes import differences, first_difference
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,7 +9,7 @@ import pytest
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.codec import decode, encode
 from compilewatch.wire.errors import Error
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 FOLDER = Path(__file__).parent.parent / "data" / "wire" / "v1"
 CLASSES: dict[str, type] = {"request": Request, "ack": Ack, "error": Error}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from compilewatch.wire.codec import dumps_request, inflate, loads
-from compilewatch.wire.report import MAX_INFLATE_RATIO, MAX_WIRE_BYTES, Identity, Region, Report, Request
+from compilewatch.wire.messages import MAX_INFLATE_RATIO, MAX_WIRE_BYTES, Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 

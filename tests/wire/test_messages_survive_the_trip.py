@@ -7,7 +7,7 @@ import json
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.codec import decode, dumps, dumps_request, encode, inflate, loads
 from compilewatch.wire.errors import ERROR_CODES, Error
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from hypothesis import HealthCheck, given, settings
 
 from tests.wire.messages import acks, requests

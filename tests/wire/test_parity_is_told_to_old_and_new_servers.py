@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import decode, encode
-from compilewatch.wire.parity import KINDS, MAX_ERROR, MAX_NAME, STATES, Parity, parity_data, parity_of, parity_words
-from compilewatch.wire.report import Fact
+from compilewatch.wire.messages import Fact
+from compilewatch.wire.numerics import KINDS, MAX_ERROR, MAX_NAME, STATES, Parity, parity_data, parity_of, parity_words
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from compilewatch.wire.packing import numbers
 from compilewatch.wire.sketch import Sketch
+from compilewatch.wire.varint import numbers
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from compilewatch.wire.clip import clip
 from compilewatch.wire.codec import dumps, encode, loads
-from compilewatch.wire.report import MAX_REASON, MAX_TEXT, Compile, Fact, Finding
-from compilewatch.wire.text import clip
+from compilewatch.wire.messages import MAX_REASON, MAX_TEXT, Compile, Fact, Finding
 from hypothesis import given
 from hypothesis import strategies as st
 

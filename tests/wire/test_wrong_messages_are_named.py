@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import DecodeError, decode, deflate, inflate, loads
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 FULL = json.loads((Path(__file__).parent.parent / "data" / "wire" / "v1" / "request-full.json").read_text())
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilewatch.recorder import Recorder
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.torch_internals import TorchName
 from compilewatch.sources import Answer, Source
-from compilewatch.sources.bindings import Binding
-from compilewatch.sources.torch_names import TorchName
+from compilewatch.sources.function_patch import Binding
 
 
 class FunctionSource(Source):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilewatch.wire.report import SeqRange
+from compilewatch.wire.messages import SeqRange
 
 MARKER = 1
 

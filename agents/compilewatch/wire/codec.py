@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, TypeVar
 
 from compilewatch.wire.ack import Ack
+from compilewatch.wire.clip import clip, clip_data
 from compilewatch.wire.errors import Error
-from compilewatch.wire.report import MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_REASON, MAX_TEXT, RATIO_CHECKED_AFTER, Compile, Request
+from compilewatch.wire.messages import MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_REASON, MAX_TEXT, RATIO_CHECKED_AFTER, Compile, Request
 from compilewatch.wire.sketch import Sketch
-from compilewatch.wire.text import clip, clip_data
 
 M = TypeVar("M")
 Decoder = Callable[[Any, str], Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from compilewatch.wire.report import Identity, Region, Report, Request
+from compilewatch.wire.messages import Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 SCOPE = "compilewatch"
@@ -107,7 +107,7 @@ def _levels(report: Report, times: dict[str, str]) -> Iterator[dict[str, Any]]:
     if gauges.host_rss is not None:
         yield _gauge("compilewatch.memory.host", "By", gauges.host_rss, times)
     if gauges.degraded_frames is not None:
-        yield _gauge("compilewatch.frames.degraded", "{frame}", gauges.degraded_frames, times)
+        yield _gauge("compilewatch.instrument.dynamo_skip.degraded", "{frame}", gauges.degraded_frames, times)
     for device in gauges.devices:
         for name in ("allocated", "peak", "reserved"):
             if getattr(device, name) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from compilewatch.wire import packing
+from compilewatch.wire import varint
 
 SCALE = 5
 BINS_PER_OCTAVE = 1 << SCALE
@@ -155,16 +155,16 @@ class Sketch:
 
     def pack(self) -> bytes:
         """The sketch in few bytes, for a database column; `unpack` gives back an equal one."""
-        head = packing.HEAD.pack(self.scale, self.sum, self.min, self.max)
-        return head + packing.varints((self.zero, packing.zigzag(self.offset), *packing.runs(self.bins)))
+        head = varint.HEAD.pack(self.scale, self.sum, self.min, self.max)
+        return head + varint.varints((self.zero, varint.zigzag(self.offset), *varint.runs(self.bins)))
 
     @classmethod
     def unpack(cls, data: bytes) -> Sketch:
         """The sketch that `pack` wrote."""
-        scale, total, low, high = packing.HEAD.unpack_from(data)
-        zero, offset, *runs = packing.numbers(data[packing.HEAD.size :])
-        bins = packing.unrun(runs)
-        return cls(scale, zero + sum(bins), total, low, high, zero, packing.unzigzag(offset), bins)
+        scale, total, low, high = varint.HEAD.unpack_from(data)
+        zero, offset, *runs = varint.numbers(data[varint.HEAD.size :])
+        bins = varint.unrun(runs)
+        return cls(scale, zero + sum(bins), total, low, high, zero, varint.unzigzag(offset), bins)
 
     def items(self) -> Iterator[tuple[int, int]]:
         """Index and count of each filled bin."""

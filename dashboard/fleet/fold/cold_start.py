@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from compilewatch.wire.report import COLD_START, COLD_START_ENDS, OWN_MARKS, Fact, Report
+from compilewatch.wire.messages import COLD_START, COLD_START_ENDS, OWN_MARKS, Fact, Report
 
 from dashboard.fleet.fold.decode import Sender
 from dashboard.fleet.fold.facts import ColdStartFact, Facts, Told, value_add

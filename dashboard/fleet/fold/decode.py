@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from compilewatch.wire.report import Identity, Report
+from compilewatch.wire.messages import Identity, Report
 
 from dashboard.fleet.fold.keys import Source, VersionKey
 from dashboard.fleet.fold.remembered import Remembered

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from compilewatch.wire.parity import parity_of
-from compilewatch.wire.report import FINDING_KINDS, MAX_COMPILES, MAX_REASON, PATTERNS, Compile, Finding, Report
+from compilewatch.wire.messages import FINDING_KINDS, MAX_COMPILES, MAX_REASON, PATTERNS, Compile, Finding, Report
+from compilewatch.wire.numerics import parity_of
 
 from dashboard.fleet.fold.decode import MAX_INT32, Sender
 from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Seen, values_kept

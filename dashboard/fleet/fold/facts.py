@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from compilewatch.wire.report import MAX_VALUES, pattern_rank
+from compilewatch.wire.messages import MAX_VALUES, pattern_rank
 
 from dashboard.fleet.fold.counts import Calls, Process, larger, smaller
 from dashboard.fleet.fold.keys import FindingKey, InstanceKey, Place, Source, VersionKey

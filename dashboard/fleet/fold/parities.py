@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from compilewatch.wire.parity import MAX_GOLDENS, MAX_NAME, MAX_SHORT, MAX_WHY, Parity, parity_data, parity_of
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
+from compilewatch.wire.numerics import MAX_GOLDENS, MAX_NAME, MAX_SHORT, MAX_WHY, Parity, parity_data, parity_of
 
 from dashboard.fleet.fold.counts import smaller
 from dashboard.fleet.fold.text import label, name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compilewatch.wire.report import Compile, Fact, Gauges, Report
+from compilewatch.wire.messages import Compile, Fact, Gauges, Report
 
 from dashboard.fleet.fold.counts import Process
 from dashboard.fleet.fold.window import Window

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from compilewatch.wire.command import MAX_COUNTER, RECEIPTS
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 from dashboard.fleet.fold.facts import Receipt
 from dashboard.fleet.fold.text import label

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from compilewatch.wire.report import Gauges, Region, Report
-from compilewatch.wire.text import clip_data
+from compilewatch.wire.clip import clip_data
+from compilewatch.wire.messages import Gauges, Region, Report
 
 from dashboard.fleet.fold.cold_start import start_fold
 from dashboard.fleet.fold.counts import EAGER, MOST, Calls

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
-from compilewatch.wire.packing import HEAD
 from compilewatch.wire.sketch import BINS_PER_OCTAVE, SCALE, Sketch, lower_bound
+from compilewatch.wire.varint import HEAD
 
 from dashboard.fleet.fold.counts import MOST
 from dashboard.fleet.fold.varints import Floats, Ints, numbers_read, numbers_write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
-from compilewatch.wire.text import clip
+from compilewatch.wire.clip import clip
 
 from dashboard.common.visible import visible_name, visible_text
 

@@ -1,4 +1,4 @@
-"""Whole numbers as varints of seven bits, many at once: what `compilewatch.wire.packing` does number by number."""
+"""Whole numbers as varints of seven bits, many at once: what `compilewatch.wire.varint` does number by number."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from compilewatch.wire.report import MAX_JUDGED_WINDOW, Report
+from compilewatch.wire.messages import MAX_JUDGED_WINDOW, Report
 
 CORRECTED_OVER = 2.0
 """Seconds: a smaller offset is the network's, and correcting it would move windows for nothing."""

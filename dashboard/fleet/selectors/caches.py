@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from django.db.models import Count, Max, QuerySet, Sum
 
 from dashboard.common.plain_rows import rows_together

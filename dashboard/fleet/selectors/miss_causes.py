@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compilewatch.wire.causes import (
+from compilewatch.wire.cache_miss_causes import (
     ACCESS,
     EMPTY_FOLDER,
     FOLDER,

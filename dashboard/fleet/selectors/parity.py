@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from compilewatch.wire.parity import Parity, parity_of
+from compilewatch.wire.numerics import Parity, parity_of
 
 from dashboard.fleet.models import Deployment, ParityResult
 from dashboard.fleet.names import NAME_COLUMNS, Named, process_name

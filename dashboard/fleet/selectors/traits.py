@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from compilewatch.wire.report import KERNEL
+from compilewatch.wire.messages import KERNEL
 from django.db.models import BigIntegerField, Count, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Cast
 

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from compilewatch.wire.report import COLD_START_ENDS
+from compilewatch.wire.messages import COLD_START_ENDS
 from django.db import transaction
 
 from dashboard.fleet.fold.facts import ColdStartFact, Facts, Told

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from compilewatch.wire.report import pattern_rank
+from compilewatch.wire.messages import pattern_rank
 
 from dashboard.fleet.fold.counts import MOST
 from dashboard.fleet.fold.facts import Facts, FindingFact, Seen, values_kept

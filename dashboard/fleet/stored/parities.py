@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from compilewatch.wire.parity import MAX_GOLDENS
+from compilewatch.wire.numerics import MAX_GOLDENS
 
 from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.parities import ParityFact

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from compilewatch.wire.report import VERSION, Compile, Fact, Identity, Region, Report, Request
+from compilewatch.wire.messages import VERSION, Compile, Fact, Identity, Region, Report, Request
 
 from dashboard.common.numbers import significant
 from dashboard.ingest.engines.buckets import sketch_of, widest

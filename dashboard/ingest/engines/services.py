@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import VERSION, Request
+from compilewatch.wire.messages import VERSION, Request
 from django.conf import settings
 
 from dashboard.accounts.services import audit_write

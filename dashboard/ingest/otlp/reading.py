@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from compilewatch.wire.messages import MAX_REPORTS, VERSION, Identity, Region, Report, Request
 from compilewatch.wire.otlp import (
     BUCKET,
     CAUSE,
@@ -26,7 +27,6 @@ from compilewatch.wire.otlp import (
     SKETCHES,
     STANDARD,
 )
-from compilewatch.wire.report import MAX_REPORTS, VERSION, Identity, Region, Report, Request
 
 from dashboard.ingest.numbering import numbers_of
 from dashboard.ingest.otlp.histograms import NotASketch, exact, sketch_of

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compilewatch.wire.causes import ACCESS, ENVIRONMENT, FOLDER, KERNELS_FOLDER, OPTIONS
-from compilewatch.wire.report import KERNEL
+from compilewatch.wire.cache_miss_causes import ACCESS, ENVIRONMENT, FOLDER, KERNELS_FOLDER, OPTIONS
+from compilewatch.wire.messages import KERNEL
 
 SHIFTED = 0.10
 """Where both sides have the same values, a share of instances that differs by so much is a difference too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.fleet.selectors.caches import Answered
 from dashboard.fleet.selectors.miss_causes import Compared

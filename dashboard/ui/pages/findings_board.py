@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.findings import FindingFacts, LifeFacts, Seen

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compilewatch.wire.report import HELPS_ALONE
+from compilewatch.wire.messages import HELPS_ALONE
 
 from dashboard.common import clock
 from dashboard.fleet.figures.recompiles import AGAIN, reason_name

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compilewatch.wire.report import KERNEL
+from compilewatch.wire.messages import KERNEL
 
 from dashboard.fleet.selectors.starts import Started
 from dashboard.ui import words

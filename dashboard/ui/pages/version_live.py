@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from compilewatch.wire.parity import Parity, parity_words
+from compilewatch.wire.numerics import Parity, parity_words
 
 from dashboard.common.numbers import significant
 from dashboard.fleet.selectors.parity import ParityRow

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from compilewatch.wire.causes import (
+from compilewatch.wire.cache_miss_causes import (
     AOT_ALONE,
     EMPTY_FOLDER,
     ENGINE_CAUSE,

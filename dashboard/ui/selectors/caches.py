@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilewatch.wire.causes import NO_EARLIER_RUN
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.caches import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from compilewatch.parity.golden import Golden
+from compilewatch.numerics.golden import Golden
 
 from tests.agent.golden_real.faults import FAULTS
 from tests.agent.golden_real.models import Made, of_timm, of_transformers

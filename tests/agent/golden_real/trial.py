@@ -8,8 +8,8 @@ from typing import Any
 
 import compilewatch
 import torch
-from compilewatch import client
-from compilewatch.parity.golden import Golden
+from compilewatch import agent
+from compilewatch.numerics.golden import Golden
 
 from tests.agent.golden_real.faults import Planted
 from tests.agent.golden_real.models import Made, made
@@ -19,12 +19,12 @@ def deployed(name: str, version: str, folder: Path, module: torch.nn.Module, bat
     """What that version, compiled so, tells of its batch; what passed is kept in the folder for the next one."""
     torch._dynamo.reset()
     reports = f"file:{folder / 'reports.jsonl'}"
-    assert client.init(model=name, version=version, endpoint=reports, spool=str(folder))
+    assert agent.init(model=name, version=version, endpoint=reports, spool=str(folder))
     try:
         with torch.no_grad():
             return compilewatch.golden("batch", torch.compile(module, **how), batch)
     finally:
-        client.shutdown()
+        agent.shutdown()
 
 
 def healthy(

@@ -10,8 +10,8 @@ from typing import Any
 
 import compilewatch
 import torch
-from compilewatch import client
-from compilewatch.parity.golden import Golden
+from compilewatch import agent
+from compilewatch.numerics.golden import Golden
 from torch import Tensor, fx
 from torch._inductor import config
 from torch._inductor.custom_graph_pass import CustomGraphPass
@@ -65,14 +65,14 @@ def warmed(name: str, compiled: Any, batch: Any, **asked: Any) -> Golden:
     """What a callable tells of its batch once it has served the same batch several times."""
     with tempfile.TemporaryDirectory() as folder:
         reports = Path(folder) / "reports.jsonl"
-        assert client.init(model=name, version="1", endpoint=f"file:{reports}", spool=folder)
+        assert agent.init(model=name, version="1", endpoint=f"file:{reports}", spool=folder)
         try:
             for _ in range(CALLS):
                 compiled(**batch) if isinstance(batch, dict) else compiled(*batch)
             compilewatch.ready()
             found = compilewatch.golden(name, compiled, batch, **asked)
         finally:
-            client.shutdown()
+            agent.shutdown()
         text = next((one for one in _findings(reports) if one.startswith(f"{name}: ")), "")
         return found._replace(state=FINDING, text=text) if text else found
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import compilewatch
 import torch
-from compilewatch.parity.golden import Golden
+from compilewatch.numerics.golden import Golden
 from torch import Tensor, nn
 from torch._inductor import config
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import Identity, Report, Request
+from compilewatch.wire.messages import Identity, Report, Request
 
 from tests.agent.ground_truth.cases import COLD, PROGRAMS, WARM, Case
 from tests.agent.ground_truth.trace import Trace, traces_read

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from compilewatch.sources.history import AGAIN
-from compilewatch.sources.records import RACE
-from compilewatch.sources.texts import guard_reason
-from compilewatch.wire.report import Compile, Report
+from compilewatch.sources.dynamo.compilation_metrics import RACE
+from compilewatch.sources.dynamo.compile_history import AGAIN
+from compilewatch.sources.dynamo.scrubber import guard_reason
+from compilewatch.wire.messages import Compile, Report
 
 from tests.agent.ground_truth.cases import Case
 from tests.agent.ground_truth.running import Run, Told

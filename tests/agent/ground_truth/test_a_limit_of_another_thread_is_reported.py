@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from compilewatch.recorder import RECORDER
-from compilewatch.sources.installed import InstalledSources
-from compilewatch.wire.report import Compile
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.registry import InstalledSources
+from compilewatch.wire.messages import Compile
 
 from tests.agent.sources.conftest import Seen, found, torch_unused
 

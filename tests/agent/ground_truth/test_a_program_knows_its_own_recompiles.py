@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from compilewatch.sources.history import AGAIN
-from compilewatch.wire.report import Compile
+from compilewatch.sources.dynamo.compile_history import AGAIN
+from compilewatch.wire.messages import Compile
 
 from tests.agent.ground_truth.cases import PROGRAMS
 from tests.agent.sources.conftest import Seen, found

@@ -10,7 +10,7 @@ from tests.agent.programs import run
 
 PROGRAM = """
 import sys, torch, compilewatch
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
 compilewatch.init(model="chat", version="1", endpoint="file:" + sys.argv[1])
 
 class Net(torch.nn.Module):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 import torch
-from compilewatch.sources.guard_values import MOST_GUARDS, MOST_SEEN, Failed, GuardValues
-from compilewatch.wire.report import MAX_VALUES, Finding
+from compilewatch.sources.dynamo.guard_values import MOST_GUARDS, MOST_SEEN, Failed, GuardValues
+from compilewatch.wire.messages import MAX_VALUES, Finding
 
 from tests.agent.sources.conftest import Seen, found
 

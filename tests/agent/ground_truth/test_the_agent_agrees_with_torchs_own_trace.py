@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compilewatch.wire.report import Identity, Report
+from compilewatch.wire.messages import Identity, Report
 
 from tests.agent.ground_truth.cases import CASES, COLD, PROGRAMS, WARM, Case
 from tests.agent.ground_truth.running import AGENTS, Run, Told, run_twice

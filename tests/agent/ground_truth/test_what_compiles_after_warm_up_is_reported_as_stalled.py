@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from compilewatch.wire.report import Region
+from compilewatch.wire.messages import Region
 
 from tests.agent.ground_truth.running import told_read
 from tests.agent.programs import run

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import compilewatch
 import pytest
-from compilewatch import client, connection
-from compilewatch.advice import CERTIFICATE, TLS
+from compilewatch import agent
+from compilewatch.export.advice import CERTIFICATE, TLS
+from compilewatch.export.http import connection
 
 from tests.agent.conftest import KEY
 from tests.agent.programs import run
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1:Deprecation
 CALLS, EXIT_SECONDS, MARGIN = 1000, 1.0, 10
 JOB = """
 import json, time, compilewatch
-from compilewatch import client, connection, sender
+from compilewatch import agent as client; from compilewatch.export.http import connection; from compilewatch.export import sender
 
 sender.FIRST_WAIT, sender.LONGEST_WAIT = 0.02, 0.04
 connection.READ_SECONDS = 0.3
@@ -94,13 +95,13 @@ def test_calls_go_on_while_a_handshake_is_under_way(tmp_path: Path, monkeypatch:
 
     with wire_server(hold) as server:
         settings = {"endpoint": f"https://localhost:{server.port}", "api_key": KEY, "spool": str(tmp_path), "interval": 0.05}
-        assert client.init(model="m", **settings)
+        assert agent.init(model="m", **settings)
         assert begun.wait(60)
         call = compilewatch.watch(lambda: None, name="forward")
         for _ in range(CALLS):
             call()
         assert not over.is_set()
-        client.shutdown()
+        agent.shutdown()
         assert over.wait(60)  # the end of the job ends the handshake too
     [left] = tmp_path.rglob("*.spool")
     assert b'"calls":' in left.read_bytes()

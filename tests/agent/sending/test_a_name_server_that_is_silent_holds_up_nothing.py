@@ -21,7 +21,7 @@ SILENCE = 100.0
 """Seconds that one look-up takes where nobody answers: more than anything else here."""
 JOB = """
 import json, os, signal, sys, time, compilewatch
-from compilewatch import client, sender
+from compilewatch import agent as client; from compilewatch.export import sender
 
 sender.FIRST_WAIT, sender.LONGEST_WAIT = 0.05, 0.1
 began = time.monotonic()

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from compilewatch import connection as connection_module
-from compilewatch.transport import HttpTransport
+from compilewatch.export.http import connection as connection_module
+from compilewatch.export.transport import HttpTransport
 
 from tests.dashboard.common.wire_server import answering, wire_server
 

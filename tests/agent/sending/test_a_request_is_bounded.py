@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from compilewatch import connection as connection_module
-from compilewatch.http_answer import AnswerError
-from compilewatch.transport import HttpTransport
+from compilewatch.export.http import connection as connection_module
+from compilewatch.export.http.response import AnswerError
+from compilewatch.export.transport import HttpTransport
 
 from tests.dashboard.common.wire_server import Handler, request_read, wire_server
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
-from compilewatch.http_answer import AnswerError, body_read, head_read, unix_of
+from compilewatch.export.http.response import AnswerError, body_read, head_read, unix_of
 
 OK = b"HTTP/1.1 200 OK\r\n"
 WHOLE = {

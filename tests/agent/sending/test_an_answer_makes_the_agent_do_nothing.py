@@ -8,8 +8,8 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from compilewatch.http_answer import MAX_ANSWER
-from compilewatch.transport import HttpTransport
+from compilewatch.export.http.response import MAX_ANSWER
+from compilewatch.export.transport import HttpTransport
 
 from tests.dashboard.common.wire_server import answering, wire_server
 

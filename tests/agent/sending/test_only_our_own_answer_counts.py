@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from compilewatch.transport import TEMPORARY, Answer, HttpTransport
+from compilewatch.export.transport import TEMPORARY, Answer, HttpTransport
 
 from tests.dashboard.common.wire_server import request_read, wire_server
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from compilewatch.transport import Answer, HttpTransport
+from compilewatch.export.transport import Answer, HttpTransport
 from compilewatch.wire.codec import inflate
 
 from tests.dashboard.common.wire_server import Handler, WireServer, answering, request_read, wire_server
@@ -117,7 +117,7 @@ def patched(self, *given, **named):
     raise AssertionError("a patched method was called")
 for name in ("__init__", "connect", "request", "putrequest", "putheader", "endheaders", "send", "getresponse"):
     setattr(http.client.HTTPConnection, name, patched)
-from compilewatch.transport import HttpTransport
+from compilewatch.export.transport import HttpTransport
 answer = HttpTransport(sys.argv[1], "k").send(b"{}")
 print(json.dumps([answer.ack is not None, seen, is_instrumentation_enabled(), is_http_instrumentation_enabled()]))
 """

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from compilewatch.transport import HttpTransport
+from compilewatch.export.transport import HttpTransport
 
 from tests.dashboard.common.test_outbound_certificates import DAY, NOW, certificate
 from tests.dashboard.common.wire_server import Handler, request_read, wire_server

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compilewatch.outbox import Outbox
-from compilewatch.sender import Sender
-from compilewatch.transport import Answer
+from compilewatch.export.outbox import Outbox
+from compilewatch.export.sender import Sender
+from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack
-from compilewatch.wire.report import Identity, Report
+from compilewatch.wire.messages import Identity, Report
 
 from tests.agent.spool.collector import Collector
 

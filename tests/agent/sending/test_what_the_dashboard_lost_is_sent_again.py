@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from compilewatch import tail as tail_module
-from compilewatch.outbox import Entry, Outbox
-from compilewatch.sender import Sender
-from compilewatch.tail import MAX_RESENDS, Tail
-from compilewatch.transport import Answer
+from compilewatch.export import recently_acked as tail_module
+from compilewatch.export.outbox import Entry, Outbox
+from compilewatch.export.recently_acked import MAX_RESENDS, Tail
+from compilewatch.export.sender import Sender
+from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack
-from compilewatch.wire.report import Identity, Report, SeqRange
+from compilewatch.wire.messages import Identity, Report, SeqRange
 
 from tests.agent.spool.collector import Collector
 

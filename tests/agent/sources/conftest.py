@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from compilewatch.recorder import RECORDER, Recorder
+from compilewatch.recording.recorder import RECORDER, Recorder
 from compilewatch.sources import SOURCES, Answer, Source, load
-from compilewatch.wire.report import Compile, Fact, Finding, Report
+from compilewatch.wire.messages import Compile, Fact, Finding, Report
 
 BOUND = (
     "torch._dynamo.utils",

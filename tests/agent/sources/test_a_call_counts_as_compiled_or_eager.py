@@ -10,10 +10,10 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.recorder import RECORDER
-from compilewatch.sources import compiled_calls
-from compilewatch.sources.compiled_calls import guard_hook
-from compilewatch.wire.report import Region
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.dynamo import guard_lookups
+from compilewatch.sources.dynamo.guard_lookups import guard_hook
+from compilewatch.wire.messages import Region
 
 from tests.agent.sources.conftest import Seen
 
@@ -153,11 +153,11 @@ def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time
     call(torch.ones(3))
     source.poll(watching.recorder)
     watching.look()
-    now = compiled_calls.time.monotonic()
+    now = guard_lookups.time.monotonic()
 
     def pass_time(seconds: range) -> tuple[int, int]:
         for second in seconds:
-            monkeypatch.setattr(compiled_calls.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
+            monkeypatch.setattr(guard_lookups.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
             assert source.poll(watching.recorder) == ("yes", "")
             call(torch.ones(3))
         monkeypatch.undo()
@@ -173,10 +173,10 @@ def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time
 
 def test_the_first_calls_are_looked_at_however_late_they_come(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
-    now = compiled_calls.time.monotonic()
+    now = guard_lookups.time.monotonic()
     call = compilewatch.watch(doubled, name="late")
     for second in range(0, 100, 5):
-        monkeypatch.setattr(compiled_calls.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
+        monkeypatch.setattr(guard_lookups.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
         source.poll(watching.recorder)
     call(torch.ones(3))
     region = one_region(watching)
@@ -187,10 +187,10 @@ def test_the_calls_right_after_a_long_compilation_are_counted(watching: Seen, mo
     source = next(source for source in watching.sources if source.name == "compiled_calls")
     call = watched(doubled)
     call(torch.ones(3))
-    now = compiled_calls.time.monotonic()
+    now = guard_lookups.time.monotonic()
     watching.recorder.compile_started("slow")
     for second in range(60):
-        monkeypatch.setattr(compiled_calls.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
+        monkeypatch.setattr(guard_lookups.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
         source.poll(watching.recorder)
     watching.recorder.compile_stopped()
     watching.look()

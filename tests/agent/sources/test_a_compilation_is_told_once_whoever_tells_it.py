@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch._dynamo.utils as utils
-from compilewatch.sources import compilations
+from compilewatch.sources.dynamo import compilations
 
 from tests.agent.sources.conftest import Seen
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch._dynamo.utils as utils
-from compilewatch.recorder import RECORDER
-from compilewatch.sources.installed import InstalledSources
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.registry import InstalledSources
 
 
 @pytest.fixture

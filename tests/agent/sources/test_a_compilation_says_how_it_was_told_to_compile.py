@@ -8,8 +8,8 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.modes import mode_of
-from compilewatch.sources.compile_options import options_of
+from compilewatch.instrument.compile_mode import mode_of
+from compilewatch.sources.dynamo.compile_options import options_of
 from torch._dynamo.backends.common import aot_autograd
 
 from tests.agent.sources.conftest import Seen

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch._dynamo.utils as utils
-from compilewatch.cold_start import AUTOTUNE, COMPILE, GRAPHS, _compilations
-from compilewatch.wire.report import Compile
+from compilewatch.recording.cold_start import AUTOTUNE, COMPILE, GRAPHS, _compilations
+from compilewatch.wire.messages import Compile
 from torch._guards import CompileId
 
 from tests.agent.sources.conftest import Seen

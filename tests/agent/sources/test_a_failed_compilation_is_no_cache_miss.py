@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from compilewatch.sources.miss_causes import MissCauses
-from compilewatch.wire.report import Report
+from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
+from compilewatch.wire.messages import Report
 
 from tests.agent.sources.conftest import HERE, Seen, found
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.wire.causes import EMPTY_FOLDER
+from compilewatch.wire.cache_miss_causes import EMPTY_FOLDER
 
 JOB = """
 import sys

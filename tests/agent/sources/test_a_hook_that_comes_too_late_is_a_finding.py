@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from compilewatch.recorder import Recorder
+from compilewatch.recording.recorder import Recorder
 
 from tests.agent.sources.conftest import Seen, found
 

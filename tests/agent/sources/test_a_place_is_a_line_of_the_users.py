@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from compilewatch.sources.places import Place, is_engines, users_place
+from compilewatch.sources.dynamo.user_frames import Place, is_engines, users_place
 
 ASK = "def ask(users_place):\n    return users_place()\n"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 import torch._dynamo.utils as utils
-from compilewatch.sources import places
+from compilewatch.sources.dynamo import user_frames
 from compilewatch.wire.codec import dumps, loads
-from compilewatch.wire.report import COMPILE_KINDS, DYNAMIC, OUTCOMES, REASON_KINDS, Compile
+from compilewatch.wire.messages import COMPILE_KINDS, DYNAMIC, OUTCOMES, REASON_KINDS, Compile
 
 from dashboard.ingest.checks import report_check
 from tests.agent.sources.conftest import Seen
@@ -68,7 +68,7 @@ def read_names(seen: Seen, records: list[Any]) -> list[str]:
 
 def is_legal(compile: Compile) -> bool:
     """What a dashboard takes, and a person understands."""
-    from compilewatch.wire.report import Report
+    from compilewatch.wire.messages import Report
 
     report = Report((1, 1), (0.0, 1.0), compiles=[compile])
     report_check(loads(Report, dumps(report)))
@@ -104,12 +104,12 @@ def test_an_object_that_is_nothing_like_a_record_is_told_as_unknown(seen: Seen) 
         assert compile.frame == ""
 
 
-@pytest.mark.parametrize("name", places.COMPILING)
+@pytest.mark.parametrize("name", user_frames.COMPILING)
 @pytest.mark.parametrize("value", [ABSENT, None, object(), "words"], ids=["absent", "None", "an object", "words"])
 def test_each_variable_of_torchs_compiler_may_hold_anything(seen: Seen, monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> None:
-    from compilewatch.sources import teller
+    from compilewatch.sources.dynamo import compile_reporter
 
-    original = places.compiling_locals
+    original = user_frames.compiling_locals
 
     def changed() -> dict[str, Any]:
         found = dict(original())
@@ -119,7 +119,7 @@ def test_each_variable_of_torchs_compiler_may_hold_anything(seen: Seen, monkeypa
             found[name] = value
         return found
 
-    monkeypatch.setattr(teller, "compiling_locals", changed)
+    monkeypatch.setattr(compile_reporter, "compiling_locals", changed)
     compiled = torch.compile(scaled, backend="eager", dynamic=False)
     for length in (2, 3):
         assert compiled(torch.ones(length)).tolist() == [2.0] * length

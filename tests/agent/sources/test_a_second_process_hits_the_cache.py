@@ -10,13 +10,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from compilewatch.sources.caches import CacheCounters
+from compilewatch.sources.inductor.cache_lookups import CacheCounters
 
 PROGRAM = """
 import json, torch
 import torch._dynamo.utils
 from dataclasses import asdict
-from compilewatch.recorder import Recorder
+from compilewatch.recording.recorder import Recorder
 from compilewatch.sources import SOURCES, load
 recorder = Recorder()
 recorder.start()

@@ -11,11 +11,11 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.lines import Spec
-from compilewatch.pieces import Pieces
-from compilewatch.recorder import RECORDER
-from compilewatch.suspended import awaited
-from compilewatch.wire.report import Region
+from compilewatch.instrument.async_calls import awaited
+from compilewatch.instrument.segments import Pieces
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.series_buffer import Spec
+from compilewatch.wire.messages import Region
 
 from tests.agent.sources.conftest import Seen
 

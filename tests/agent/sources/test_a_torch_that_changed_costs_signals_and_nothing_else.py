@@ -13,10 +13,9 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from compilewatch.recorder import MAX_INTERNAL_ERRORS
-from compilewatch.sources import torch_names
-from compilewatch.sources.bindings import MAX_FAULTS, Binding
-from compilewatch.sources.torch_names import (
+from compilewatch.recording.recorder import MAX_INTERNAL_ERRORS
+from compilewatch.runtime import torch_internals
+from compilewatch.runtime.torch_internals import (
     ALL,
     BUILD_GUARDS,
     CALL_AHEAD,
@@ -31,7 +30,8 @@ from compilewatch.sources.torch_names import (
     WRAP_COMPILED,
     TorchName,
 )
-from compilewatch.wire.report import Report
+from compilewatch.sources.function_patch import MAX_FAULTS, Binding
+from compilewatch.wire.messages import Report
 from torch._C._dynamo.eval_frame import set_guard_complete_hook
 
 from tests.agent.sources.conftest import BOUND, HERE, Seen, found
@@ -179,7 +179,7 @@ PUBLIC = r'"(__file__|__version__|is_compiling|cuda)"'
 
 
 def test_no_source_reaches_into_torch_by_another_way() -> None:
-    agent = Path(torch_names.__file__).parents[1]
+    agent = Path(torch_internals.__file__).parents[1]
     for path in (*agent.glob("sources/*.py"), *agent.glob("*.py")):
         for line in path.read_text().splitlines():
             other = re.search(r'sys\.modules\.get\("(?!torch)', line)  # a module of another package

@@ -98,4 +98,4 @@ def test_a_golden_batch_before_traffic_is_none(watching: Seen) -> None:
     watched = compilewatch.compile(Scored().eval(), backend="aot_eager", name="golden")
     assert compilewatch.golden("first", watched, (ROWS,)).state == "passed"
     assert reported(watching) == []
-    assert "compilewatch.parity.golden" in sys.modules
+    assert "compilewatch.numerics.golden" in sys.modules

@@ -13,7 +13,7 @@ import pytest
 PROGRAM = """
 import sys, torch
 import compilewatch
-from compilewatch.recorder import RECORDER
+from compilewatch.recording.recorder import RECORDER
 
 class Net(torch.nn.Module):
     def __init__(self):

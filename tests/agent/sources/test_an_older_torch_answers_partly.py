@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch._dynamo.utils as utils
-from compilewatch.recorder import Recorder
-from compilewatch.sources.compilations import Compilations
-from compilewatch.sources.compiled_calls import CompiledCalls
-from compilewatch.wire.report import Compile
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.dynamo.compilations import Compilations
+from compilewatch.sources.dynamo.guard_lookups import CompiledCalls
+from compilewatch.wire.messages import Compile
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:

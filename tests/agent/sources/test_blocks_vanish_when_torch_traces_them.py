@@ -8,7 +8,7 @@ import sys
 import compilewatch
 import pytest
 import torch
-from compilewatch.frames import frames_skip
+from compilewatch.instrument.dynamo_skip import frames_skip
 
 from tests.agent.sources.conftest import Seen
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 import torch._dynamo.utils as utils
-from compilewatch.recorder import Recorder
-from compilewatch.sources.autotune_cache import AutotuneCache
-from compilewatch.sources.caches import CacheCounters, CacheLookups, Taken
-from compilewatch.sources.megacache import MegaCache
-from compilewatch.sources.miss_causes import MissCauses
-from compilewatch.wire.report import Compile, Report
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.inductor.autotune_cache import AutotuneCache
+from compilewatch.sources.inductor.cache_lookups import CacheCounters, CacheLookups, Taken
+from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
+from compilewatch.sources.inductor.mega_cache import MegaCache
+from compilewatch.wire.messages import Compile, Report
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.utils import fresh_cache
 from torch.compiler._cache import CacheArtifactManager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilewatch.sources.counting_turns import FEW_LOOKUPS, LOOKUP_SECONDS, SHARE, Turns
+from compilewatch.sources.dynamo.duty_cycle import FEW_LOOKUPS, LOOKUP_SECONDS, SHARE, Turns
 from hypothesis import given
 from hypothesis import strategies as st
 

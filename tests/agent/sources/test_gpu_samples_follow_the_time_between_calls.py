@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from compilewatch.lines import Line, Spec
-from compilewatch.sources import gpu_time
-from compilewatch.sources.gpu_time import LEAST_GAP_S, MAX_PAIRS, SHARE, EventProbe, GpuTime
-from compilewatch.wire.report import Region
+from compilewatch.recording.series_buffer import Line, Spec
+from compilewatch.sources.cuda import gpu_time
+from compilewatch.sources.cuda.gpu_time import LEAST_GAP_S, MAX_PAIRS, SHARE, EventProbe, GpuTime
+from compilewatch.wire.messages import Region
 
 EVENT_S, DEAR_EVENT_S = 8e-6, 90e-6
 """What recording one event takes of the thread: usually, and in a decode step on an H100."""

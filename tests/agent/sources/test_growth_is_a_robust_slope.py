@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from compilewatch.sources.slope import LEAST, POINTS, Slope
+from compilewatch.sources.host.theil_sen import LEAST, POINTS, Slope
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -47,8 +47,8 @@ print(jax.vmap(step)(jnp.ones((2, 4))).shape, step.__name__, [str(value) for val
 
 LISTENING = """
 import jax, jax.monitoring, json
-from compilewatch.recorder import Recorder
-from compilewatch.sources.jax import Jax
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.runtimes.jax import Jax
 {change}
 recorder = Recorder()
 recorder.start()

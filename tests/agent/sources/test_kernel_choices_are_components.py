@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch import kernels
-from compilewatch.kernels import CHOSEN, MOST, chosen_note
-from compilewatch.redaction import identity_redact
-from compilewatch.sources import torch_names
-from compilewatch.sources.kernel_choices import KernelChoices
-from compilewatch.wire.report import KERNEL, Identity
+from compilewatch.identity import autotuned_kernels
+from compilewatch.identity.autotuned_kernels import CHOSEN, MOST, chosen_note
+from compilewatch.identity.redaction import identity_redact
+from compilewatch.runtime import torch_internals
+from compilewatch.sources.inductor.kernel_choices import KernelChoices
+from compilewatch.wire.messages import KERNEL, Identity
 
 from tests.agent.programs import run
 
@@ -69,7 +69,7 @@ class Measured:
 
 @pytest.fixture(autouse=True)
 def _none_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "CHOSEN", CHOSEN)
+    monkeypatch.setattr(autotuned_kernels, "CHOSEN", CHOSEN)
     CHOSEN.clear()
 
 
@@ -98,7 +98,7 @@ def test_so_many_are_told_and_no_more() -> None:
 
 
 def test_a_torch_without_the_lookup_says_no_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(torch_names.GEMM_CHOICES), "problem", lambda self: "PersistentCache.lookup is not there")
+    monkeypatch.setattr(type(torch_internals.GEMM_CHOICES), "problem", lambda self: "PersistentCache.lookup is not there")
     assert KernelChoices().install(None) == ("no", "no choices of kernels: PersistentCache.lookup is not there")  # type: ignore[arg-type]
 
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from compilewatch.sources.triton_kernels import compiled_again, sentence
-from compilewatch.wire.report import Compile
+from compilewatch.sources.inductor.triton_recompiles import compiled_again, sentence
+from compilewatch.wire.messages import Compile
 
 HIT = {"fx": "hit"}
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from compilewatch.recorder import Recorder
-from compilewatch.sources.host_memory import rss, workers_rss
-from compilewatch.sources.memory import Memory, Shortages
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.host.memory import Memory, Shortages
+from compilewatch.sources.host.rss import rss, workers_rss
 from torch._inductor.compile_worker.subproc_pool import SubprocPool
 
 MIB = 1 << 20

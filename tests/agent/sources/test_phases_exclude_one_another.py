@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from compilewatch.sources.phases import PhaseClock, phases_of_record
-from compilewatch.sources.records import seconds_of
+from compilewatch.sources.dynamo.compilation_metrics import seconds_of
+from compilewatch.sources.dynamo.phase_timer import PhaseClock, phases_of_record
 
 from tests.agent.sources.conftest import Seen
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import Report, Request
+from compilewatch.wire.messages import Report, Request
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 

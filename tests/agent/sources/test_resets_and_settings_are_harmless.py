@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 
 import torch
-from compilewatch.sources.records import RACE
+from compilewatch.sources.dynamo.compilation_metrics import RACE
 
 from tests.agent.sources.conftest import Seen, found, latched
 

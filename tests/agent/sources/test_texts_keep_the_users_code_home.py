@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from compilewatch.sources.places import is_installed, user_place
-from compilewatch.sources.texts import break_reason, error_reason, guard_group, guard_reason, normal, short_path
+from compilewatch.sources.dynamo.scrubber import break_reason, error_reason, guard_group, guard_reason, normal, short_path
+from compilewatch.sources.dynamo.user_frames import is_installed, user_place
 
 REASONS = {
     "0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3": "tensor 'x' size mismatch at index 0. expected 2, actual 3",

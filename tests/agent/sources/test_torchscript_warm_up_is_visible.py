@@ -7,8 +7,8 @@ from collections.abc import Callable
 import compilewatch
 import pytest
 import torch
-from compilewatch.sources.torchscript import TorchScript, warmup_calls
-from compilewatch.wire.report import Region
+from compilewatch.sources.runtimes.torchscript import TorchScript, warmup_calls
+from compilewatch.wire.messages import Region
 
 from tests.agent.sources.conftest import Seen
 

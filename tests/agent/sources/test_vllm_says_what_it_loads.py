@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from compilewatch.components import components
 from compilewatch.config import Config
-from compilewatch.last_run import LastRun
-from compilewatch.recorder import Recorder
-from compilewatch.sources.caches import Asked, Lookup
-from compilewatch.sources.log_lines import LogLines
-from compilewatch.sources.miss_causes import MissCauses
-from compilewatch.vllm_key import FACTORS_FILE, VLLM_KEY, VllmKey, derived_from, factors_hashed
-from compilewatch.wire.causes import EMPTY_FOLDER, ENGINE_CAUSE, NO_EARLIER_RUN, OTHER_FOLDER
-from compilewatch.wire.report import Compile, Report
+from compilewatch.identity.compile_config import components
+from compilewatch.identity.vllm_cache_key import FACTORS_FILE, VLLM_KEY, VllmKey, derived_from, factors_hashed
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.inductor.cache_lookups import Asked, Lookup
+from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
+from compilewatch.sources.inductor.run_history import LastRun
+from compilewatch.sources.log_filter import LogLines
+from compilewatch.wire.cache_miss_causes import EMPTY_FOLDER, ENGINE_CAUSE, NO_EARLIER_RUN, OTHER_FOLDER
+from compilewatch.wire.messages import Compile, Report
 
 from tests.agent.sources.conftest import Seen, found
 from tests.architecture.tree import REPOSITORY

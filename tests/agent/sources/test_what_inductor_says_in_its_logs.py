@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from compilewatch.sources.cuda_graph_recordings import why_recorded
-from compilewatch.sources.cuda_graphs import partition_skip
+from compilewatch.sources.cuda.graph_rerecords import why_recorded
+from compilewatch.sources.cuda.graph_skips import partition_skip
 
 from tests.agent.sources.conftest import Seen, found
 

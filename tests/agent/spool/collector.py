@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from compilewatch.transport import Answer
+from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack
 
 

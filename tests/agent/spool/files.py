@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from compilewatch.config import Config
-from compilewatch.outbox import Entry, Outbox
-from compilewatch.spool import Spool, project_of
-from compilewatch.spool_frames import contents_read, windows_read
-from compilewatch.wire.report import Identity, Region, Report
+from compilewatch.export.outbox import Entry, Outbox
+from compilewatch.export.spool.format import contents_read, windows_read
+from compilewatch.export.spool.spool import Spool, project_of
+from compilewatch.wire.messages import Identity, Region, Report
 
 ENDPOINT, KEY = "http://127.0.0.1:9", "cw_ing_test"
 

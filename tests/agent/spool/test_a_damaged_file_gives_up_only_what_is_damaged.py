@@ -8,8 +8,8 @@ import random
 from pathlib import Path
 
 import pytest
-from compilewatch.leftovers import Leftovers
-from compilewatch.spool_frames import MAGIC, contents_read, frame, frames_read, windows_read
+from compilewatch.export.spool.format import MAGIC, contents_read, frame, frames_read, windows_read
+from compilewatch.export.spool.recovery import Leftovers
 from hypothesis import given
 from hypothesis import strategies as st
 

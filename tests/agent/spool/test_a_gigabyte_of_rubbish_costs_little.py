@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from compilewatch import spool_frames
-from compilewatch.leftovers import Leftovers
-from compilewatch.locked_file import _Placed
-from compilewatch.spool_frames import MAGIC, MAX_PAYLOAD, MOST_DOUBTED, MOST_READ
+from compilewatch.export.spool import format
+from compilewatch.export.spool.format import MAGIC, MAX_PAYLOAD, MOST_DOUBTED, MOST_READ
+from compilewatch.export.spool.locked_file import _Placed
+from compilewatch.export.spool.recovery import Leftovers
 
 from tests.agent.spool.collector import Collector
 from tests.agent.spool.files import Kept, config
@@ -50,7 +50,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
         found.read += count
         return count
 
-    monkeypatch.setattr(spool_frames, "zlib", Checking)
+    monkeypatch.setattr(format, "zlib", Checking)
     monkeypatch.setattr(_Placed, "readinto", reading)
     yield found
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from compilewatch import leftovers as leftovers_module
-from compilewatch import spool_frames
-from compilewatch.leftovers import Leftovers
-from compilewatch.transport import Answer
+from compilewatch.export.spool import format
+from compilewatch.export.spool import recovery as leftovers_module
+from compilewatch.export.spool.recovery import Leftovers
+from compilewatch.export.transport import Answer
 
 from tests.agent.programs import run
 from tests.agent.server import Dashboard
@@ -135,7 +135,7 @@ def test_many_windows_go_in_requests_that_the_dashboard_takes(tmp_path: Path) ->
 
 def test_a_file_that_is_read_in_several_pieces_is_sent_to_its_end(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "a", 400, text="x" * 500)
-    assert path.stat().st_size > 3 * spool_frames.READ_BYTES
+    assert path.stat().st_size > 3 * format.READ_BYTES
     dashboard = Collector()
     leftovers = Leftovers(config(tmp_path), dashboard)
     for _ in range(20):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from compilewatch.spool import ADVICE, SUFFIX, Spool
+from compilewatch.export.spool.spool import ADVICE, SUFFIX, Spool
 
 from tests.agent.spool.files import Kept, seqs
 from tests.agent.spool.test_closed_windows_wait_on_disk import Answers

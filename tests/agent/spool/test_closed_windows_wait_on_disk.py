@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from compilewatch import spool as spool_module
-from compilewatch.spool import MAX_HOST_BYTES, spool_capability
-from compilewatch.spool_frames import contents_read
+from compilewatch.export.spool import spool as spool_module
+from compilewatch.export.spool.format import contents_read
+from compilewatch.export.spool.spool import MAX_HOST_BYTES, spool_capability
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 from tests.agent.spool.files import Kept, config, on_disk, seqs
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from compilewatch.leftovers import Leftovers
-from compilewatch.transport import Answer
+from compilewatch.export.spool.recovery import Leftovers
+from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack, Rejected
 
 from tests.agent.spool.files import Kept, config

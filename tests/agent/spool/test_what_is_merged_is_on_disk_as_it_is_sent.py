@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compilewatch.locked_file import LockedFile
+from compilewatch.export.spool.locked_file import LockedFile
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 from tests.agent.spool.files import Kept, on_disk, seqs
 

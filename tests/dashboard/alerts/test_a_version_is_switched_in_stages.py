@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from compilewatch.wire.command import Command, command_open, command_open_public
 from compilewatch.wire.ed25519 import PublicKey
-from compilewatch.wire.report import Fact, Report, Request
+from compilewatch.wire.messages import Fact, Report, Request
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts.switches.models import Switch

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from dashboard.alerts import joined
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind

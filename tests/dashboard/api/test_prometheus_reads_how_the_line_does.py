@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.conf import settings
 from django.core.management import call_command
 from django.test import Client

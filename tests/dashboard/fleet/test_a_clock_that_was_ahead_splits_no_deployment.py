@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from dashboard.alerts.models import Alert
 from dashboard.alerts.services import alerts_sweep, silences_watch

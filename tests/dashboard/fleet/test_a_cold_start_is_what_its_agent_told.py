@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Compile, Device, Fact, Gauges, Region, Report, Request
+from compilewatch.wire.messages import Compile, Device, Fact, Gauges, Region, Report, Request
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 

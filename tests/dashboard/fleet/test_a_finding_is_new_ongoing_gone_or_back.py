@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from compilewatch.wire.report import Finding, Report, Request
+from compilewatch.wire.messages import Finding, Report, Request
 from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st

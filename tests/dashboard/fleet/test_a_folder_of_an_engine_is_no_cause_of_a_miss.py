@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from compilewatch.wire.causes import ENGINE, FOLDER, OTHER_FOLDER, engine_component, engine_differences
+from compilewatch.wire.cache_miss_causes import ENGINE, FOLDER, OTHER_FOLDER, engine_component, engine_differences
 
 from dashboard.fleet.selectors.miss_causes import Process, compared
 

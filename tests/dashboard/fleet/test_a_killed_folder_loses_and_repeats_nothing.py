@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.db import connection
 
 from dashboard.fleet.models import ProcessMinute

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.core.management import call_command
 
 from dashboard.fleet.fold.facts import Facts

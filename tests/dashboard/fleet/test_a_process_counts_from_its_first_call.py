@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Compile, Report, Request
+from compilewatch.wire.messages import Compile, Report, Request
 from django.db import connection
 
 from dashboard.common import clock

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 from dashboard.fleet.fold.window import window_of
 

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Compile, Finding, Report, Request
+from compilewatch.wire.messages import Compile, Finding, Report, Request
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Fact, Report, Request
+from compilewatch.wire.messages import Fact, Report, Request
 from compilewatch.wire.sketch import Sketch
 from django.apps import apps
 from django.db import connection

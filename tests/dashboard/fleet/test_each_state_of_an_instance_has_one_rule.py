@@ -8,7 +8,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Fact, Losses, Report, Request
+from compilewatch.wire.messages import Fact, Losses, Report, Request
 from django.test import Client
 
 from dashboard.common import clock

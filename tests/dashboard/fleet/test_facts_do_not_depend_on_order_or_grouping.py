@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import (
+from compilewatch.wire.messages import (
     CACHE_ANSWERS,
     COMPILE_KINDS,
     EAGER_CAUSES,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from compilewatch.wire.parity import MAX_GOLDENS, Parity, parity_data
-from compilewatch.wire.report import Fact, Report
+from compilewatch.wire.messages import Fact, Report
+from compilewatch.wire.numerics import MAX_GOLDENS, Parity, parity_data
 
 from dashboard.common import clock
 from dashboard.fleet.models import Finding, Instance, ParityResult

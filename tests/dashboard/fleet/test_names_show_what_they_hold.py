@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from compilewatch.wire.report import Compile, Fact, Finding, Report, Request
+from compilewatch.wire.messages import Compile, Fact, Finding, Report, Request
 from django.test import Client
 
 from dashboard.alerts.channels.base import Message

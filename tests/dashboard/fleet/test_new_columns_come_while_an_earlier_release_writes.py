@@ -8,7 +8,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Compile, Report, Request
+from compilewatch.wire.messages import Compile, Report, Request
 
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Instance, ProcessMinute

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Compile, Report
+from compilewatch.wire.messages import Compile, Report
 from django.db import connection
 from django.db.models import Model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import Identity
+from compilewatch.wire.messages import Identity
 
 from dashboard.fleet.fold.decode import _label, _sender
 from dashboard.fleet.fold.remembered import Remembered

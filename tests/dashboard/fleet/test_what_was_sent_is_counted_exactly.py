@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.db.models import F
 
 from dashboard.fleet import attempts, services, turns

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from compilewatch.wire.report import Report, Request
+from compilewatch.wire.messages import Report, Request
 from compilewatch.wire.sketch import Sketch
 from django.db.models import Model
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import dumps_request
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from waitress.server import create_server
 
 from dashboard.ingest.committer import COMMITTER

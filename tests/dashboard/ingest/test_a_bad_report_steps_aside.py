@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from compilewatch.wire.ack import REJECTED_CODES
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from dashboard.ingest.batch import report_read
 from dashboard.ingest.models import InboxRow

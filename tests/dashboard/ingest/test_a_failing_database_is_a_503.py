@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.db import DatabaseError, connection
 from django.test import RequestFactory
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from dashboard.ingest import endpoint as front
 from dashboard.ingest.admission import MAX_WHILE_STALLED, STALLED_AFTER, Admission, Bucket

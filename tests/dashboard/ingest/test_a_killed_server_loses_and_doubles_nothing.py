@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from http.client import HTTPException
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.conf import settings
 from django.db import connection
 

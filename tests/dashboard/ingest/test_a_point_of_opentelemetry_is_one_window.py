@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Report
 
 from dashboard.common import clock
 from dashboard.fleet.models import Instance, ProcessMinute, VersionProcessHour

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from compilewatch.wire.report import Report, Request
+from compilewatch.wire.messages import Report, Request
 
 from dashboard.ingest.models import InboxRow
 from dashboard.ingest.numbering import numbers_of

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from compilewatch.wire.codec import dumps, encode, loads
-from compilewatch.wire.report import Report, Request
+from compilewatch.wire.messages import Report, Request
 
 from dashboard.ingest.batch import report_read, shard_of
 from dashboard.ingest.models import InboxRow, Sender

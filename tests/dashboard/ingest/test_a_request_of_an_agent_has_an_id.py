@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from dashboard.common.sentences import Seldom
 from dashboard.ingest import endpoint as reports

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from hypothesis import given
 from hypothesis import strategies as st
 

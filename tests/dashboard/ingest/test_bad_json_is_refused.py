@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import dumps, encode
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 
 from dashboard.ingest.models import InboxRow, Sender
 from tests.dashboard.ingest.conftest import Endpoint

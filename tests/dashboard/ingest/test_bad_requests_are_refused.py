@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import deflate, dumps, dumps_request
-from compilewatch.wire.report import MAX_WIRE_BYTES, Request
+from compilewatch.wire.messages import MAX_WIRE_BYTES, Request
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PROGRAM = """
 import json, time
-from compilewatch import identity
+from compilewatch.identity import identity
 own, ids = identity.instance_id, ["0123456789abcdefghjkmnpqrs"]
 identity.instance_id = lambda: ids.pop() if ids else own()
 import compilewatch

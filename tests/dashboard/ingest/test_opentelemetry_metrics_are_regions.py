@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from compilewatch.otlp import OtlpTransport
+from compilewatch.export.otlp import OtlpTransport
 from compilewatch.wire.codec import dumps
+from compilewatch.wire.messages import Compile, Identity, Region, Report, Request
 from compilewatch.wire.otlp import metrics_of
-from compilewatch.wire.report import Compile, Identity, Region, Report, Request
 from compilewatch.wire.sketch import SCALE, Sketch
 from google.protobuf.json_format import ParseDict
 from hypothesis import given, settings

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.db import DatabaseError
 
 from dashboard.ingest import committer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import encode
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.fleet.models import RegionMinute

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

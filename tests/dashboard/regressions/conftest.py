@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import VERSION, Request
+from compilewatch.wire.messages import VERSION, Request
 
 from dashboard.common import clock
 from dashboard.demo.fleet import SimulatedInstance, fleet, instances

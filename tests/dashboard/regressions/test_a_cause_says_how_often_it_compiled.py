@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from compilewatch.wire.report import Compile, Report, Request
+from compilewatch.wire.messages import Compile, Report, Request
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment

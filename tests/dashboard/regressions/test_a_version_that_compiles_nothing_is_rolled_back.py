@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
-from compilewatch.wire.report import Fact as WireFact
-from compilewatch.wire.report import Finding, Report
+from compilewatch.recording.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
+from compilewatch.wire.messages import Fact as WireFact
+from compilewatch.wire.messages import Finding, Report
 
 from dashboard.alerts.evidence import strongest_evidence
 from dashboard.demo.fleet import SimulatedInstance

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
-from compilewatch.wire.report import VERSION, Report, Request
+from compilewatch.wire.messages import VERSION, Report, Request
 
 from dashboard.common import clock
 from dashboard.demo.fleet import SimulatedInstance

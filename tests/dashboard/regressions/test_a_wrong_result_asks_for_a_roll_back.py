@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.wire.parity import Parity, parity_data
-from compilewatch.wire.report import Fact as WireFact
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Fact as WireFact
+from compilewatch.wire.messages import Report
+from compilewatch.wire.numerics import Parity, parity_data
 
 from dashboard.alerts.headline import headline
 from dashboard.demo.fleet import SimulatedInstance

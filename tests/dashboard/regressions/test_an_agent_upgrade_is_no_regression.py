@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from compilewatch.wire.report import VERSION, Finding, Report, Request
+from compilewatch.wire.messages import VERSION, Finding, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.common import clock

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from compilewatch.wire.report import Compile, Report
+from compilewatch.wire.messages import Compile, Report
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.accounts.models import User

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import Fact as WireFact
-from compilewatch.wire.report import Report
+from compilewatch.wire.messages import Fact as WireFact
+from compilewatch.wire.messages import Report
 
 from dashboard.demo.fleet import Fault, SimulatedInstance
 from dashboard.fleet.models import Instance

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import STAGE, Compile, Gauges, Identity, Region, Report, Request
+from compilewatch.wire.messages import STAGE, Compile, Gauges, Identity, Region, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.alerts.models import Alert

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from compilewatch.wire.report import REASON_KINDS, Compile, Report
+from compilewatch.wire.messages import REASON_KINDS, Compile, Report
 from django.test import Client
 
 from dashboard.alerts.evidence import strongest_evidence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
-from compilewatch.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
-from compilewatch.sources.history import AGAIN as AGENT_AGAIN
-from compilewatch.wire.report import FINDING_KINDS
+from compilewatch.recording.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
+from compilewatch.sources.dynamo.compile_history import AGAIN as AGENT_AGAIN
+from compilewatch.wire.messages import FINDING_KINDS
 from django.test import Client
 
 from dashboard.fleet.figures.recompiles import AGAIN

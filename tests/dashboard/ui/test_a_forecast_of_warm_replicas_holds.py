@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from compilewatch.wire.codec import loads
-from compilewatch.wire.report import COLD_START, Request
+from compilewatch.wire.messages import COLD_START, Request
 
 from dashboard.ui.pages.forecast import forecast
 from tests.architecture.tree import REPOSITORY

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch.wire.codec import decode
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.test import Client
 
 from dashboard.common import clock
@@ -22,7 +22,7 @@ from tests.dashboard.ui.version_story import part
 pytestmark = pytest.mark.django_db
 JOB = """
 import time, torch, compilewatch
-from compilewatch.parity import finite, told
+from compilewatch.numerics import finite, told
 told.TELL_SECONDS, finite.EVERY = 0.3, 1
 compilewatch.init(model="ranker", version="2", interval=0.5)
 

@@ -7,8 +7,8 @@ from html import unescape
 from typing import Any
 
 import pytest
-from compilewatch.wire.causes import ACCESS, LACKING_FOLDER, NO_EARLIER_RUN, UNWRITABLE_FOLDER
-from compilewatch.wire.report import Compile, Finding, Report, Request
+from compilewatch.wire.cache_miss_causes import ACCESS, LACKING_FOLDER, NO_EARLIER_RUN, UNWRITABLE_FOLDER
+from compilewatch.wire.messages import Compile, Finding, Report, Request
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext

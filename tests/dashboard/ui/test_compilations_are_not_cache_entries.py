@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from compilewatch.wire.report import Compile, Finding
+from compilewatch.wire.messages import Compile, Finding
 from django.test import Client
 
 from dashboard.fleet.models import Finding as StoredFinding

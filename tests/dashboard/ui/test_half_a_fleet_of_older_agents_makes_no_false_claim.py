@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.wire.parity import Parity, parity_data
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
+from compilewatch.wire.numerics import Parity, parity_data
 from django.test import Client
 
 from dashboard.common import clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import unescape
 from typing import Any
 
-from compilewatch.wire.report import COLD_START_STAGES
+from compilewatch.wire.messages import COLD_START_STAGES
 from django.test import Client
 
 from dashboard.fleet.models import ColdStart, VersionProcessHour, VersionProcessMinute

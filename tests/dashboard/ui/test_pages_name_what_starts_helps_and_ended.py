@@ -8,7 +8,7 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from compilewatch.wire.report import Fact, Report, Request
+from compilewatch.wire.messages import Fact, Report, Request
 from django.test import Client
 
 from dashboard.fleet.models import WatchedModel

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
-from compilewatch.wire.report import Compile, Finding, Report
+from compilewatch.wire.messages import Compile, Finding, Report
 from django.test import Client
 
 from dashboard.fleet.models import CompileEvent, WatchedModel

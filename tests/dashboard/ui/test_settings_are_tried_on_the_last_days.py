@@ -26,7 +26,7 @@ TRY = "/p/ranking/settings/judging/try/"
 @pytest.fixture
 def judged(time_is: Clock, project: Project, store_reports: Callable[..., Any]) -> None:
     """Two versions of `ranker` side by side, of which the newer one was told to roll back."""
-    from compilewatch.wire.report import VERSION, Request
+    from compilewatch.wire.messages import VERSION, Request
 
     comparisons_forget()
     for one in instances(fleet(judged_minutes=40)[:1], start_minute=NOW_MINUTE):

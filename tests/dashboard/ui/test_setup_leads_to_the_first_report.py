@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.conf import LazySettings, settings
 from django.test import Client
 

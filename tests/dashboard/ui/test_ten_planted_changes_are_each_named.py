@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from compilewatch.wire.causes import EMPTY_FOLDER, NO_EARLIER_RUN, OTHER_FOLDER, OTHER_GRAPH, OTHER_INPUTS
+from compilewatch.wire.cache_miss_causes import EMPTY_FOLDER, NO_EARLIER_RUN, OTHER_FOLDER, OTHER_GRAPH, OTHER_INPUTS
 from compilewatch.wire.codec import decode
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.test import Client
 
 from dashboard.common import clock

@@ -8,7 +8,7 @@ from datetime import timedelta
 from html import unescape
 
 import pytest
-from compilewatch.wire.report import Request
+from compilewatch.wire.messages import Request
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext

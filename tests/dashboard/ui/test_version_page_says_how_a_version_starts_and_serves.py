@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from compilewatch.wire.causes import NO_EARLIER_RUN, OTHER_GRAPH
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN, OTHER_GRAPH
 from compilewatch.wire.sketch import Sketch
 from django.db import connection
 from django.test import Client

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from compilewatch.wire.parity import Parity, parity_data
+from compilewatch.wire.numerics import Parity, parity_data
 from django.test import Client
 
 from dashboard.projects.models import Project

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from compilewatch.wire.causes import AOT_ALONE, OF_THREADS, OTHER_SIZES
+from compilewatch.wire.cache_miss_causes import AOT_ALONE, OF_THREADS, OTHER_SIZES
 
 from dashboard.fleet.selectors.compiled import Answers
 from dashboard.fleet.selectors.starts import Started

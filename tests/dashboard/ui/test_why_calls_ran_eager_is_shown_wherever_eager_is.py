@@ -7,7 +7,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from compilewatch.wire.report import EAGER_CAUSES, Finding, Region
+from compilewatch.wire.messages import EAGER_CAUSES, Finding, Region
 from django.test import Client
 
 from dashboard.alerts.evidence import strongest_evidence

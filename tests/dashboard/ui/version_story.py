@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
 
-from compilewatch.wire.report import COLD_START, Compile, Fact, Report, Request
+from compilewatch.wire.messages import COLD_START, Compile, Fact, Report, Request
 from django.test import Client
 
 from dashboard.common import clock

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import compilewatch
-from compilewatch.recorder import RECORDER
-from compilewatch.sources.compilations import Compilations
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.sources.dynamo.compilations import Compilations
 
 spent = {"hooks": 0.0, "wall": 0.0, "calls": 0.0}
 """Seconds of processor time and of the clock, which also runs while other processes of the machine do."""

@@ -1,0 +1,214 @@
+"""The agent of this process: joins sources, recorder and sender, and owns their start and stop."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from compilewatch.config import Config, load
+from compilewatch.errors import ConfigError, say
+from compilewatch.identity.labels import LABEL
+from compilewatch.identity.process_tree import LINEAGE
+from compilewatch.instrument import hotpath
+from compilewatch.instrument.kill_switch import SWITCH
+from compilewatch.recording.recorder import RECORDER, Recorder
+from compilewatch.recording.series_buffer import named
+from compilewatch.runtime import server_exit
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.interpreters import FREE_THREADED, in_main_interpreter, one_thread_at_a_time
+from compilewatch.runtime.process_exit import ending_at_exit, ending_of_child, interrupt_keep
+from compilewatch.runtime.sigterm import Termination
+from compilewatch.sources.registry import InstalledSources
+from compilewatch.wire.clip import clip_data
+from compilewatch.worker import Worker
+
+EXIT_SECONDS = 1.0
+SUBINTERPRETER = (
+    "off: this is a subinterpreter, which cannot end while a thread of ours sends; "
+    "start the agent in the main one (mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
+)
+
+
+class Client:
+    """There once per process; a forked child has it too, and begins an instance of its own at its first watched call."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.sources = InstalledSources(recorder)
+        self.config: Config | None = None
+        self.worker: Worker | None = None
+        self.termination = Termination(self._end)
+        self.ending: dict[str, Any] | None = None
+        """How the process ends, where who ran its program knows."""
+        self._beginning = threading.Lock()
+        self._hooked = False
+
+    def start(self, config: Config) -> None:
+        """Begins to record and starts the thread."""
+        self.stop()
+        self._hook_process()
+        self.config, SWITCH.possible = config, bool(config.allow_remote)
+        self.recorder.wake = self.begin
+        self.recorder.start()
+        self.sources.install(late=True)
+        self.sources.when_imported("trio", self.termination.listen_no_more)
+        self.begin()
+
+    def runs_with(self, config: Config) -> bool:
+        """Whether it is on with these settings: a cell of a notebook that is run again begins no other instance."""
+        return self.worker is not None and self.recorder.lines is not None and self.config == config
+
+    def begin(self) -> None:
+        """Starts the instance unless it runs; in a forked child this is where the new one begins."""
+        if self.worker is not None or self.config is None or not self._beginning.acquire(blocking=False):
+            return
+        try:
+            if self.worker is None:
+                self.worker = Worker(self.config, self.recorder, self.sources, self.termination.look)
+                self.worker.start()
+                LINEAGE.child_begins()
+                with Guard():
+                    LABEL.look()  # now, as the framework is at work above us
+                self._watch_the_end()
+        finally:
+            self._beginning.release()
+
+    def stop(self) -> None:
+        """Closes the window and sends what waits, within one second; the job's exit is not held up longer."""
+        worker, self.config = self.worker, None
+        if worker is not None:
+            worker.stop(EXIT_SECONDS)
+        self.recorder.stop()
+        self.sources.uninstall()
+        self.worker = None
+        self.termination.uninstall()
+
+    def _end(self, ending: dict[str, Any]) -> None:
+        """The last window says how the process ends."""
+        if self.worker is not None and self.recorder.lines is not None:
+            self.recorder.fact("ended", ending)
+        if self.worker is not None:
+            self.worker.stop(EXIT_SECONDS)
+
+    def _end_and_stop(self, ending: Callable[[], dict[str, Any]]) -> None:
+        with Guard():
+            self._end(ending() if self.ending is None else self.ending)
+        with Guard():
+            self.stop()
+
+    def _end_at_exit(self) -> None:
+        self._end_and_stop(ending_at_exit)
+        interrupt_keep()
+
+    def _hook_process(self) -> None:
+        if self._hooked:
+            return
+        self._hooked = True
+        atexit.register(self._end_at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+
+    def _watch_the_end(self) -> None:
+        """Of a process that a signal ends, and of one that ends without running atexit."""
+        with Guard():
+            worker = self.worker
+            self.termination.install(lambda: None if worker is None else worker.thread)
+        with Guard():
+            _finalize_in_child(self, Client._end_of_child)
+        with Guard():
+            server_exit.listen(lambda ending: self._end_and_stop(lambda: ending))
+
+    def _end_of_child(self) -> None:
+        self._end_and_stop(ending_of_child)
+
+    def _before_fork(self) -> None:
+        if self.worker is not None:
+            self.worker.settle()
+            with Guard():
+                LINEAGE.before_fork()
+
+    def _after_fork(self) -> None:
+        """Assignments only: locks that another thread held at the fork stay held for ever in the child."""
+        if self.worker is not None:
+            self.worker.abandon()
+        self.worker = None
+        self._beginning = threading.Lock()
+        self.termination.after_fork()
+        LINEAGE.after_fork()
+        self.sources.after_fork()
+        self.recorder.after_fork()
+        hotpath.home = hotpath.NOBODYS  # its thread may be one that is not here
+
+
+def _finalize_in_child(client: Client, end: Callable[[Client], None]) -> None:
+    """A child of `multiprocessing` skips atexit; its own finalizers run. One that imports the main module again forgets those that
+    it had before it began its work."""
+    for package in ("multiprocessing", "billiard"):
+        util, process = sys.modules.get(f"{package}.util"), sys.modules.get(f"{package}.process")
+        if util is None or process is None:
+            continue
+        if process.current_process()._parent_pid is not None:
+            _finalize(util, end, client)
+        elif getattr(process.current_process(), "_inheriting", False):
+            util.register_after_fork(client, functools.partial(_finalize, util, end))
+
+
+def _finalize(util: Any, end: Callable[[Client], None], client: Client) -> None:
+    util.Finalize(None, end, args=(client,), exitpriority=10)
+
+
+CLIENT = Client(RECORDER)
+
+
+def init(model: str | None = None, version: str | None = None, **settings: Any) -> bool:
+    """Starts the agent and answers whether it is on with these settings. Settings that are not given come from COMPILEWATCH_* variables;
+    a missing or wrong one is said in one line on stderr, and the agent stays as it was: off, or on with the settings it was started
+    with. With the settings it has it goes on as it is. Never raises."""
+    try:
+        if not in_main_interpreter():
+            raise ConfigError(SUBINTERPRETER)
+        config = load({"model": model, "version": version, **settings})
+        if CLIENT.runs_with(config):
+            return True
+        RECORDER.off_for_good, RECORDER.specs.finite = False, config.finite
+        CLIENT.start(config)
+        if not one_thread_at_a_time():
+            say(FREE_THREADED)
+    except ConfigError as error:
+        RECORDER.off_for_good = RECORDER.lines is None
+        say(str(error) if RECORDER.lines is None else f"{str(error).removeprefix('off: ')}; the agent goes on with the settings it has")
+        return False
+    except Exception as error:  # noqa: BLE001 - the job starts in any case
+        RECORDER.stop()
+        say(f"off: it could not start ({type(error).__name__}: {error})")
+        return False
+    return True
+
+
+def shutdown() -> None:
+    """Sends what waits, within one second, and stops; happens by itself at exit."""
+    with Guard():
+        CLIENT.stop()
+
+
+def ready() -> None:
+    """Says that warm-up is over: a compilation inside a watched call stalls a request from now on."""
+    if hotpath.tracing():
+        return
+    with Guard():
+        if RECORDER.lines is not None and RECORDER.ready_at is None:
+            RECORDER.ready()
+
+
+def mark(name: str, /, **data: Any) -> None:
+    """Puts a mark on the timeline, for example the loading of new weights."""
+    if hotpath.tracing():
+        return
+    with Guard():
+        if RECORDER.lines is not None:
+            RECORDER.fact("mark", {**clip_data(data), "name": named(name)})

@@ -1,0 +1,1 @@
+"""Command line of the compile caches; no job imports this."""

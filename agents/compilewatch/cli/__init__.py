@@ -1,0 +1,1 @@
+"""Command line: `compilewatch`; no job imports this."""

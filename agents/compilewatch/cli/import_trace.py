@@ -1,0 +1,105 @@
+"""Makes reports of a folder that torch wrote under TORCH_TRACE, for jobs that ran without the agent, and sends them."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from compilewatch import __version__
+from compilewatch.cli.replay import Recording, deliver
+from compilewatch.cli.trace_process import TracedProcess, wanted
+from compilewatch.cli.trace_reader import NAMES, TraceLines
+from compilewatch.config import Config, load
+from compilewatch.errors import AgentError
+from compilewatch.identity.identity import UNVERSIONED, id_of
+from compilewatch.wire.messages import MAX_WINDOW_AGE, Identity
+
+CAPABILITIES = {"import_trace": ("partly", "from a TORCH_TRACE folder: no calls, no memory")}
+UNKNOWN_HOST = "unknown"
+_RANK = re.compile(r"_rank_(\d{1,9})_")
+
+
+def run(folder: str, settings: dict[str, object], *, host: str = "", job: str = "", shift_to_now: bool = False) -> int:
+    """The command; 0 if every window was acknowledged or had been before, and nothing in the trace is damaged."""
+    config = load(settings)
+    processes, damages, damaged = read(Path(folder))
+    recordings = [_recording(one, config, host or UNKNOWN_HOST, job, _world_size(processes)) for one in processes]
+    if config.file is None and not shift_to_now:
+        _age_check(recordings)
+    count = sum(len(report.compiles) for one in recordings for report in one.reports)
+    print(f"{count} compilations of {len(processes)} processes; a trace holds no calls and no memory")
+    return deliver(recordings, config, damages, damaged, shift_to_now=shift_to_now)
+
+
+def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
+    """The processes whose files lie in a folder, what in them is damaged, named as far as there are few, and how much of it there is.
+    Raises an AgentError if the folder holds no trace."""
+    if not folder.is_dir():
+        raise AgentError(f"{folder} is not a folder; give the one that TORCH_TRACE named")
+    files = sorted(folder.glob(NAMES))
+    if not files:
+        raise AgentError(f"there is no trace in {folder}: no file is named {NAMES}")
+    processes, damages, damaged = [], list[str](), 0
+    for file in files:
+        process, lines = _read(file)
+        damages += lines.damages
+        damaged += lines.damaged
+        if process.pid:
+            processes.append(process)
+    if not processes:
+        raise AgentError(f"nothing in {folder} is a trace; {damages[0]}" if damages else f"every trace in {folder} is empty")
+    return processes, damages, damaged
+
+
+def _read(file: Path) -> tuple[TracedProcess, TraceLines]:
+    process, lines = TracedProcess(), TraceLines(file, wanted)
+    try:
+        for entry in lines:
+            try:
+                process.take(entry)
+            except Exception as error:  # noqa: BLE001 - a damaged entry may hold anything
+                lines.damage(entry.number, f"is not as torch writes it ({type(error).__name__})")
+    except OSError as error:
+        lines.damage(0, error.strerror or type(error).__name__)
+    process.close()
+    named = _RANK.search(file.name)
+    if process.rank is None and named:
+        process.rank = int(named[1])
+    return process, lines
+
+
+def _world_size(processes: list[TracedProcess]) -> int:
+    """The smallest that these ranks can have."""
+    return 1 + max((process.rank or 0 for process in processes), default=0)
+
+
+def _recording(process: TracedProcess, config: Config, host: str, job: str, world_size: int) -> Recording:
+    identity = Identity(
+        id=id_of(int(process.clock * 1000), process.chance),
+        started=process.started,
+        model=config.model,
+        version=config.version or UNVERSIONED,
+        environment=config.environment,
+        kind=config.kind,
+        job=job,
+        rank=process.rank or 0,
+        world_size=world_size,
+        host=host,
+        pid=process.pid,
+        agent=__version__,
+        simulated=config.simulated,
+        capabilities=dict(CAPABILITIES),
+        **process.versions,  # type: ignore[arg-type]
+    )
+    return Recording(identity, process.reports)
+
+
+def _age_check(recordings: list[Recording]) -> None:
+    ends = [report.window[1] for one in recordings for report in one.reports]
+    days = MAX_WINDOW_AGE / 86400
+    old = sum(end < time.time() - MAX_WINDOW_AGE for end in ends)
+    if old:
+        raise AgentError(
+            f"{old} of {len(ends)} windows are older than {days:.0f} days and no dashboard takes them; --shift-to-now moves them"
+        )

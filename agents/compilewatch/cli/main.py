@@ -1,0 +1,233 @@
+"""The command line: `compilewatch run | doctor | replay | import-trace | cache-check | cache | version`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from compilewatch import __version__
+from compilewatch.errors import AgentError, say
+
+WRONG_USE = 2
+INTERRUPTED = 130
+Commands = argparse._SubParsersAction
+
+OVERVIEW = """\
+compilewatch watches torch.compile inside running jobs and reports to a dashboard:
+which version is slower, recompiles, or runs eager without telling anyone.
+"""
+SETTINGS = """\
+settings (arguments of compilewatch.init(...) come first):
+  COMPILEWATCH_ENDPOINT   address of the dashboard, https://host[:port]; file:PATH to record;
+                          otlp:ADDRESS for an OpenTelemetry collector
+  COMPILEWATCH_API_KEY    key of the project, from the dashboard's Setup page
+  COMPILEWATCH_MODEL      name of the model that the job serves or trains
+  COMPILEWATCH_VERSION    its version; otherwise the commit or image tag that is found
+
+first steps:
+  export COMPILEWATCH_ENDPOINT=https://dashboard.example.com COMPILEWATCH_API_KEY=cw_ing_...
+  compilewatch doctor
+  compilewatch run --model ranker -- python serve.py
+
+`compilewatch COMMAND --help` explains a command and its exit codes."""
+RUN = """\
+Runs a Python program in this process with the agent on. Nothing in the program has to change:
+what it hands to torch.compile is timed, under the name of the function or module it hands over."""
+RUN_MORE = """\
+examples:
+  compilewatch run --model ranker -- python serve.py --port 8000
+  compilewatch run --model ranker -- python -m package.module
+  compilewatch run --model ranker -- torchrun --nproc-per-node 8 train.py
+
+exit codes: the program's own; 2 if there is no such program."""
+DOCTOR = """\
+Checks what a job with these settings would meet: are the settings right, does the dashboard answer,
+does it take the key, and what can be seen of the torch that is installed here. Sends no report."""
+DOCTOR_MORE = """\
+exit codes: 0 reports would arrive; 1 they would not, and the output says why; 2 wrong use.
+--json prints one object; agents/README.md explains its fields."""
+REPLAY = """\
+Sends reports that were recorded with COMPILEWATCH_ENDPOINT=file:PATH to a dashboard.
+Sending a recording twice changes nothing there, unless --new-ids makes it new instances."""
+REPLAY_MORE = """\
+example:
+  compilewatch replay reports.jsonl --shift-to-now
+
+exit codes: 0 every window was acknowledged; 1 some were refused, could not be sent, or are damaged in
+the recording, and the output says which; 2 wrong use, wrong settings, or nothing that can be read."""
+
+IMPORT = """\
+Makes reports of a folder that a job wrote with TORCH_TRACE=DIR, and sends them: for jobs that ran
+without the agent. One instance for each file (process or rank) in it. A trace holds what torch compiled,
+why, how long it took and what the caches answered; it holds no calls and no memory. Importing a folder
+twice changes nothing on the dashboard; import it when the job has ended."""
+IMPORT_MORE = """\
+examples:
+  compilewatch import-trace /tmp/traces --model ranker --model-version 2.4
+  compilewatch import-trace /tmp/traces --model ranker --to file:reports.jsonl
+
+exit codes: 0 every window was acknowledged; 1 some were refused, could not be sent, or lines of the
+trace are damaged, and the output says which; 2 wrong use or settings, no trace, or one that is too old."""
+
+CHECK = """\
+Says, before a deployment, what a start of the model in this environment will miss in torch's compile caches:
+compares what is installed and set here with the last run of the model on this machine (or with a cache file),
+and looks whether the cache folder holds what that run compiled. Imports torch; compiles and sends nothing."""
+CHECK_MORE = """\
+examples:
+  compilewatch cache-check --model ranker
+  compilewatch cache-check --file warm.cache --json
+
+exit codes: 0 nothing that can be seen here will miss; 1 something will, and the output says what; 2 wrong use,
+no torch, or nothing to compare with."""
+CACHE = """\
+Carries what one process compiled to machines that shall start warm, with torch's mega-cache in a checked file.
+Code is run from a cache file: load only files that you made, or that come from whom you trust."""
+SAVE = """\
+Runs a program that compiles what the service will call (a warm-up), then saves torch's compile caches in FILE.
+Nothing is written if the program fails. With COMPILEWATCH_ENDPOINT set it runs with the agent on."""
+SAVE_MORE = """\
+example:
+  compilewatch cache save --model ranker warm.cache -- python warm_up.py
+
+exit codes: the program's own if it fails; 1 nothing was compiled; 2 wrong use, or FILE cannot be written."""
+LOAD = """\
+Puts the caches in FILE into the cache folder of this machine (TORCHINDUCTOR_CACHE_DIR), before the service starts.
+Refuses a file that is cut or damaged, and one made with another torch, Triton, CUDA, GPU, Python or processor."""
+LOAD_MORE = """\
+example:
+  compilewatch cache load warm.cache && compilewatch run -- python serve.py
+
+exit codes: 0 loaded; 1 nothing in it would be found here, and the output says why; 2 wrong use, or FILE cannot be used."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and answers its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except AgentError as error:
+        say(str(error).removeprefix("off: "))
+        return WRONG_USE
+    except KeyboardInterrupt:
+        if arguments.command is _run:
+            raise  # it is the program's: the process ends as it would without us
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="compilewatch", description=OVERVIEW, epilog=SETTINGS, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=__version__, help="print the version of the agent")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_run(commands)
+    _add_doctor(commands)
+    _add_replay(commands)
+    _add_import(commands)
+    _add_check(commands)
+    _add_cache(commands)
+    version = _add(commands, "version", "print the version of the agent", "Prints the version of the agent.", "exit codes: 0")
+    version.set_defaults(command=_version)
+    return parser
+
+
+def _add(commands: Commands[argparse.ArgumentParser], name: str, summary: str, text: str, more: str) -> argparse.ArgumentParser:
+    return commands.add_parser(name, help=summary, description=text, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
+    run = _add(commands, "run", "run a Python program with the agent on", RUN, RUN_MORE)
+    run.add_argument("--model", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
+    run.add_argument("--model-version", metavar="VERSION", help="version of the model (or COMPILEWATCH_VERSION)")
+    run.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program with its arguments")
+    run.set_defaults(command=_run)
+
+
+def _run(found: argparse.Namespace) -> int:
+    return int(_home("cli.run").run(found.program, model=found.model, version=found.model_version))
+
+
+def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
+    check = _add(commands, "doctor", "check settings, dashboard and key, and what can be seen of this torch", DOCTOR, DOCTOR_MORE)
+    _add_address(check)
+    check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    check.set_defaults(command=lambda found: _home("cli.doctor").run(endpoint=found.endpoint, key=found.key, as_json=found.json))
+
+
+def _add_replay(commands: Commands[argparse.ArgumentParser]) -> None:
+    again = _add(commands, "replay", "send reports that were recorded to a file", REPLAY, REPLAY_MORE)
+    again.add_argument("path", metavar="FILE", help="the recording, plain or gzip")
+    _add_address(again)
+    again.add_argument("--shift-to-now", action="store_true", help="move all times so that the last window ends now")
+    again.add_argument("--new-ids", action="store_true", help="send as new instances, so that a second replay counts again")
+    again.set_defaults(
+        command=lambda found: _home("cli.replay").run(
+            found.path, found.endpoint, found.key, shift_to_now=found.shift_to_now, new_ids=found.new_ids
+        )
+    )
+
+
+def _add_import(commands: Commands[argparse.ArgumentParser]) -> None:
+    add = _add(commands, "import-trace", "send what torch's own trace of a job says", IMPORT, IMPORT_MORE)
+    add.add_argument("folder", metavar="DIR", help="the folder that TORCH_TRACE named")
+    add.add_argument("--model", required=True, metavar="NAME", help="name of the model")
+    add.add_argument("--model-version", "--version", dest="version", metavar="VERSION", help="its version (or COMPILEWATCH_VERSION)")
+    add.add_argument("--environment", metavar="NAME", help="where it ran (or COMPILEWATCH_ENVIRONMENT; production)")
+    add.add_argument("--kind", choices=("serving", "training"), help="what the job did (or COMPILEWATCH_KIND; serving)")
+    add.add_argument("--host", metavar="NAME", default="", help="the machine it ran on; the trace does not say")
+    add.add_argument("--job", metavar="NAME", default="", help="name that the ranks of one job share")
+    add.add_argument("--to", "--endpoint", dest="endpoint", metavar="URL", help="dashboard or file:PATH (or COMPILEWATCH_ENDPOINT)")
+    add.add_argument("--key", dest="api_key", metavar="KEY", help="key of the project (or COMPILEWATCH_API_KEY)")
+    add.add_argument("--shift-to-now", action="store_true", help="move all times so that the last window ends now")
+    add.set_defaults(command=_import)
+
+
+def _import(found: argparse.Namespace) -> int:
+    settings = {name: getattr(found, name) for name in ("model", "version", "environment", "kind", "endpoint", "api_key")}
+    result = _home("cli.import_trace").run(found.folder, settings, host=found.host, job=found.job, shift_to_now=found.shift_to_now)
+    return int(result)
+
+
+def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
+    check = _add(commands, "cache-check", "say what a start here will miss in the compile caches", CHECK, CHECK_MORE)
+    check.add_argument("--model", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
+    check.add_argument("--file", metavar="FILE", help="compare with a file of `cache save` instead of the last run")
+    check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    check.set_defaults(command=lambda found: _home("cache_cli.check").run(found.model, found.file, found.json))
+
+
+def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
+    cache = _add(commands, "cache", "save or load torch's compile caches as a file", CACHE, "`compilewatch cache save --help` goes on.")
+    verbs = cache.add_subparsers(title="commands", required=True, metavar="save | load")
+    save = _add(verbs, "save", "run a program, then save what it compiled", SAVE, SAVE_MORE)
+    save.add_argument("path", metavar="FILE", help="the file to make")
+    save.add_argument("--model", default="", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
+    save.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program with its arguments")
+    save.set_defaults(command=lambda found: _home("cache_cli.save_load").save(found.path, found.program, found.model))
+    load = _add(verbs, "load", "put what was saved into this machine's caches", LOAD, LOAD_MORE)
+    load.add_argument("path", metavar="FILE", help="a file of `compilewatch cache save`")
+    load.add_argument("--anyway", action="store_true", help="also if it was made with something else")
+    load.set_defaults(command=lambda found: _home("cache_cli.save_load").load(found.path, found.anyway))
+
+
+def _add_address(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--endpoint", metavar="URL", help="address of the dashboard (or COMPILEWATCH_ENDPOINT)")
+    command.add_argument("--key", metavar="KEY", help="key of the project (or COMPILEWATCH_API_KEY, which other users cannot see)")
+
+
+def _home(name: str) -> Any:
+    """The module of a command, loaded when the command is run: a program under `run` waits for no other."""
+    return importlib.import_module(f"compilewatch.{name}")
+
+
+def _version(arguments: argparse.Namespace) -> int:
+    print(__version__)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Control: commands of the dashboard and the kill switch."""

@@ -1,0 +1,1 @@
+"""Export: windows leave the process."""

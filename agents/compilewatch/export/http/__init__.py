@@ -1,0 +1,1 @@
+"""HTTP client: bounded connections, responses and TLS."""

@@ -1,0 +1,1 @@
+"""Spool: closed windows on disk until they are acknowledged."""

@@ -1,0 +1,177 @@
+"""One POST and its answer: a private connection that is never redirected and goes through no proxy but the one that was set, bounded in
+time and size."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote, urlsplit
+
+from compilewatch import __version__
+from compilewatch.config import Config
+from compilewatch.export.http.connection import Address, Attempts, authorization, connected
+from compilewatch.export.http.response import HttpAnswer, body_read, head_read
+from compilewatch.export.suppress_tracing import suppressed
+from compilewatch.wire.ack import MARKER, Ack
+from compilewatch.wire.codec import DecodeError, decode, deflate
+
+if TYPE_CHECKING:
+    from compilewatch.export.http.tls import Tls
+
+PATH = "/api/v1/reports"
+TEMPORARY = (408, 425, 429)
+"""Refusals that may be over the next time."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came back. `ack` only if the server said in our own words which windows it holds; `final` if it refused in our own words."""
+
+    status: int
+    ack: Ack | None = None
+    final: bool = False
+    retry_after: str = ""
+    problem: str = ""
+    code: str = ""
+    advice: str = ""
+    """What a person can do about it, where it is not the dashboard that answered."""
+
+
+class Transport(Protocol):
+    """Where requests go; `interrupt` may be called by another thread than the one that sends."""
+
+    def send(self, body: bytes) -> Answer:
+        """Hands over the JSON of a request; raises OSError if there was no answer."""
+        ...
+
+    def interrupt(self) -> None:
+        """Has the request that is under way fail at once."""
+        ...
+
+
+class FileTransport:
+    """Appends each request as one line; a line that is written is acknowledged."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def send(self, body: bytes) -> Answer:
+        """One append of one whole line."""
+        with self._path.open("ab", buffering=0) as file:
+            file.write(body + b"\n")
+        ranges = [tuple(report["seq"]) for report in json.loads(body)["reports"]]
+        return Answer(200, ack=Ack(ranges, ranges[-1][1] + 1))
+
+    def interrupt(self) -> None:
+        """A file is written at once."""
+
+
+class HttpTransport:
+    """Posts to a dashboard; each request has a connection of its own. The request is written by hand: libraries that trace HTTP replace the
+    methods of `http.client` in the job's process."""
+
+    def __init__(self, endpoint: str, api_key: str, proxy: str = "", path: str = PATH) -> None:
+        self._target = Address.of(endpoint)
+        self._proxy = Address.of(proxy) if proxy else None
+        self._tls: Tls | None = importlib.import_module("compilewatch.export.http.tls").Tls() if self._target.secure else None
+        self._attempts = Attempts([], set())
+        path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + path
+        direct = self._target.secure or self._proxy is None
+        headers = {
+            "Host": self._target.name,
+            **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+            "User-Agent": f"compilewatch/{__version__}",
+            "Accept": "application/json",
+            "Connection": "close",
+        }
+        lines = [f"POST {path if direct else 'http://' + self._target.name + path} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        self._head = "\r\n".join(lines + ([] if direct else authorization(self._proxy)))
+
+    def send(self, body: bytes) -> Answer:
+        """Posts the request, and reads what the dashboard says of it."""
+        return _understood(*self.exchange(body))
+
+    def exchange(self, body: bytes) -> tuple[HttpAnswer, bytes]:
+        """Posts the JSON, within 3 s for the connection, 5 s for a read and 8 s in all, after the name was looked up."""
+        packed = deflate(body)
+        try:
+            if self._tls is not None:
+                self._tls.prepare()
+            with suppressed(), connected(self._target, self._proxy, self._tls, self._attempts) as connection:
+                connection.write(f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1") + packed)
+                reader = connection.reader()
+                answer = head_read(reader)
+                return answer, body_read(reader, answer)
+        except OSError as error:
+            if self._tls is not None:
+                self._tls.failed(error)
+            raise
+
+    def interrupt(self) -> None:
+        """Has the request that is under way fail at once; looking up a name cannot be ended."""
+        for one in list(self._attempts.opened):
+            one.interrupt()
+
+
+class Aside:
+    """Gives the turn away while a request is under way, so that whoever cannot wait for its end may have it."""
+
+    def __init__(self, transport: Transport, turn: threading.Lock) -> None:
+        self._transport = transport
+        self._turn = turn
+
+    def send(self, body: bytes) -> Answer:
+        """The same, without the turn."""
+        self._turn.release()
+        try:
+            return self._transport.send(body)
+        finally:
+            self._turn.acquire()
+
+    def interrupt(self) -> None:
+        """The same."""
+        self._transport.interrupt()
+
+
+def transport_of(config: Config, turn: threading.Lock | None = None) -> Transport:
+    """Where this configuration sends to; a turn is what its caller holds."""
+    if config.file is not None:
+        return FileTransport(config.file)
+    found = http_of(config)
+    return found if turn is None else Aside(found, turn)
+
+
+def http_of(config: Config) -> HttpTransport:
+    """To a dashboard, or to whoever takes OpenTelemetry's metrics."""
+    if config.otlp is None:
+        return HttpTransport(config.endpoint, config.api_key, config.proxy)
+    found: HttpTransport = importlib.import_module("compilewatch.export.otlp").OtlpTransport(config.otlp, config.api_key, config.proxy)
+    return found
+
+
+def _understood(response: HttpAnswer, body: bytes) -> Answer:
+    answer = Answer(response.status, retry_after=response.headers.get("retry-after", ""))
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict) or type(data.get("cw")) is not int or data["cw"] != MARKER:
+        answer.problem = f"HTTP {response.status}, but not from a compilewatch dashboard"
+        return answer
+    if response.status != 200:
+        answer.code = str(data.get("code", ""))[:100]
+        answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY
+        answer.problem = f"HTTP {response.status} {answer.code}: {str(data.get('detail', ''))[:300]}"
+        return answer
+    try:
+        answer.ack = decode(Ack, data)
+    except DecodeError as error:
+        answer.problem = f"an answer that cannot be read: {error}"
+    return answer

@@ -1,0 +1,1 @@
+"""Identity: who reports, and with which configuration."""

@@ -1,0 +1,133 @@
+"""Who reports: the process, where it runs, and with what; everything that is found is found without importing or starting anything."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compilewatch import __version__
+from compilewatch.config import Config
+from compilewatch.identity.autotuned_kernels import CHOSEN
+from compilewatch.identity.compile_config import NOTED, components, gpu_name, short_hash
+from compilewatch.identity.launcher import placement_of
+from compilewatch.identity.process_start import process_started
+from compilewatch.identity.sha256 import sha256_hex
+from compilewatch.wire.messages import STAGE, Identity
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+_COMMIT_VARIABLES = ("GIT_COMMIT", "GIT_SHA", "GITHUB_SHA", "CI_COMMIT_SHA", "SOURCE_VERSION", "IMAGE_TAG", "K_REVISION")
+UNVERSIONED = "unversioned"
+
+
+def instance_id() -> str:
+    """26 characters that sort by time: 10 of milliseconds, 16 of chance."""
+    return id_of(int(time.time() * 1000), int.from_bytes(os.urandom(10), "big"))
+
+
+def successor_id(earlier: str, body: bytes) -> str:
+    """The id under which a window is sent that another process contests: always the same, so that it is stored once."""
+    return earlier[:10] + id_of(0, int(sha256_hex(f"{earlier}\0".encode() + body)[:20], 16))[10:]
+
+
+def id_of(milliseconds: int, chance: int) -> str:
+    """The id of an instance that began then, with these 80 bits."""
+    number = milliseconds << 80 | chance
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def version_of(config: Config, environ: Mapping[str, str]) -> str:
+    """The version that was given, else the commit or image tag in the environment, else the commit of the working folder."""
+    if config.version:
+        return config.version
+    for variable in _COMMIT_VARIABLES:
+        if environ.get(variable):
+            return environ[variable][:40]
+    return _commit_here() or UNVERSIONED
+
+
+def _commit_here() -> str:
+    """The commit that is checked out in the working folder or above it; empty when there is none."""
+    try:
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            head = folder / ".git" / "HEAD"
+            if head.is_file():
+                text = head.read_text().strip()
+                return (_ref(folder / ".git", text[5:]) if text.startswith("ref: ") else text)[:12]
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return ""
+
+
+def _ref(git: Path, name: str) -> str:
+    loose = git / name
+    if loose.is_file():
+        return loose.read_text().strip()
+    packed = git / "packed-refs"
+    lines = packed.read_text().splitlines() if packed.is_file() else []
+    return next((line.split()[0] for line in lines if line.endswith(f" {name}")), "")
+
+
+def identity_build(config: Config, environ: Mapping[str, str] | None = None) -> Identity:
+    """The identity at the start of an instance."""
+    environ = os.environ if environ is None else environ
+    job, rank, local_rank, world_size = placement_of(environ)
+    return Identity(
+        id=instance_id(),
+        started=process_started(),
+        model=config.model,
+        version=version_of(config, environ),
+        environment=config.environment,
+        kind=config.kind,
+        job=job,
+        rank=rank,
+        local_rank=local_rank,
+        world_size=world_size,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        python=platform.python_version(),
+        agent=__version__,
+        simulated=config.simulated,
+        components=_declared(config),
+    )
+
+
+def _declared(config: Config) -> dict[str, str]:
+    """What only the job can say of itself; of its words a fingerprint where nothing else may leave the process."""
+    if not config.stage:
+        return {}
+    return {STAGE: short_hash(STAGE, config.stage) if config.redact else config.stage}
+
+
+def identity_refresh(identity: Identity) -> None:
+    """Adds what has become known since: torch once it is imported, the GPU once the job has started CUDA itself, kernels once chosen."""
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "__version__"):
+        identity.torch = str(torch.__version__)
+        identity.cuda = str(getattr(getattr(torch, "version", None), "cuda", None) or "")
+        if not identity.gpu:
+            _gpu_find(identity, torch)
+    declared = {name: value for name, value in identity.components.items() if name == STAGE}
+    identity.components = {**components(), **CHOSEN, **NOTED, **declared}
+    identity.triton = identity.components.get("triton", "")
+
+
+def _gpu_find(identity: Identity, torch: Any) -> None:
+    identity.gpu = gpu_name()
+    if not identity.gpu:
+        return
+    cuda = torch.cuda
+    device = cuda.current_device()
+    identity.gpu_count = cuda.device_count()
+    identity.gpu_capability = ".".join(map(str, cuda.get_device_capability(device)))
+    driver = Path("/proc/driver/nvidia/version")
+    if driver.is_file():
+        words = driver.read_text().splitlines()[0].split()
+        identity.driver = next((word for word in words if word[0].isdigit() and "." in word), "")

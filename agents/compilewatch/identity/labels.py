@@ -1,0 +1,102 @@
+"""What the operator calls this process: what the settings say, its pod, and what its framework calls it there; found without an import."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from compilewatch.identity.roles import ENGINE, ENGINE_SERVER, ENGINE_WORKER, process_name
+
+TRIES = 10
+
+
+class Label:
+    """Of this process. What its framework said once stays, as at the end of a process it is gone; a forked child begins without."""
+
+    def __init__(self) -> None:
+        self._part, self._pid = "", 0
+
+    def look(self) -> None:
+        """Asks the framework that runs the process."""
+        if self._pid != os.getpid():
+            self._part, self._pid = "", os.getpid()
+        self._part = self._part or _part_now()
+
+    def text(self, given: str, environ: Mapping[str, str]) -> str:
+        """The label as far as it is known now; `given` is what the settings say."""
+        self.look()
+        if given:
+            return given
+        pod = environ.get("POD_NAME") or (environ.get("HOSTNAME", "") if environ.get("KUBERNETES_SERVICE_HOST") else "")
+        return f"{pod} {self._part}".strip()
+
+
+LABEL = Label()
+
+
+def _part_now() -> str:
+    for known in (_of_replica, _of_gunicorn, _of_pool, _of_litserve, _of_uvicorn, _of_engine_part):
+        with suppress(Exception):  # another release of a framework keeps it elsewhere
+            found = known()
+            if found:
+                return found
+    return ""
+
+
+def _of_replica() -> str:
+    """Ray Serve's."""
+    context = sys.modules.get("ray.serve.context")
+    replica = getattr(context, "_INTERNAL_REPLICA_CONTEXT", None)
+    return "" if replica is None else str(replica.replica_id.to_full_id_str())
+
+
+def _of_gunicorn() -> str:
+    if "gunicorn.arbiter" not in sys.modules:
+        return ""
+    found = _main_frame("gunicorn/arbiter.py", "spawn_worker")
+    return "" if found is None else f"gunicorn worker {int(found.f_locals['worker'].age)}"
+
+
+def _of_pool() -> str:
+    """Celery's: the name of the worker, and that of the process in its pool."""
+    prefork, process = sys.modules.get("celery.concurrency.prefork"), sys.modules.get("billiard.process")
+    if prefork is None or process is None or process.current_process()._parent_pid is None:
+        return ""
+    return f"{getattr(prefork, '_process_hostname', None) or 'celery'} {process.current_process().name}"
+
+
+def _of_litserve() -> str:
+    if "litserve" not in sys.modules or process_name() != "inference-worker":
+        return ""
+    found = _main_frame("litserve/loops/loops.py", "inference_worker")
+    return "" if found is None else f"LitServe worker {int(found.f_locals['worker_id'])}"
+
+
+def _of_uvicorn() -> str:
+    """A worker that uvicorn started."""
+    name, number = process_name(), process_name().rpartition("-")[2]
+    command = Path(sys.argv[0]).parts if sys.argv else ()
+    known = "uvicorn.supervisors" in sys.modules and ("uvicorn" in command[-2:]) and name.startswith("SpawnProcess-")
+    return f"uvicorn worker {number}" if known and number.isdigit() else ""
+
+
+def _of_engine_part() -> str:
+    """What vLLM calls it."""
+    name = process_name()
+    return name if "vllm" in sys.modules and name.startswith((*ENGINE, *ENGINE_WORKER, *ENGINE_SERVER)) else ""
+
+
+def _main_frame(file: str, function: str) -> FrameType | None:
+    """The frame of this function on the main thread's stack. A frame that returns meanwhile leads nowhere, hence the tries."""
+    for _ in range(TRIES):
+        frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
+        while frame is not None:
+            if frame.f_code.co_name == function and frame.f_code.co_filename.replace("\\", "/").endswith(file):
+                return frame
+            frame = frame.f_back
+    return None

@@ -1,0 +1,84 @@
+"""COMPILEWATCH_REDACT=strict: of every text that leaves the process only a fingerprint is left, unless it is a word of the protocol."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from compilewatch.identity.sha256 import sha256_hex
+from compilewatch.wire import messages as wire
+from compilewatch.wire.cache_miss_causes import SENTENCES
+from compilewatch.wire.codec import decode, encode
+from compilewatch.wire.command import RECEIPTS, REFUSALS, RESTORE, VERBS
+from compilewatch.wire.messages import Identity, Report
+from compilewatch.wire.numerics import KINDS, LASTS, REFERENCES, STATES, Parity
+from compilewatch.wire.sketch import Sketch
+
+KEPT_OF_IDENTITY = {
+    *("id", "started", "model", "version", "environment", "kind", "rank", "local_rank", "world_size", "pid", "gpu", "gpu_count"),
+    *("gpu_capability", "driver", "torch", "triton", "cuda", "python", "agent", "simulated", "components", "role"),
+}
+"""What the settings say, versions, hardware, and hashes: the dashboard cannot compare anything without them."""
+_MESSAGES = (wire.Report, wire.Region, wire.Compile, wire.Finding, wire.Device, wire.Gauges, wire.Fact, wire.Losses, Sketch, Parity)
+_KEYS = {field.name for message in _MESSAGES for field in dataclasses.fields(message)} | {"cause", "limit", "region", "dynamic", "backend"}
+_KEYS |= {"began", "total", "until", "stages", "phases", "unaccounted"}
+_KEYS |= {"code", "signal"}
+_KEYS |= {"command", "verb", "counter", "state", "why", "detail", "callables", "refused"}
+_WORDS = {
+    *wire.EAGER_CAUSES,
+    *wire.COMPILE_KINDS,
+    *wire.OUTCOMES,
+    *wire.FINDING_KINDS,
+    *wire.FACT_KINDS,
+    *wire.CACHE_ANSWERS,
+    *wire.REASON_KINDS,
+    *wire.PATTERNS,
+    *wire.DYNAMIC,
+    wire.HELPS_ALONE,
+    *wire.OWN_MARKS,
+    *wire.COLD_START_STAGES,
+    *wire.COLD_START_ENDS,
+    *SENTENCES,
+    *(*VERBS, ", ".join(VERBS), RESTORE, *RECEIPTS, *REFUSALS),
+    *(*STATES, *REFERENCES, *LASTS, *KINDS),
+    *("SIGTERM", "SIGINT"),
+    *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+    *("torch.compile", "eager", "inductor", "other", "True", "False", "None"),
+}
+_OURS = ("seconds", "cache", "eager_by", "phases")
+"""Tables whose words are all our own."""
+_PLAIN = re.compile(r"2\^\d{1,3}|[\d!/_.]*|#[0-9a-f]{16}")
+"""A bucket, a number or a compile id, a fingerprint."""
+
+
+def fingerprint(text: str) -> str:
+    """Stands for the text in every process; what can be guessed can still be found by trying."""
+    return text if text in _WORDS or _PLAIN.fullmatch(text) else "#" + sha256_hex(text.encode("utf-8", "replace"))[:16]
+
+
+def report_redacted(report: Report) -> Report:
+    """The report with fingerprints for its texts."""
+    return decode(Report, _redacted(encode(report)))
+
+
+def identity_redact(identity: Identity) -> None:
+    """Puts fingerprints into the identity; a field that nobody allowed is among them."""
+    for field in dataclasses.fields(identity):
+        if field.name not in KEPT_OF_IDENTITY and field.name != "capabilities":
+            setattr(identity, field.name, _redacted(getattr(identity, field.name)))
+    chosen = {name: value for name, value in identity.components.items() if name.startswith(wire.KERNEL)}
+    for name, value in chosen.items():
+        del identity.components[name]
+        identity.components[wire.KERNEL + fingerprint(name)] = fingerprint(value)
+    identity.capabilities = {name: (answer, fingerprint(why)) for name, (answer, why) in identity.capabilities.items()}
+
+
+def _redacted(data: Any) -> Any:
+    if isinstance(data, str):
+        return fingerprint(data)
+    if isinstance(data, dict):
+        return {key if key in _KEYS else fingerprint(key): value if key in _OURS else _redacted(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_redacted(item) for item in data]
+    return data

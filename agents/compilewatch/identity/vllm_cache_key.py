@@ -1,0 +1,94 @@
+"""vLLM's own cache key: the factors that it writes next to its compiled code, as hashes, and the folders that it names after the key."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compilewatch.identity.sha256 import sha256_hex
+from compilewatch.wire.cache_miss_causes import ENGINE, ENGINE_ENVIRONMENT, ENGINE_KEY, ENGINE_VERSION
+
+FACTORS_FILE = "cache_key_factors.json"
+MAX_FILE_BYTES, MAX_FACTORS, MAX_PARTS, MAX_TRIES = 1 << 20, 1000, 16, 600
+HASH_LENGTH = 8
+_COMPILE_FOLDER = re.compile(r"/([^/]+)/(?:rank_\d+_\d+/)(?:[^/]+/)?(?:inductor|triton)_cache/?$")
+_AOT_FOLDER = re.compile(r"/torch_aot_compile/([^/]+)/(?:rank_\d+_\d+/)?(?:inductor|triton)_cache/?$")
+_RANK = re.compile(r"/(rank_\d+_\d+(?:/[^/]+)?)/?$")
+
+
+def derived_from(folder: str) -> str:
+    """vLLM's key, from the path of a cache folder that vLLM set; empty for a folder that the user chose."""
+    path = folder.replace(os.sep, "/")
+    found = _AOT_FOLDER.search(path) or _COMPILE_FOLDER.search(path)
+    return found[1] if found else ""
+
+
+def factors_hashed(factors_file: Any) -> dict[str, str]:
+    """A hash per factor, of the variables one each: values may be secrets. Whatever the release writes, by the names that it writes."""
+    found: dict[str, str] = {}
+    for name, value in factors_file.items() if isinstance(factors_file, Mapping) else ():
+        if isinstance(value, Mapping):
+            found[f"{ENGINE}{name}"] = _hash(name, json.dumps(value, sort_keys=True, default=str))
+            found.update((f"{ENGINE}{name} {part}", _hash(part, inner)) for part, inner in value.items())
+        else:
+            found[f"{ENGINE}{name}"] = _hash(name, value)
+    return dict(list(found.items())[:MAX_FACTORS])
+
+
+class VllmKey:
+    """The factors of what this process compiled, by rank and part of the model, `rank_0_0/backbone`."""
+
+    def __init__(self) -> None:
+        self._unread: deque[tuple[str, int]] = deque(maxlen=MAX_PARTS)
+        """Folders, and how often each was looked at."""
+        self.parts: dict[str, dict[str, str]] = {}
+        self.not_loaded = False
+        """Whether what was kept under the key could not be loaded: what follows is compiled again."""
+
+    def note(self, folder: str) -> None:
+        """vLLM says that it keeps in this folder what it compiles now; the file is read later."""
+        self._unread.append((folder, 0))
+
+    def read(self) -> dict[str, dict[str, str]]:
+        """The factors that are known by now; on the agent's thread."""
+        for _ in range(len(self._unread)):
+            folder, tries = self._unread.popleft()
+            try:
+                file = Path(folder) / FACTORS_FILE
+                if file.stat().st_size <= MAX_FILE_BYTES:
+                    self.parts[_part(folder)] = {**_version(), **factors_hashed(json.loads(file.read_bytes()))}
+            except (OSError, ValueError, RecursionError):  # not written, not finished, or of another release
+                if tries < MAX_TRIES:
+                    self._unread.append((folder, tries + 1))
+        return self.parts
+
+    def components(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """What processes are compared by: the version, the factors without the single variables, and the key in the folder's name."""
+        factors = next(iter(self.read().values()), {})
+        found = {**_version(), **{name: value for name, value in factors.items() if not name.startswith(ENGINE_ENVIRONMENT)}}
+        key = derived_from(environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
+        return {**found, ENGINE_KEY: _hash("key", key)} if key else found
+
+
+VLLM_KEY = VllmKey()
+"""The process's own."""
+
+
+def _part(folder: str) -> str:
+    found = _RANK.search(folder.replace(os.sep, "/"))
+    return found[1] if found else ""
+
+
+def _version() -> dict[str, str]:
+    version = getattr(sys.modules.get("vllm"), "__version__", None)
+    return {ENGINE_VERSION: version} if isinstance(version, str) else {}
+
+
+def _hash(name: str, value: object) -> str:
+    return sha256_hex(f"{name}\0{value!r}".encode("utf-8", "replace"))[:HASH_LENGTH]

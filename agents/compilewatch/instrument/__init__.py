@@ -1,0 +1,1 @@
+"""Instrumentation: wraps the callables of a job and times their calls."""

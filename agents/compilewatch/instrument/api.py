@@ -1,0 +1,200 @@
+"""What people write in their code: `watch`, `compile` and `region`, and how a callable of each kind is wrapped."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+import weakref
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, TypeVar, overload
+
+from compilewatch.errors import say
+from compilewatch.instrument import hotpath, timed_call
+from compilewatch.instrument.compile_mode import is_disabled, mode_of
+from compilewatch.instrument.object_proxy import WATCHED, NotShareable
+from compilewatch.instrument.runtime import TORCHSCRIPT, runtime_of
+from compilewatch.instrument.wrap import wrapped
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.series_buffer import Spec, named
+from compilewatch.runtime.interpreters import one_thread_at_a_time
+from compilewatch.wire.messages import MAX_TEXT
+
+T = TypeVar("T", bound=Callable[..., Any])
+SUSPENDED = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+
+
+@overload
+def watch(
+    target: None = None,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    bucket: Callable[..., object] | None = None,
+    mode: str | None = None,
+    runtime: str | None = None,
+    finite: bool | None = None,
+) -> Callable[[T], T]: ...
+
+
+@overload
+def watch(
+    target: T,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    bucket: Callable[..., object] | None = None,
+    mode: str | None = None,
+    runtime: str | None = None,
+    finite: bool | None = None,
+) -> T: ...
+
+
+def watch(
+    target: Any = None,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    bucket: Callable[..., object] | None = None,
+    mode: str | None = None,
+    runtime: str | None = None,
+    finite: bool | None = None,
+) -> Any:
+    """The target, timed at each call: a function, a method, a coroutine function, a generator function or an nn.Module.
+
+    `items` answers how many items a call worked on, `bucket` what calls are comparable; both get the call's arguments. `finite` has
+    one answer in a hundred looked through for NaN and infinite values, `COMPILEWATCH_FINITE=1` those of everything that is watched.
+    Without a target it is a decorator. While the agent is off because of its settings, the target itself comes back."""
+    if target is None:
+        return functools.partial(watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime, finite=finite)
+    spec = Spec("", "" if mode is None else named(mode), "" if runtime is None else named(runtime), items, bucket)
+    return watch_spec(target, name, spec, finite)
+
+
+def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = None) -> Any:
+    """`watch` with everything that is known about the target; whatever goes wrong, the target itself comes back."""
+    if RECORDER.off_for_good or not one_thread_at_a_time():
+        return target
+    try:
+        if inspect.isclass(target) or not (callable(target) or isinstance(target, classmethod)):
+            say(f"watch() takes a function or a module, not {named(target)!r:.80}; it stays as it is")
+            return target
+        spec.name = ("" if name is None else named(name)) or named(name_of(target))
+        spec.mode = spec.mode or named(mode_of(target))
+        spec.runtime, spec.judged = spec.runtime or named(runtime_of(target)), True
+        spec.target, spec.module = reference_to(target), reference_to(getattr(target, "_orig_mod", target))
+        watched = wrapped(target, spec)
+        if finite or (finite is None and RECORDER.specs.finite):
+            watched = importlib.import_module("compilewatch.numerics.nan_check").finite_looked_at(watched, asked=bool(finite))
+        return watched
+    except NotShareable as error:
+        say(f"watch() cannot time {error}; it stays as it is")
+        return target
+    except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
+        RECORDER.internal_error(error)
+        return target
+
+
+def reference_to(target: Any) -> Callable[[], Any] | None:
+    """A weak reference; None to what has none."""
+    try:
+        return weakref.WeakMethod(target) if isinstance(target, MethodType) else weakref.ref(target)
+    except TypeError:
+        return None
+
+
+def is_watched(target: Any) -> bool:
+    """Whether `watch` made it."""
+    return WATCHED in getattr(target, "__dict__", ()) or WATCHED in vars(type(target))
+
+
+def region_of(target: Any) -> str:
+    """The region that its calls are counted in; the one they would be counted in for what is not watched."""
+    found = getattr(target, WATCHED, "") if is_watched(target) else ""
+    return found if isinstance(found, str) and found else named(name_of(target))
+
+
+def name_of(target: Any) -> str:
+    """What the job's own code calls it."""
+    inner = target.func if isinstance(target, functools.partial) else getattr(target, "_orig_mod", target)
+    inner = getattr(inner, "_torchdynamo_orig_callable", inner)
+    owner = getattr(inner, "__self__", None)
+    if owner is not None and getattr(inner, "__name__", "") in ("forward", "__call__", "_call_impl", "_wrapped_call_impl"):
+        return type(owner).__name__
+    if runtime_of(inner) == TORCHSCRIPT:
+        return getattr(inner, "original_name", None) or getattr(inner, "name", None) or type(inner).__name__
+    return getattr(inner, "__name__", None) or type(inner).__name__
+
+
+@overload
+def compile(
+    target: None = None, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any
+) -> Callable[[T], T]: ...
+
+
+@overload
+def compile(target: T, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any) -> T: ...
+
+
+def compile(target: Any = None, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any) -> Any:
+    """`torch.compile` and `watch` in one; the mode, `dynamic` and `fullgraph` are reported with the region."""
+    if target is None:
+        return functools.partial(compile, name=name, items=items, **options)
+    torch = importlib.import_module("torch")
+    return watch_compiled(torch.compile(target, **options), target, options, name, items)
+
+
+def watch_compiled(
+    compiled: Any, target: Any, options: dict[str, Any], name: str | None = None, items: Callable[..., float] | None = None
+) -> Any:
+    """`watch` for what `torch.compile` made of the target; under `compilewatch run` it comes out of there watched already."""
+    if is_watched(compiled) and name is None and items is None:
+        return compiled
+    told = {key: _option(options[key]) for key in ("mode", "dynamic", "fullgraph", "backend") if options.get(key) is not None}
+    # Where compiling is switched off torch hands back what it was handed.
+    eager = "disabled" if compiled is target or is_disabled(target) else ""
+    spec = Spec("", str(options.get("mode") or ""), "torch.compile", items, options=told, eager=eager)
+    return watch_spec(compiled, name or name_of(target), spec)
+
+
+def _option(value: Any) -> str:
+    """A backend may be a function or an object: it goes by its name, as its text would hold an address."""
+    if isinstance(value, (str, bool)):
+        return named(value)
+    return named(value.__name__ if isinstance(value, FunctionType) else type(value).__name__)
+
+
+class region:
+    """`with compilewatch.region("train_step", items=32): ...` times a block; blocks of one name are one region."""
+
+    __slots__ = ("_items", "_open", "_spec")
+
+    def __init__(self, name: str, *, items: float | None = None) -> None:
+        self._spec = Spec(name if type(name) is str and len(name) <= MAX_TEXT else named(name))
+        self._items = items
+        self._open: list[timed_call.Running] = []
+
+    def __enter__(self) -> region:
+        if hotpath.tracing() or RECORDER.lines is None or not one_thread_at_a_time():
+            return self
+        try:
+            # A block of a coroutine or generator is suspended with it, and what runs meanwhile is not inside it.
+            stays = not sys._getframe(1).f_code.co_flags & SUSPENDED
+            RECORDER.suspended_blocks = RECORDER.suspended_blocks or not stays
+            self._open.append(timed_call.Running(RECORDER.register(self._spec), stays=stays))
+        except Exception as error:  # noqa: BLE001 - the block runs in any case
+            RECORDER.internal_error(error)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if hotpath.tracing() or not self._open:
+            return
+        # One object may be entered again, also by another thread: the newest of this thread's is the one that ends.
+        mine = next((one for one in reversed(self._open) if one.is_mine()), None)
+        if mine is not None:
+            self._open.remove(mine)
+            mine.finish(kind is not None)
+            if self._items is not None and kind is None:
+                timed_call.count_items(mine, self._spec, self._items)

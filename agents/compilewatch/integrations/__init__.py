@@ -1,0 +1,1 @@
+"""Integrations: entry points of frameworks."""

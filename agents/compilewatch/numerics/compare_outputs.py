@@ -1,0 +1,63 @@
+"""A compiled and an eager answer, place by place: what of them is held until they are compared, and the comparison."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from compilewatch.numerics.isolated_run import leaves
+from compilewatch.numerics.reference_models import NotCompared
+from compilewatch.numerics.tolerance import Compared, compared, worst
+from compilewatch.recording.call_sampling import chance
+
+MOST = 1 << 22
+"""Values of an output that are held and compared on a GPU: of a larger one every so many, from a random one on. What that takes of its
+memory shows in no peak."""
+ANOTHER = "the answer has another structure, or another value, compiled than eager"
+
+
+class Pair(NamedTuple):
+    """One output."""
+
+    place: str
+    compiled: Any
+    eager: Any
+
+
+def side_by_side(torch: Any, compiled: Any, eager: Any, on_gpu: bool) -> list[Pair] | Compared:
+    """The outputs, or what is wrong with them as a whole. On a GPU they are compared later: what is held are copies, as the next replay of
+    a CUDA graph, or the job, may write over them."""
+    with torch.no_grad(), torch.inference_mode(False):
+        mine, rest = leaves(torch, compiled)
+        theirs, other = leaves(torch, eager)
+        if mine.keys() != theirs.keys() or rest != other:
+            return Compared("output", 0.0, 0.0, 0.0, 0, 0, False, ANOTHER)
+        if not theirs:
+            raise NotCompared("it returns no tensor")
+        pairs = [Pair(place, mine[place].detach(), one.detach()) for place, one in theirs.items()]
+        return [_held(one) for one in pairs] if on_gpu else pairs
+
+
+def _held(pair: Pair) -> Pair:
+    place, compiled, eager = pair
+    if compiled.shape == eager.shape and eager.numel() > MOST:
+        step = -(-eager.numel() // MOST)
+        first = int(chance() * step)
+        compiled, eager = (one.reshape(-1)[first::step] for one in (compiled, eager))
+    return Pair(place, compiled.clone(), eager.clone())
+
+
+def ruled(torch: Any, pairs: list[Pair]) -> tuple[Compared, float]:
+    """The worst of them, and the largest error as a share of its output."""
+    with torch.no_grad(), torch.inference_mode(False):
+        found = [compared(torch, one.place, one.compiled, one.eager, None) for one in pairs]
+        theirs = {one.place: one.eager for one in pairs}
+        share = max([0.0, *(_share(one, theirs) for one in found if not one.wrong)])
+    bad, eager_bad = sum(one.nonfinite for one in found), sum(one.eager_nonfinite for one in found)
+    return worst(found)._replace(nonfinite=bad, eager_nonfinite=eager_bad), share
+
+
+def _share(one: Compared, theirs: dict[str, Any]) -> float:
+    """The error as a share of the output's size."""
+    eager = theirs[one.where.removeprefix("one value of ")].detach().abs().double()
+    size = float(eager.max() if one.where not in theirs else eager.square().mean().sqrt())
+    return one.error / size if 0.0 < size < float("inf") else 0.0

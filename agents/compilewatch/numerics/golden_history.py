@@ -1,0 +1,142 @@
+"""What the last versions that passed gave for a golden batch: lengths and projections in a file beside the spool, never the values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compilewatch.config import Config
+from compilewatch.runtime.private_files import FolderError, base_folder, file_read, file_replace, folder_open, folder_trim
+from compilewatch.wire.numerics import Last
+
+SUFFIX = ".golden"
+MAX_FILE_BYTES, MAX_FILES, MAX_BYTES = 1 << 20, 256, 16 << 20
+MAX_VERSIONS, MAX_TENSORS = 4, 256
+PROJECTIONS = 4
+LEAST = 64
+"""Of a tensor with fewer elements a projection would nearly be its values: nothing is kept of it."""
+SAMPLED = 4096
+"""Elements of a tensor of weights or inputs that are looked at, evenly spread."""
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One result: what it was computed on and from, and each tensor's length and projections on fixed signs."""
+
+    hardware: str
+    inputs: list[float]
+    weights: list[float]
+    outputs: dict[str, list[float]]
+
+
+def summary_of(torch: Any, hardware: str, inputs: Iterable[Any], weights: Iterable[Any], outputs: Mapping[str, Any]) -> Summary:
+    """A result as it is kept. Shape and order count; what is smaller than the tolerance, or turned in a plane that four random
+    directions do not see, does not."""
+    kept = {place: _seen(torch, one) for place, one in list(outputs.items())[:MAX_TENSORS] if one.numel() >= LEAST}
+    return Summary(hardware, _sampled(torch, inputs), _sampled(torch, weights), kept)
+
+
+def against(last: Summary, now: Summary, tolerance: float) -> tuple[Last, float | None]:
+    """How the result of now stands to that of then, and about how large the largest change of a tensor is as a share of its length."""
+    if last.hardware != now.hardware:
+        return "other hardware", None
+    if not _near(last.inputs, now.inputs):
+        return "other inputs", None
+    if not _near(last.weights, now.weights):
+        return "other weights", None
+    if not now.outputs and not last.outputs:
+        return "too small", None
+    if last.outputs.keys() != now.outputs.keys():
+        return "differs", None
+    change = max(_change(last.outputs[place], one) for place, one in now.outputs.items())
+    return ("same" if change <= tolerance else "differs"), change
+
+
+class Kept:
+    """The file of one golden batch of one model; the newest version is the last."""
+
+    def __init__(self, folder: Path, model: str, name: str) -> None:
+        self._folder = folder
+        self._path = folder / (hashlib.sha256(f"{model}\n{name}".encode("utf-8", "replace")).hexdigest()[:24] + SUFFIX)
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> Kept:
+        """Raises a FolderError where no folder can be had, or none is wanted."""
+        if config.spool == "off":
+            raise FolderError("COMPILEWATCH_SPOOL is off")
+        return cls(base_folder(config.spool) / "golden", config.model, name)
+
+    def read(self) -> dict[str, Summary]:
+        """By version, the oldest first; a file that cannot be read holds nothing."""
+        try:
+            version, known = json.loads(file_read(self._path, MAX_FILE_BYTES))
+            found = {str(key): _summary(value) for key, value in known.items()} if version == _FORMAT else {}
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+            return {}
+        return found
+
+    def last(self, version: str) -> tuple[str, Summary] | None:
+        """The newest version before this one."""
+        others = [pair for pair in self.read().items() if pair[0] != version]
+        return others[-1] if others else None
+
+    def write(self, version: str, summary: Summary) -> None:
+        """Keeps this version as the newest. Raises OSError."""
+        known = {key: value for key, value in self.read().items() if key != version}
+        known[version] = summary
+        for oldest in list(known)[:-MAX_VERSIONS]:
+            del known[oldest]
+        folder_open(self._folder)
+        rows = {key: [one.hardware, one.inputs, one.weights, one.outputs] for key, one in known.items()}
+        file_replace(self._path, json.dumps([_FORMAT, rows], allow_nan=False).encode())
+        folder_trim(self._folder, SUFFIX, MAX_FILES, MAX_BYTES)
+
+
+def _summary(row: Any) -> Summary:
+    hardware, inputs, weights, outputs = row
+    return Summary(str(hardware), _numbers(inputs), _numbers(weights), {str(key): _numbers(one) for key, one in outputs.items()})
+
+
+def _numbers(values: Any) -> list[float]:
+    return [float(value) for value in values]
+
+
+def _seen(torch: Any, tensor: Any) -> list[float]:
+    """The length, and the projections on signs that are the same in every process."""
+    flat = torch.nan_to_num(tensor.detach().reshape(-1).to(torch.float64), 0.0, 0.0, 0.0)
+    places = torch.arange(flat.numel(), device=flat.device)
+    signs = [(((places + 1) * (2 * at + 1) * 40503) // 64 % 2) * 2 - 1 for at in range(PROJECTIONS)]
+    return [_finite(float(flat.norm())), *(_finite(float((flat * sign).sum())) for sign in signs)]
+
+
+def _sampled(torch: Any, tensors: Iterable[Any]) -> list[float]:
+    """One number of each tensor, which another set of weights or inputs would not have."""
+    found = []
+    for one in tensors:
+        flat = one.detach().reshape(-1)
+        few = flat[:: max(1, flat.numel() // SAMPLED)].to(torch.float64)
+        turned = torch.cos(torch.arange(few.numel(), device=few.device, dtype=torch.float64))
+        found.append(_finite(float((torch.nan_to_num(few, 0.0, 0.0, 0.0) * turned).sum())))
+    total = math.fsum(found)
+    weighed = math.fsum(value * math.cos(at) for at, value in enumerate(found))
+    return [float(len(found)), _finite(total), _finite(weighed)]
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
+
+
+def _near(one: list[float], two: list[float]) -> bool:
+    return len(one) == len(two) and all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(one, two, strict=True))
+
+
+def _change(last: list[float], now: list[float]) -> float:
+    """About how large the change is as a share of the tensor: a projection on random signs moves by as much as all of it, on average."""
+    turned = math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(last[1:], now[1:], strict=True)) / PROJECTIONS)
+    return max(abs(last[0] - now[0]), turned) / max(last[0], 1e-12)

@@ -1,0 +1,109 @@
+"""What came of the calls that were looked at so far, and when the dashboard is told."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from compilewatch.numerics.tolerance import Compared
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.wire.clip import clip
+from compilewatch.wire.numerics import MAX_GOLDENS, MAX_NAME, MAX_WHY, Kind, Parity, State, parity_data
+
+TELL_SECONDS = 10.0
+ENOUGH, SHARE = 3, 0.01
+"""So many calls, and such a share of them, have to be beyond the tolerance: eager alone is what a live call is held against."""
+
+_names: set[str] = set()
+
+
+class Totals:
+    """Of one callable; for one thread at a time, which is the one that holds `alone`: callers and the agent's own."""
+
+    def __init__(self, kind: Kind, region: str) -> None:
+        self.kind, self.region = kind, region
+        self.name = clip(f"{'shadow calls' if kind == 'shadow' else 'values'} of {region}", MAX_NAME)
+        self.samples = self.beyond = self.timed = self.nonfinite = self.eager_nonfinite = self.outputs = 0
+        self.compiled_seconds = self.eager_seconds = 0.0
+        self.worst: Compared | None = None
+        self.relative: float | None = None
+        self.dtype = self.first = self.refused = ""
+        self._told = -TELL_SECONDS
+        self._state: State | None = None
+        self._pending = False
+        """Whether something was added that no fact says yet."""
+        self._process = os.getpid()
+        self._alone = threading.RLock()
+
+    @property
+    def alone(self) -> threading.RLock:
+        """Held by whoever counts. What a parent counted stays the parent's, and so does its lock."""
+        if self._process != os.getpid():
+            self.__init__(self.kind, self.region)  # type: ignore[misc]
+        return self._alone
+
+    def add(self, worst: Compared) -> None:
+        """A call that was compared."""
+        self.samples += 1
+        self.beyond += worst.times > 1.0
+        self.nonfinite += worst.nonfinite
+        self.eager_nonfinite += worst.eager_nonfinite
+        if self.worst is None or worst.times > self.worst.times:
+            self.worst = worst
+
+    @property
+    def state(self) -> State:
+        """Of what was seen so far."""
+        if self.kind == "finite":
+            return "failed" if self.beyond else "passed" if self.samples else "not compared"
+        enough = self.beyond >= ENOUGH and self.beyond >= SHARE * self.samples
+        return "failed" if enough else "not compared" if self.refused or not self.samples else "passed"
+
+    def tell(self) -> None:
+        """To the dashboard, every so often and whenever the state changes; what came in between goes with the window that ends next."""
+        if self.name not in _names and len(_names) >= MAX_GOLDENS:
+            return
+        _names.add(self.name)
+        now, state = time.monotonic(), self.state
+        if state != self._state or now - self._told >= TELL_SECONDS:
+            self._told, self._state, self._pending = now, state, False
+            try:
+                RECORDER.fact("parity", parity_data(self.parity()))
+            except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+                RECORDER.internal_error(error)
+        else:
+            self._pending = True
+            RECORDER.report_at_close(self.name, self._report_pending)
+
+    def _report_pending(self) -> None:
+        with self.alone:
+            if self._pending:
+                self._told = -TELL_SECONDS
+                self.tell()
+
+    def parity(self) -> Parity:
+        """As it is told."""
+        one, timed = self.worst, self.timed
+        known = one is not None and not one.wrong and self.kind == "shadow"
+        return Parity(
+            self.name,
+            self.state,
+            why=clip(self.refused or (one.wrong if one is not None else ""), MAX_WHY),
+            region=clip(self.region, MAX_NAME),
+            where=one.where if one is not None else "",
+            error=one.error if one is not None and known else None,
+            tolerance=one.allowed if one is not None and known else None,
+            reference="eager" if self.kind == "shadow" else "",
+            dtype=self.dtype,
+            outputs=self.outputs,
+            nonfinite=self.nonfinite,
+            eager_nonfinite=self.eager_nonfinite,
+            kind=self.kind,
+            samples=self.samples,
+            beyond=self.beyond,
+            timed=timed,
+            relative=self.relative,
+            compiled_seconds=self.compiled_seconds / timed if timed else None,
+            eager_seconds=self.eager_seconds / timed if timed else None,
+        )

@@ -1,0 +1,235 @@
+"""`shadow`: a small share of the calls of a pure function runs uncompiled too, after the answer is there: live speed-up and error."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+from compilewatch.errors import say
+from compilewatch.instrument import hotpath
+from compilewatch.instrument.api import is_watched, region_of, watch
+from compilewatch.instrument.kill_switch import SWITCH
+from compilewatch.instrument.runtime import EAGER
+from compilewatch.numerics.compare_outputs import Pair, ruled, side_by_side
+from compilewatch.numerics.eager_timing import NoTraffic
+from compilewatch.numerics.live_results import Totals
+from compilewatch.numerics.reference_models import NotCompared, Target, compiled_methods, held_by, target_of
+from compilewatch.numerics.sampled_calls import NEVER, cannot_be_drawn, drawn
+from compilewatch.numerics.side_effects import Before, roots_of
+from compilewatch.numerics.tolerance import Compared
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.series_buffer import NESTED, Spec, named
+from compilewatch.sources.cuda.deferred_reads import LATER, Timed, one_gpu
+
+T = TypeVar("T", bound=Callable[..., Any])
+OUT_OF_MEMORY = "a shadow call ran out of memory: there are none in this process any more"
+DREW = 3
+_off: list[str] = []
+"""Not empty once a shadow call ran out of memory, for ever and for all."""
+
+
+def shadow(fn: T, rate: float = 0.001) -> T:
+    """`fn`, watched; of its calls the share `rate` also runs uncompiled, on copies of the arguments, once the answer is there. For pure
+    functions whose tensors are on the CPU or on one GPU, which nobody waits for: what changes arguments, draws random numbers or keeps
+    something is found out by the first drawn calls and left alone from then on; the dashboard says why. The answer is always that of
+    `fn`, and nothing else is raised."""
+    try:
+        why = cannot_be_drawn(fn) or ("" if 0.0 < rate <= 1.0 else f"rate must be above 0 and at most 1, not {rate!r:.20}")
+        if why:
+            say(f"shadow() looks at no call of {named(fn)!r:.80}: {why}")
+            return fn
+        if RECORDER.off_for_good:
+            return fn
+        watched = fn if is_watched(fn) else watch(fn)
+        return drawn(watched, Shadow(watched, rate), region_of(watched)) if is_watched(watched) else watched
+    except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
+        RECORDER.internal_error(error)
+        return fn
+
+
+class _Seen(NamedTuple):
+    """What is known of a drawn call before it is made."""
+
+    torch: Any
+    target: Target
+    before: Before
+    device: Any
+    """The GPU that its tensors are on, None for the CPU."""
+
+
+class Shadow:
+    """The drawn calls of one callable; one at a time over all threads."""
+
+    def __init__(self, fn: Any, rate: float) -> None:
+        self.every = max(1, round(1.0 / rate))
+        self._fn = fn
+        self._target: Target | None = None
+        self._eager: Callable[..., Any] | None = None
+        self._warm, self._drew = False, 0
+        self._totals = Totals("shadow", region_of(fn))
+        self._turn = threading.Lock()
+
+    def take(self, call: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.every >= NEVER or hotpath.tracing() or not self._turn.acquire(blocking=False):
+            return call()
+        try:
+            seen = self._guarded(lambda: self._before(args, kwargs))
+            if seen is None:
+                return call()
+            stretch = RECORDER.epoch
+            timed = Timed(seen.torch, seen.device)
+            answer = call()
+            timed.stop()
+            if RECORDER.epoch == stretch:
+                self._guarded(lambda: self._after(seen, args, kwargs, answer, timed))
+            return answer
+        finally:
+            self._turn.release()
+
+    def _guarded(self, step: Callable[[], Any]) -> Any:
+        """What the step answers, or None: nothing that goes wrong in it reaches the job."""
+        try:
+            return step()
+        except NotCompared as reason:
+            why = str(reason)
+        except Exception as error:  # noqa: BLE001 - what a shadow call raises is no matter of the job's
+            why = OUT_OF_MEMORY if out_of_memory(error) else f"the eager call raised {named(type(error).__name__)}"
+        if why == OUT_OF_MEMORY:
+            _off.append(why)
+        self._refuse(why)
+        return None
+
+    def _refuse(self, why: str) -> None:
+        """For good: what was found out once is not tried again."""
+        with self._totals.alone:
+            self.every, self._totals.refused = NEVER, why
+            self._target = self._eager = None
+            self._totals.tell()
+
+    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Seen | None:
+        """None where this call says nothing: the agent is off, something compiles, or the dashboard's switch holds."""
+        torch: Any = sys.modules.get("torch")
+        if _off:
+            raise NotCompared(_off[0])
+        if torch is None or RECORDER.lines is None or RECORDER.compiling.frames() or SWITCH.cause()[0]:
+            return None
+        target = self._target = self._target or _pure_target(torch, self._fn)
+        used = [one for one in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        for one in used:
+            _refuse_tensor(torch, one, "argument")
+        device = one_gpu([*used, *held_by(target)], "weights and arguments are")
+        if device is not None and not LATER.has_room(torch):
+            return None
+        return _Seen(torch, target, Before(torch, roots_of(target.eager, target.module, args, kwargs)), device)
+
+    def _after(self, seen: _Seen, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any, compiled: Timed) -> None:
+        torch, target, before, device = seen
+        if self._left(before):
+            return
+        for one in torch.utils._pytree.tree_leaves(answer):
+            if isinstance(one, torch.Tensor):
+                _refuse_tensor(torch, one, "output")
+        if self._eager is None:
+            self._eager = torch.compiler.disable(_calling(target))
+        copies = _copied(torch, (args, kwargs))
+        again = Before(torch, roots_of(target.eager, target.module, *copies))
+        with NoTraffic(RECORDER.register(self._spec)):
+            eagerly = Timed(torch, device)
+            eager = self._eager(*copies[0], **copies[1])
+            eagerly.stop()
+        if self._left(again):
+            return
+        pairs = side_by_side(torch, answer, eager, on_gpu=device is not None)
+        key = RECORDER.register(self._spec) + NESTED + hotpath.bucket_of(args, kwargs)
+        warm, self._warm = self._warm, True  # the first eager call pays for what later ones find ready
+        times = (compiled, eagerly) if warm else None
+        if device is None:
+            self._count(torch, pairs, key, times)
+        else:
+            LATER.add(torch, device, lambda: self._guarded(lambda: self._count(torch, pairs, key, times)))
+
+    def _count(self, torch: Any, pairs: list[Pair] | Compared, key: int, times: tuple[Timed, Timed] | None) -> None:
+        """What came of a call, once all of it is there."""
+        with self._totals.alone:
+            if isinstance(pairs, Compared):
+                self._totals.add(pairs)
+            else:
+                found, share = ruled(torch, pairs)
+                self._totals.outputs, self._totals.dtype = len(pairs), str(pairs[0].eager.dtype).removeprefix("torch.")
+                self._totals.relative = max(self._totals.relative or 0.0, share)
+                self._totals.add(found)
+            if times is not None:
+                self._time(key, *times)
+            self._totals.tell()
+
+    def _left(self, before: Before) -> bool:
+        """Whether nothing is to be made of this call. Random numbers may be another thread's: they have to be drawn time after time."""
+        if left := before.left():
+            raise NotCompared(left)
+        self._drew = self._drew + 1 if before.drew() else 0
+        if self._drew >= DREW:
+            raise NotCompared("it draws random numbers")
+        return self._drew > 0
+
+    @property
+    def _spec(self) -> Spec:
+        return Spec(self._totals.region, runtime=EAGER)
+
+    def _time(self, key: int, compiled: Timed, eager: Timed) -> None:
+        """Beside the calls of the region, as what eager takes: no traffic."""
+        self._totals.timed += 1
+        self._totals.compiled_seconds += compiled.seconds
+        self._totals.eager_seconds += eager.seconds
+        line = RECORDER.line(key)
+        line.plain.append(eager.host)
+        if (on_gpu := eager.on_gpu) is not None:
+            line.gpu.append(on_gpu)
+
+
+def _pure_target(torch: Any, fn: Any) -> Target:
+    target = target_of(torch, fn, None)
+    parts = () if target.module is None else target.module.modules()
+    if any(getattr(part, "_compiled_call_impl", None) is not None or compiled_methods(part) for part in list(parts)[1:]):
+        raise NotCompared("a part of it is compiled by itself")
+    one_gpu(held_by(target), "weights are")
+    return target
+
+
+def _calling(target: Target) -> Callable[..., Any]:
+    """The uncompiled callable; what `Module.compile()` put into a module is passed by, for this call alone."""
+    eager = target.module._call_impl if target.eager is target.module else target.eager
+
+    def eagerly(*args: Any, **kwargs: Any) -> Any:
+        return eager(*args, **kwargs)
+
+    return eagerly
+
+
+def _refuse_tensor(torch: Any, one: Any, what: str) -> None:
+    if type(one) not in (torch.Tensor, torch.nn.Parameter):
+        raise NotCompared(f"its {what} is a {named(type(one).__name__)}")
+    if one.layout is not torch.strided:
+        raise NotCompared(f"its {what} is sparse: shadow calls are for dense tensors")
+    one_gpu([one], f"{what} is")
+
+
+def _copied(torch: Any, tree: Any) -> Any:
+    """Copies whose changes are noticed, even those of tensors that keep no account of them."""
+
+    def copy(one: Any) -> Any:
+        return one.detach().clone().requires_grad_(one.requires_grad) if isinstance(one, torch.Tensor) else one
+
+    with torch.inference_mode(False), torch.no_grad():
+        return torch.utils._pytree.tree_map(copy, tree)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether that is what it says; on the CPU torch raises no class of its own for it."""
+    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+        return True
+    with suppress(Exception):
+        return "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    return False

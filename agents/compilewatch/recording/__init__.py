@@ -1,0 +1,1 @@
+"""Recording: from calls to windows of counts and sketches."""

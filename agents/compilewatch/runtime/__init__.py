@@ -1,0 +1,1 @@
+"""Runtime services: errors, waits, private files, and how a process ends."""

@@ -1,0 +1,1 @@
+"""Sources from CUDA: GPU time, CUDA graphs and utilisation."""

@@ -1,0 +1,90 @@
+"""CUDA graphs that torch records, and why it records one again: each time is a stall, and holds memory of its own."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.torch_internals import RECORDING
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.cuda.graph_pools import RECORDINGS
+from compilewatch.sources.cuda.graph_skips import quoted_place
+
+_MISMATCHES = {
+    "StaticInputIdxMismatch": "recorded again: the address of a parameter or static input changed",
+    "CudagraphManagedIdxMismatch": "recorded again: an earlier output that it reads lies elsewhere",
+    "ExpectedDeadIndicesBeforeGraphMismatch": "recorded again: an earlier output is still held",
+}
+_SIZE = "recorded for another input size"
+_PATH = "recorded again: it follows another graph than before"
+MAX_REMEMBERED = 100_000
+
+
+class CudaGraphRecordings(Source):
+    """Stands before the one method by which torch records, on the thread of the job's call; a recording itself takes milliseconds."""
+
+    name = "cuda_graph_recordings"
+    module = "torch._inductor.cudagraph_trees"
+
+    def __init__(self) -> None:
+        self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        self._known: weakref.WeakKeyDictionary[Any, set[object]] = weakref.WeakKeyDictionary()
+
+    def install(self, recorder: Recorder) -> Answer:
+        if RECORDING.problem():
+            return "no", f"no {RECORDING.costs}: {RECORDING.problem()}"
+        previous, guard = RECORDING.find(), Guard(recorder)
+
+        @functools.wraps(previous)
+        def ours(self_: Any, new_inputs: Any, function_id: Any, *rest: Any, **named: Any) -> Any:
+            if self._bound is not None:
+                with guard:
+                    self._tell(recorder, self_, function_id, sys._getframe(1))
+            return previous(self_, new_inputs, function_id, *rest, **named)
+
+        self._bound = (ours, previous)
+        RECORDING.put(ours)
+        return "yes", ""
+
+    def uninstall(self) -> None:
+        bound, self._bound = self._bound, None
+        # Someone who wrapped us later still calls us: then we stay in the chain, silent.
+        if bound is not None and RECORDING.find() is bound[0]:
+            RECORDING.put(bound[1])
+
+    def _tell(self, recorder: Recorder, manager: Any, function_id: Any, caller: FrameType) -> None:
+        RECORDINGS.note(int(getattr(manager, "device_index", 0)), getattr(manager, "cuda_graphs_thread_pool", None))
+        known = self._known.setdefault(manager, set())
+        why = why_recorded(caller, function_id in known)
+        if len(known) < MAX_REMEMBERED:
+            known.add(function_id)
+        if why:
+            traces = getattr(manager, "ids_to_stack_traces", {}).get(function_id) or []
+            recorder.finding("cudagraph_rerecord", why, next((quoted_place(trace) for trace in traces if trace), ""))
+
+
+def why_recorded(caller: FrameType, again: bool) -> str:
+    """What torch's own frames say of a recording that is about to begin; empty for the first one of a function."""
+    status = caller.f_locals.get("status")
+    if status is not None:
+        # It compared the inputs with those of a graph that it has, and they did not fit.
+        name = getattr(status, "name", str(status))
+        return _MISMATCHES.get(name, f"recorded again: {name}"[:200])
+    if again:
+        return _PATH
+    return _SIZE if _sizes_before(caller) > 1 else ""
+
+
+def _sizes_before(frame: FrameType | None) -> int:
+    """How many input sizes of the compiled function have a graph or are about to get one; 1 where it has one size."""
+    while frame is not None:
+        if frame.f_code.co_name == "deferred_cudagraphify":
+            return len(frame.f_locals.get("fn_cache") or ())
+        frame = frame.f_back
+    return 1

@@ -1,0 +1,150 @@
+"""CUDA graphs that torch skipped: its log says why, its counter says how often, and what a partitioned graph skips is asked of itself."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.torch_internals import COUNTERS, PARTITIONS
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.dynamo.compilation_metrics import frame_of
+from compilewatch.sources.dynamo.scrubber import normal
+from compilewatch.sources.dynamo.user_frames import compiling_locals, user_place
+
+LOGGER = "torch._inductor.cudagraph_utils.__cudagraphs"
+_SKIPS = ("skipping cudagraph", "disabling cudagraph")
+_SIZES = re.compile(r"(\d+) distinct sizes")
+_ENDS = re.compile(r"Found from| on cudagraph node |input stack trace:")
+_STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_SILENT = "skipped without a reason"
+
+
+class CudaGraphs(Source):
+    """Reads log and counter, so that a skip that is logged twice counts once and one that is only counted is still told."""
+
+    name = "cuda_graph_skips"
+    module = "torch._inductor.cudagraph_utils"
+
+    def __init__(self) -> None:
+        self._handler: _Handler | None = None
+        self._seen = 0
+
+    def install(self, recorder: Recorder) -> Answer:
+        if self._handler is None:
+            self._seen = skips_counted()
+            self._handler = _Handler(recorder)
+            logging.getLogger(LOGGER).addHandler(self._handler)
+        return "partly", "torch skips some graphs without counting them"
+
+    def poll(self, recorder: Recorder) -> None:
+        if self._handler is None:
+            return
+        now, told = skips_counted(), self._handler.take()
+        silent = now - (self._seen if now >= self._seen else 0) - told
+        self._seen = now
+        if silent > 0:
+            recorder.finding("cudagraph_skip", _SILENT, "", silent)
+
+    def uninstall(self) -> None:
+        if self._handler is not None:
+            logging.getLogger(LOGGER).removeHandler(self._handler)
+            self._handler = None
+
+
+class CudaGraphPartitions(Source):
+    """Graphs that torch cuts into parts around what cannot be recorded: where no part is left, it skips without log or counter."""
+
+    name = "cuda_graph_partitions"
+    module = "torch._inductor.output_code"
+
+    def __init__(self) -> None:
+        self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        if PARTITIONS.problem():
+            return "no", f"no {PARTITIONS.costs}: {PARTITIONS.problem()}"
+        previous, guard = PARTITIONS.find(), Guard(recorder)
+
+        @functools.wraps(previous)
+        def ours(example_inputs: Any, compiled_graph: Any, *rest: Any, **named: Any) -> Any:
+            result = previous(example_inputs, compiled_graph, *rest, **named)
+            if self._bound is not None:
+                with guard:
+                    reason = partition_skip(compiled_graph)
+                    if reason:
+                        recorder.finding("cudagraph_skip", reason, frame_of(None, compiling_locals()).where)
+            return result
+
+        self._bound = (ours, previous)
+        PARTITIONS.put(ours)
+        return "yes", ""
+
+    def uninstall(self) -> None:
+        bound, self._bound = self._bound, None
+        # Someone who wrapped us later still calls us: then we stay in the chain, silent.
+        if bound is not None and PARTITIONS.find() is bound[0]:
+            PARTITIONS.put(bound[1])
+
+
+class _Handler(logging.Handler):
+    """Torch logs a skip just before it counts it: two lines at one count are one skip."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(logging.WARNING)
+        self._recorder = recorder
+        self._guard = Guard(recorder)
+        self._last = -1
+        self._told = 0
+
+    def take(self) -> int:
+        told, self._told = self._told, 0
+        return told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with self._guard:
+            text = record.getMessage()
+            sizes = _SIZES.search(text)
+            if sizes:
+                self._recorder.finding("cudagraph_rerecord", f"{sizes[1]} distinct input sizes, each a CUDA graph of its own")
+            elif text.lstrip().startswith(_SKIPS):
+                counted = skips_counted()
+                if counted != self._last:
+                    self._last = counted
+                    self._told += 1
+                    self._recorder.finding("cudagraph_skip", *skip_read(text))
+
+
+def skip_read(text: str) -> tuple[str, str]:
+    """The reason, and the innermost of the user's lines that torch quotes under it; the quoted code itself stays here."""
+    end = _ENDS.search(text)
+    reason = text[: end.start()] if end else text
+    return normal(reason).rstrip(".: "), quoted_place(text[len(reason) :])
+
+
+def quoted_place(stack: str) -> str:
+    """The innermost of the user's lines in a stack that torch keeps as text."""
+    lines = [(match["file"], int(match["line"]), match["function"]) for match in _STACK_LINE.finditer(stack)]
+    return str(user_place(reversed(lines)) or "")
+
+
+def partition_skip(compiled_graph: Any) -> str:
+    """Why no part of this graph is recorded; empty if one is."""
+    reasons = getattr(getattr(compiled_graph, "cudagraph_info", None), "cudagraph_fail_reasons", None)
+    if reasons:
+        return normal(f"skipping cudagraphs due to {', '.join(map(str, reasons))}")
+    if not getattr(compiled_graph, "partition_maps", None):
+        return "skipping cudagraphs due to no part of the graph that can be recorded"
+    return ""
+
+
+def skips_counted() -> int:
+    """By torch's own counter; 0 where it cannot be read."""
+    counters = COUNTERS.find()
+    group = counters.get("inductor") if isinstance(counters, Mapping) else None
+    count = group.get("cudagraph_skips", 0) if isinstance(group, Mapping) else 0
+    return count if isinstance(count, int) else 0

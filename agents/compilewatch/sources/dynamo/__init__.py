@@ -1,0 +1,1 @@
+"""Sources from Dynamo: compilations, guards, graph breaks and limits."""

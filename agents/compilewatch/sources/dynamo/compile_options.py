@@ -1,0 +1,50 @@
+"""How a frame was told to compile: backend, mode, dynamic and fullgraph, read from torch's own state while it compiles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from compilewatch.instrument.compile_mode import backend_of
+from compilewatch.runtime.torch_internals import AUTOMATIC, STATIC_FIRST
+from compilewatch.sources.dynamo.typed_getattr import text
+
+
+class Options(NamedTuple):
+    """As `wire.report.Compile` names them; empty and None: not known."""
+
+    backend: str = ""
+    mode: str = ""
+    dynamic: str = ""
+    fullgraph: bool | None = None
+
+
+NOT_KNOWN = Options()
+
+
+def options_of(compiling: Mapping[str, Any]) -> Options:
+    """What torch's `_compile` was called with; `dynamic` is a setting that torch changes for the time of the call."""
+    if not compiling:
+        return NOT_KNOWN
+    backend, mode = backend_of(compiling.get("compiler_fn"))
+    fullgraph = compiling.get("one_graph")
+    dynamic = _dynamic(STATIC_FIRST.find(), AUTOMATIC.find())
+    return Options(backend, mode, dynamic, fullgraph if isinstance(fullgraph, bool) else None)
+
+
+def options_told(record: Any) -> Options:
+    """What torch's record of a compilation says of it: the settings as they were for the time of the call."""
+    try:
+        settings = json.loads(text(record, "dynamo_config") or "{}")
+    except ValueError:
+        return NOT_KNOWN
+    if not isinstance(settings, dict):
+        return NOT_KNOWN
+    return Options(dynamic=_dynamic(settings.get(STATIC_FIRST.short), settings.get(AUTOMATIC.short)))
+
+
+def _dynamic(static_first: Any, automatic: Any) -> str:
+    if static_first is False:
+        return "yes"
+    return {True: "automatic", False: "no"}.get(automatic, "") if isinstance(automatic, bool) else ""

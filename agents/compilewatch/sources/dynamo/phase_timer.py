@@ -1,0 +1,153 @@
+"""Where the seconds of a compilation went: torch's nested timers, turned into phases that exclude one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources.dynamo.typed_getattr import number
+
+FORWARD, BACKWARD, AHEAD = "entire_frame_compile", "entire_backward_compile", "fullgraph_capture"
+"""The last is `aot_compile`, as vLLM compiles, but also `torch.export`, which captures a graph and compiles nothing."""
+ROOTS = (FORWARD, BACKWARD, AHEAD)
+CAPTURE = frozenset({"dynamo", "guards", "gc"})
+"""What an export has of phases."""
+HEADERS = "headers"
+"""Headers that the C++ compiler reads once and keeps: the first compilation of a process waits for them, no later one does."""
+
+_PHASES = {
+    FORWARD: "dynamo",
+    BACKWARD: "aot",
+    AHEAD: "dynamo",
+    "build_guards": "guards",
+    "gc": "gc",
+    "backend_compile": "aot",
+    "_recursive_pre_grad_passes": "inductor",
+    "_recursive_joint_graph_passes": "inductor",
+    "inductor_compile": "inductor",
+    "AOTAutogradCache.inductor_load": "cache_load",
+    "code_gen": "codegen",
+    "async_compile.wait": "triton",
+    "async_compile.precompile": "triton",
+    "compile_file": "cpp",
+    HEADERS: HEADERS,
+    "CachingAutotuner.benchmark_all_configs": "autotune",
+    "benchmark_fused_nodes": "autotune",
+}
+
+_MAX_NAMES = 1000
+
+_NESTED = (
+    ("dynamo", ("dynamo_cumulative_compile_time_us", "entire_frame_compile_time_s")),
+    ("aot", ("aot_autograd_cumulative_compile_time_us", "backend_compile_time_s")),
+    ("inductor", ("inductor_cumulative_compile_time_us", "inductor_compile_time_s")),
+    ("codegen", ("inductor_code_gen_cumulative_compile_time_us", "code_gen_time_s")),
+    ("triton", ("triton_compile_time_us",)),
+)
+
+
+class _Phases(dict[str, "str | None"]):
+    """By the name of a torch event: the phase that it opens, or None when its time belongs to the phase around it."""
+
+    def __missing__(self, event: str) -> str | None:
+        phase = "pgo" if event.startswith("pgo.") else None
+        if event.endswith(("_template_autotuning", "_template_precompiling")):
+            phase = "autotune"
+        if len(self) < _MAX_NAMES:
+            self[event] = phase
+        return phase
+
+
+PHASES = _Phases(_PHASES)
+
+
+class PhaseClock:
+    """The timers of one thread: each stretch of time counts for the innermost phase open at that moment."""
+
+    __slots__ = ("_open", "_since", "seconds")
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, str]] = []
+        self._since = 0.0
+        self.seconds: dict[str, float] = {}
+
+    @property
+    def running(self) -> bool:
+        return bool(self._open)
+
+    def begin(self, event: str, at: float) -> None:
+        phase = PHASES[event]
+        if phase is None:
+            return
+        if self._open and self._open[-1][1] == HEADERS:
+            phase = HEADERS
+        self._credit(at)
+        self._open.append((event, phase))
+
+    def end(self, event: str, at: float) -> None:
+        if event not in [name for name, _ in self._open]:
+            return
+        self._credit(at)
+        # A timer that never ended (the job's exception passed through it) must not hold the ones around it open.
+        while self._open.pop()[0] != event:
+            pass
+
+    def take(self) -> dict[str, float]:
+        """The seconds by phase since the last take."""
+        taken, self.seconds = self.seconds, {}
+        return taken
+
+    def reset(self) -> None:
+        self._open.clear()
+        self.seconds = {}
+
+    def _credit(self, at: float) -> None:
+        if self._open and at > self._since:
+            phase = self._open[-1][1]
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + at - self._since
+        self._since = at
+
+
+def clock_of(recorder: Recorder) -> PhaseClock:
+    """The calling thread's clock, one for all sources that time parts of a compilation."""
+    clock: PhaseClock | None = getattr(recorder.current, "clock", None)
+    if clock is None:
+        clock = recorder.current.clock = PhaseClock()
+    return clock
+
+
+def phases_at_run_time(record: Any) -> dict[str, float]:
+    """What compiled code still had to do when it first ran: tune its kernels, capture its CUDA graphs."""
+    named = (("autotune", "runtime_triton_autotune_time_us"), ("cuda_graphs", "runtime_cudagraphify_time_us"))
+    spent = {phase: _seconds(record, (name,)) for phase, name in named}
+    return {phase: seconds for phase, seconds in spent.items() if seconds}
+
+
+def phases_of_record(record: Any) -> dict[str, float]:
+    """Exclusive phases from a record's nested totals, for a torch that has no begin and end events."""
+    seconds: dict[str, float] = {}
+    outer = ""
+    for phase, names in _NESTED:
+        inside = _seconds(record, names)
+        if inside is None:
+            continue
+        if outer:
+            inside = min(inside, seconds[outer])
+            seconds[outer] -= inside
+        seconds[phase] = inside
+        outer = phase
+    return {phase: value for phase, value in seconds.items() if value > 0}
+
+
+def total_of_record(record: Any) -> float:
+    """The compilation's whole time as torch states it; 0 when it states none."""
+    names = ("duration_us", "dynamo_cumulative_compile_time_us", "backward_cumulative_compile_time_us", "entire_frame_compile_time_s")
+    return next((value for value in (_seconds(record, (name,)) for name in names) if value), 0.0)
+
+
+def _seconds(record: Any, names: tuple[str, ...]) -> float | None:
+    for name in names:
+        value = number(record, name)
+        if value is not None and value >= 0:
+            return value / 1e6 if name.endswith("_us") else value
+    return None

@@ -1,0 +1,1 @@
+"""Sources from the host: memory and its growth."""

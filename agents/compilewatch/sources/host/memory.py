@@ -1,0 +1,97 @@
+"""Memory: what torch's allocator holds on each GPU and how often it ran out, and what this process and its compile workers hold."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.torch_internals import CUDA, CUDA_MEMORY, CUDA_STARTED
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.cuda.graph_pools import GraphPools
+from compilewatch.sources.cuda.nvml import Utilisation
+from compilewatch.sources.host.rss import rss, workers_rss
+from compilewatch.sources.host.theil_sen import Slope
+from compilewatch.wire.messages import Device
+
+CHILDREN_EVERY = 5
+
+
+class Memory(Source):
+    """Reads once a second on the agent's thread; never starts CUDA, never resets a peak that belongs to the job."""
+
+    name = "memory"
+    module = ""
+
+    def __init__(self) -> None:
+        self._polls = 0
+        self._utilisation = Utilisation()
+        self._slope = Slope()
+        self._shortages = Shortages()
+        self._pools = GraphPools()
+        self._blind = ""
+
+    def install(self, recorder: Recorder) -> Answer:
+        return ("partly", "the host only: the job has not started CUDA") if rss("self") is not None else ("no", "no /proc here")
+
+    def poll(self, recorder: Recorder) -> Answer | None:
+        """Host and GPUs now; the children now and then, since finding them costs more."""
+        host = rss("self")
+        if host is not None:
+            recorder.gauge("host_rss", host)
+            self._slope.add(time.monotonic(), host)
+            recorder.gauge("host_rss_slope", self._slope.per_hour)
+            if self._polls % CHILDREN_EVERY == 0:
+                recorder.gauge("workers_rss", workers_rss())
+        self._polls += 1
+        devices = self._devices(recorder)
+        if not devices:
+            blind = self._blind or CUDA_MEMORY.problem()
+            return ("partly", f"the host only, no {CUDA_MEMORY.costs}: {blind}") if blind else None
+        recorder.gauge("devices", devices)
+        missing = {"utilisation": self._utilisation.why, "the pool of CUDA graphs": self._pools.why}
+        return "yes", "; ".join(f"without {what}: {why}" for what, why in missing.items() if why)
+
+    def _devices(self, recorder: Recorder) -> list[Device]:
+        cuda = CUDA.find()
+        if cuda is None or CUDA_STARTED.answer(False) is not True:
+            return []
+        devices = []
+        for index in range(cuda.device_count()):
+            stats = CUDA_MEMORY.answer(None, index)
+            if not isinstance(stats, dict):
+                self._blind = CUDA_MEMORY.problem() or f"{CUDA_MEMORY.short} is called in an unknown way"
+                return []
+            allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+            self._shortages.tell(recorder, index, stats)
+            if reserved["peak"]:
+                share, pool = self._utilisation.of(cuda, index), self._pools.of(cuda, index)
+                devices.append(Device(index, allocated["current"], allocated["peak"], reserved["current"], share, pool))
+        return devices
+
+    def uninstall(self) -> None:
+        """Nothing was bound."""
+
+
+class Shortages:
+    """How often the allocator ran out of memory, or had to give its cache back to go on: torch counts both for each device."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[int, str], int] = {}
+
+    def tell(self, recorder: Recorder, index: int, stats: dict[str, Any]) -> None:
+        """What is new since the last look."""
+        failed, retried = self._new(index, "num_ooms", stats), self._new(index, "num_alloc_retries", stats)
+        if failed:
+            recorder.fact("oom", {"text": f"out of memory on GPU {index}", "device": index, "count": failed})
+        if retried:
+            text = f"GPU {index} was full: the allocator gave its cache back and tried again"
+            recorder.finding("alloc_retry", text, "", retried)
+
+    def _new(self, index: int, name: str, stats: dict[str, Any]) -> int:
+        now = stats.get(name)
+        if not isinstance(now, int):
+            return 0
+        before, self._told[index, name] = self._told.get((index, name), 0), now
+        # Smaller than before means that the job reset its statistics: what stands there now is new.
+        return now - before if now >= before else now

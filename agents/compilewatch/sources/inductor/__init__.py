@@ -1,0 +1,1 @@
+"""Sources from Inductor: cache lookups, cache keys and kernels."""

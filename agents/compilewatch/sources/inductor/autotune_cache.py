@@ -1,0 +1,80 @@
+"""Which kernel was chosen for a matrix multiplication, and whether that was in inductor's autotune cache or had to be measured anew."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from compilewatch.identity.autotuned_kernels import chosen_note
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.torch_internals import GEMM_CHOICES
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.inductor.cache_lookups import CacheLookups, Lookup
+
+_OPERATOR, _INPUTS, _BENCHMARK = 1, 2, 3
+"""Where `lookup(choices, op, inputs, benchmark)` has what; the last is the function that measures."""
+
+
+class AutotuneCache(Source):
+    """Wraps the lookup of `PersistentCache`: it measures exactly when the cache has no answer."""
+
+    name = "autotune_cache"
+    module = "torch._inductor.codecache"
+
+    def __init__(self) -> None:
+        self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        problem = GEMM_CHOICES.problem()
+        if problem:
+            return "no", f"no choices of matrix multiplications: {problem}"
+        if self._bound is None:
+            self._bind(recorder)
+        return "yes", ""
+
+    def uninstall(self) -> None:
+        bound, self._bound = self._bound, None
+        if bound is not None and GEMM_CHOICES.find() is bound[0]:
+            GEMM_CHOICES.put(bound[1])
+
+    def _bind(self, recorder: Recorder) -> None:
+        previous, lookups, guard = GEMM_CHOICES.find(), CacheLookups.of(recorder), Guard(recorder)
+
+        @functools.wraps(previous)
+        def ours(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            measured: list[bool] = []
+            if self._bound is not None:
+                with guard:
+                    args, kwargs = _noting(measured, args, kwargs)
+            timings = previous(owner, *args, **kwargs)
+            if self._bound is not None and (measured or timings):
+                with guard:
+                    lookups.add(Lookup("autotune", "miss" if measured else "hit"))
+                    if timings:
+                        chosen_note(_given(_OPERATOR, "op", args, kwargs), _given(_INPUTS, "inputs", args, kwargs), timings)
+            return timings
+
+        self._bound = (ours, previous)
+        GEMM_CHOICES.put(ours)
+
+
+def _given(place: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return kwargs[name] if name in kwargs else args[place]
+
+
+def _noting(measured: list[bool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with a function that measures as before and leaves a note that it did."""
+    benchmark = _given(_BENCHMARK, "benchmark", args, kwargs)
+    if benchmark is None:
+        return args, kwargs
+
+    @functools.wraps(benchmark)
+    def noted(*choices: Any, **options: Any) -> Any:
+        measured.append(True)
+        return benchmark(*choices, **options)
+
+    if "benchmark" in kwargs:
+        return args, {**kwargs, "benchmark": noted}
+    return (*args[:_BENCHMARK], noted, *args[_BENCHMARK + 1 :]), kwargs

@@ -1,0 +1,40 @@
+"""Which entries of this machine's compile caches came from a cache file: their keys, in a file in torch's own cache folder."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from compilewatch.identity.compile_config import cache_folder
+
+NAME = "compilewatch-brought.json"
+MAX_KEYS, MAX_BYTES = 10_000, 4 << 20
+
+
+def keys_write(folder: str, keys: Iterable[str]) -> None:
+    """Adds the keys to those that are known; the newest stay. Raises OSError."""
+    known = dict.fromkeys([*keys_read(folder), *keys])
+    path = Path(folder) / NAME
+    unfinished = path.with_name(f".{NAME}.{os.getpid()}")
+    unfinished.write_text(json.dumps(list(itertools.islice(known, max(0, len(known) - MAX_KEYS), None))))
+    unfinished.replace(path)
+
+
+def keys_read(folder: str) -> list[str]:
+    """The keys; none where there is no such file, or it is another one."""
+    with suppress(OSError, ValueError, RecursionError):
+        with (Path(folder) / NAME).open("rb") as file:
+            found = json.loads(file.read(MAX_BYTES))
+        if isinstance(found, list):
+            return [key for key in found if isinstance(key, str)]
+    return []
+
+
+def keys_here(environ: Mapping[str, str]) -> list[str]:
+    """The keys in the folder that this process uses."""
+    folder = cache_folder(environ)
+    return keys_read(folder) if folder else []

@@ -1,0 +1,71 @@
+"""The mega-cache: the compile caches of one process, saved as bytes and loaded into another; seen where the job calls torch for it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.torch_internals import LOAD_ARTIFACTS, SAVE_ARTIFACTS, TorchName, problems_of
+from compilewatch.sources import Answer, Source
+
+
+class MegaCache(Source):
+    """Wraps the two functions of `torch.compiler`; what was loaded shows later as hits."""
+
+    name = "mega_cache"
+    module = "torch.compiler"
+
+    def __init__(self) -> None:
+        self._bound: dict[TorchName, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+    def install(self, recorder: Recorder) -> Answer:
+        for name, told in ((SAVE_ARTIFACTS, self._saved), (LOAD_ARTIFACTS, self._loaded)):
+            if name not in self._bound and not name.problem():
+                self._bind(recorder, name, name.find(), told)
+        problems = "; ".join(problems_of(SAVE_ARTIFACTS, LOAD_ARTIFACTS))
+        return (("partly" if self._bound else "no"), problems) if problems else ("yes", "")
+
+    def uninstall(self) -> None:
+        bound, self._bound = self._bound, {}
+        for name, (ours, previous) in bound.items():
+            if name.find() is ours:
+                name.put(previous)
+
+    def _bind(self, recorder: Recorder, name: TorchName, previous: Callable[..., Any], told: Callable[..., None]) -> None:
+        guard = Guard(recorder)
+
+        @functools.wraps(previous)
+        def ours(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            result = previous(*args, **kwargs)
+            if name in self._bound:
+                with guard:
+                    told(recorder, time.perf_counter() - began, result, *args, **kwargs)
+            return result
+
+        self._bound[name] = (ours, previous)
+        name.put(ours)
+
+    def _saved(self, recorder: Recorder, seconds: float, result: Any) -> None:
+        if result is not None:
+            packed, info = result
+            _tell(recorder, "mega-cache saved", seconds, len(packed), info)
+
+    def _loaded(self, recorder: Recorder, seconds: float, info: Any, serialized_artifacts: bytes) -> None:
+        if info is None:
+            recorder.fact("mark", {"name": "mega-cache could not be loaded", "seconds": seconds, "bytes": len(serialized_artifacts)})
+            return
+        _tell(recorder, "mega-cache loaded", seconds, len(serialized_artifacts), info)
+        # Loaded here: every process that has torch installs this source, and few of them load a mega-cache.
+        lookups = importlib.import_module("compilewatch.sources.inductor.cache_lookups").CacheLookups
+        lookups.of(recorder).loaded(str(key) for keys in info.artifacts.values() for key in keys)
+
+
+def _tell(recorder: Recorder, name: str, seconds: float, size: int, info: Any) -> None:
+    counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
+    recorder.fact("mark", {"name": name, "seconds": seconds, "bytes": size, "artifacts": counts})

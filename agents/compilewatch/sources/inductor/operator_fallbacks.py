@@ -1,0 +1,38 @@
+"""Operators that inductor has no kernel for and hands back to the eager one: told to a log that is off by default."""
+
+from __future__ import annotations
+
+import logging
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.dynamo.scrubber import normal
+from compilewatch.sources.log_filter import LogLines
+
+LOGGER = "torch._inductor.graph.__perf_hints"
+_MESSAGE = "Using FallbackKernel: %s"
+
+
+class Fallbacks(Source):
+    """Opens torch's log of performance hints for itself alone: nothing is printed that would not have been printed without it."""
+
+    name = "fallbacks"
+    module = "torch._inductor.graph"
+
+    def __init__(self) -> None:
+        self._lines: LogLines | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        if self._lines is None:
+            self._recorder = recorder
+            self._lines = LogLines(LOGGER, self._hear, recorder)
+        return "partly", "a graph served by the cache does not repeat its fallbacks"
+
+    def uninstall(self) -> None:
+        if self._lines is not None:
+            self._lines.remove()
+            self._lines = None
+
+    def _hear(self, record: logging.LogRecord) -> None:
+        if record.msg == _MESSAGE and isinstance(record.args, tuple):
+            self._recorder.finding("fallback", normal(f"no inductor kernel for {record.args[0]}"))

@@ -1,0 +1,50 @@
+"""The time for precompiled C++ headers, which the first compilation of a process pays and which says nothing about the model."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.torch_internals import EVENTS, HEADERS
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.dynamo.phase_timer import HEADERS as PHASE
+from compilewatch.sources.dynamo.phase_timer import clock_of
+from compilewatch.sources.function_patch import Binding
+
+
+class PrecompiledHeaders(Source):
+    """Opens a phase of its own around the building of headers, for the compilation that waits for it."""
+
+    name = "precompiled_headers"
+    module = "torch._inductor.codecache"
+
+    def __init__(self) -> None:
+        self._binding: Binding | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        if self._binding is None:
+            self._recorder = recorder
+            self._binding = Binding(HEADERS, self._begin, recorder, after=self._end)
+            self._binding.bind()
+        return self._answer(self._binding)
+
+    def poll(self, recorder: Recorder) -> Answer | None:
+        return None if self._binding is None else self._answer(self._binding)
+
+    def uninstall(self) -> None:
+        if self._binding is not None:
+            self._binding.unbind()
+            self._binding = None
+
+    def _begin(self, *args: Any, **kwargs: Any) -> None:
+        clock = clock_of(self._recorder)
+        if clock.running:
+            clock.begin(PHASE, time.time())
+
+    def _end(self) -> None:
+        clock_of(self._recorder).end(PHASE, time.time())
+
+    def _answer(self, binding: Binding) -> Answer:
+        problem = binding.problem or EVENTS.problem()
+        return ("no", problem) if problem else ("yes", "")

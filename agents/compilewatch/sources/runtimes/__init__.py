@@ -1,0 +1,1 @@
+"""Sources from other runtimes: AOTInductor, TorchScript, JAX and vLLM."""

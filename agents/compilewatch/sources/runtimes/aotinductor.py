@@ -1,0 +1,97 @@
+"""Code that was compiled ahead of time, by AOTInductor or `aot_compile`: each of its calls runs compiled, without a lookup.
+What loading a package took is a mark on the time line."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.torch_internals import CALL_AHEAD, CALL_PACKAGE, LOAD_PACKAGE, TorchName
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.function_patch import Binding
+
+
+class AotInductor(Source):
+    """Binds the loader that `torch._inductor.aoti_load_package` calls, and the calls of what it loads."""
+
+    name = "aotinductor"
+    module = "torch._inductor.package"
+
+    def __init__(self) -> None:
+        self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        self._calls: Binding | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        if self._bound is not None:
+            return "yes", ""
+        self._calls = counted(CALL_PACKAGE, recorder)
+        if LOAD_PACKAGE.problem():
+            return "partly", f"no {LOAD_PACKAGE.costs}: {LOAD_PACKAGE.problem()}"
+        original, guard = LOAD_PACKAGE.find(), Guard(recorder)
+
+        @functools.wraps(original)
+        def load(*args: Any, **kwargs: Any) -> Any:
+            begun = time.monotonic()
+            loaded = original(*args, **kwargs)
+            with guard:
+                if self._bound is not None and recorder.lines is not None:
+                    recorder.fact("mark", {"name": "AOTInductor package loaded", "seconds": round(time.monotonic() - begun, 6)})
+            return loaded
+
+        LOAD_PACKAGE.put(load)
+        self._bound = (load, original)
+        return self.poll(recorder)
+
+    def poll(self, recorder: Recorder) -> Answer:
+        """The class of packages may be defined after the module that installs us."""
+        problems = [f"no {name.costs}: {name.problem()}" for name in (LOAD_PACKAGE, CALL_PACKAGE) if name.problem()]
+        if self._calls is not None:
+            self._calls.bind()
+        return ("partly", "; ".join(problems)) if problems else ("yes", "")
+
+    def uninstall(self) -> None:
+        if self._calls is not None:
+            self._calls.unbind()
+            self._calls = None
+        bound, self._bound = self._bound, None
+        if bound is not None and LOAD_PACKAGE.find() is bound[0]:
+            LOAD_PACKAGE.put(bound[1])
+
+
+class AheadOfTime(Source):
+    """Hears the calls of what `aot_compile` made or `load_compiled_function` loaded."""
+
+    name = "aot_compile"
+    module = "torch._dynamo.aot_compile"
+
+    def __init__(self) -> None:
+        self._calls: Binding | None = None
+
+    def install(self, recorder: Recorder) -> Answer:
+        if self._calls is None:
+            self._calls = counted(CALL_AHEAD, recorder)
+        return self.poll(recorder)
+
+    def poll(self, recorder: Recorder) -> Answer:
+        problem = "not installed" if self._calls is None else self._calls.problem
+        return ("partly", f"no {CALL_AHEAD.costs}: {problem}") if problem else ("yes", "")
+
+    def uninstall(self) -> None:
+        if self._calls is not None:
+            self._calls.unbind()
+            self._calls = None
+
+
+def counted(name: TorchName, recorder: Recorder) -> Binding:
+    """Has each call of the name count like a guard that is hit: the watched call around it meets compiled code."""
+
+    def hear(*_: Any, **__: Any) -> None:
+        recorder.call().hits += 1
+
+    binding = Binding(name, hear, recorder)
+    binding.bind()
+    return binding

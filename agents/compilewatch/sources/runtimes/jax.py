@@ -1,0 +1,149 @@
+"""JAX: what its own monitoring tells of each compilation: how long, and whether the persistent cache had it."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilewatch.recording.recorder import Recorder
+from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.sources import Answer, Source
+from compilewatch.sources.dynamo.user_frames import calling_place
+from compilewatch.wire.messages import Compile
+
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
+LOWERING = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+BACKEND = "/jax/core/compile/backend_compile_duration"
+HIT, MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
+SAVED = "/jax/compilation_cache/compile_time_saved_sec"
+LOADED = "/jax/compilation_cache/cache_retrieval_time_sec"
+LISTENERS = (
+    ("register_event_duration_secs_listener", "unregister_event_duration_listener", "_on_duration"),
+    ("register_event_listener", "unregister_event_listener", "_on_event"),
+)
+LIMITS = "JAX does not tell why it compiles again, nor that a compilation has begun"
+MAX_NAMES = 10_000
+MAX_TRACED = 1_000
+
+
+@dataclass
+class Pending(threading.local):
+    """What a thread has heard of the compilation under way, which ends with what the backend took."""
+
+    traced: dict[str, float] = field(default_factory=dict)
+    """Seconds by function: JAX may trace several before it compiles the first."""
+    lowering: float = 0.0
+    loaded: float = 0.0
+    saved: float | None = None
+    cache: str = ""
+
+
+class Jax(Source):
+    """Listens to `jax.monitoring`, which is public; bound when the job itself has imported JAX."""
+
+    name = "jax"
+    module = "jax"
+
+    def __init__(self) -> None:
+        self._listening: list[tuple[str, Callable[..., None]]] = []
+        self._on = False
+        self._pending = Pending()
+        self._names: set[str] = set()
+        self._numbers = itertools.count()
+
+    def install(self, recorder: Recorder) -> Answer:
+        self._recorder, self._guard = recorder, Guard(recorder)
+        monitoring = importlib.import_module("jax.monitoring")
+        missing = [register for register, _, _ in LISTENERS if not hasattr(monitoring, register)]
+        if not self._listening:
+            for register, unregister, method in LISTENERS:
+                if register not in missing:
+                    listener = getattr(self, method)
+                    getattr(monitoring, register)(listener)
+                    self._listening.append((unregister, listener))
+        self._on = True
+        if "register_event_duration_secs_listener" in missing:
+            return "no", "this JAX has no jax.monitoring.register_event_duration_secs_listener"
+        return "partly", "; ".join([LIMITS, *(f"this JAX has no jax.monitoring.{name}" for name in missing)])
+
+    def uninstall(self) -> None:
+        """Older versions of JAX cannot forget a listener: ours then stays, and does nothing."""
+        self._on = False
+        monitoring = sys.modules.get("jax.monitoring")
+        listening, self._listening = self._listening, []
+        for unregister, listener in listening:
+            forget = getattr(monitoring, unregister, None)
+            if forget is not None:
+                with self._guard:
+                    forget(listener)
+
+    def _on_event(self, event: str, **about: Any) -> None:
+        if self._on and event in (HIT, MISS):
+            self._pending.cache = "hit" if event == HIT else "miss"
+
+    def _on_duration(self, event: str, seconds: float, **about: Any) -> None:
+        if not self._on:
+            return
+        with self._guard:
+            pending, name = self._pending, _function(about)
+            if event == TRACE:
+                if len(pending.traced) >= MAX_TRACED:
+                    pending.traced.clear()
+                pending.traced[name] = float(seconds)
+            elif event == LOWERING:
+                pending.lowering = float(seconds)
+            elif event == LOADED:
+                pending.loaded = float(seconds)
+            elif event == SAVED:
+                pending.saved = max(0.0, float(seconds))
+            elif event == BACKEND:
+                self._finished(name, float(seconds))
+
+    def _finished(self, name: str, backend: float) -> None:
+        pending, place = self._pending, calling_place()
+        phases = {
+            "trace": pending.traced.pop(name, 0.0),
+            "lowering": pending.lowering,
+            "cache_load": min(pending.loaded, backend),
+            "xla": max(0.0, backend - pending.loaded),
+        }
+        seconds = {phase: round(value, 6) for phase, value in phases.items() if value > 0}
+        self._recorder.compile_finished(
+            Compile(
+                at=time.time(),
+                id=f"jax/{next(self._numbers)}",
+                kind="recompile" if name in self._names else "first",
+                outcome="ok",
+                frame=name,
+                file=place.file if place else "",
+                line=place.line if place else 0,
+                seconds={"total": round(sum(seconds.values()), 6), **seconds},
+                cache={"jax": pending.cache} if pending.cache else {},
+                saved=pending.saved,
+                backend="xla",
+            )
+        )
+        if len(self._names) < MAX_NAMES:
+            self._names.add(name)
+        pending.lowering, pending.loaded, pending.saved, pending.cache = 0.0, 0.0, None, ""
+
+
+def _function(about: dict[str, Any]) -> str:
+    """`step` of `jit(step)`; newer versions of JAX name the function, older ones do not."""
+    name = str(about.get("fun_name") or "")
+    return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name
+
+
+def nothing_traced() -> Callable[[], bool]:
+    """Answers whether JAX computes now, rather than traces a caller; where JAX does not tell, it is taken to compute."""
+    for module in ("jax.core", "jax._src.core"):
+        clean: Callable[[], bool] | None = getattr(sys.modules.get(module), "trace_state_clean", None)
+        if clean is not None:
+            return clean
+    return lambda: True
