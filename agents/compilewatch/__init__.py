@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from compilewatch.numerics.eager_timing import baseline
     from compilewatch.numerics.golden import golden
     from compilewatch.numerics.shadow_calls import shadow
+    from compilewatch.version import __version__ as __version__
 
-__version__ = "0.1.0"
 __all__ = ["baseline", "compile", "golden", "init", "mark", "ready", "region", "shadow", "shutdown", "watch"]
 
 _HOMES = {
+    "__version__": "version",
     "init": "agent",
     "mark": "agent",
     "ready": "agent",

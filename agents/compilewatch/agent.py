@@ -19,7 +19,7 @@ from compilewatch.instrument.kill_switch import SWITCH
 from compilewatch.recording.recorder import RECORDER, Recorder
 from compilewatch.recording.series_buffer import named
 from compilewatch.runtime import server_exit
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.interpreters import FREE_THREADED, in_main_interpreter, one_thread_at_a_time
 from compilewatch.runtime.process_exit import ending_at_exit, ending_of_child, interrupt_keep
 from compilewatch.runtime.sigterm import Termination
@@ -40,9 +40,8 @@ class Client:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.sources = InstalledSources(recorder)
-        self.config: Config | None = None
         self.worker: Worker | None = None
-        self.termination = Termination(self._end)
+        self.termination = Termination(self._end, recorder.internal_error)
         self.ending: dict[str, Any] | None = None
         """How the process ends, where who ran its program knows."""
         self._beginning = threading.Lock()
@@ -52,7 +51,7 @@ class Client:
         """Begins to record and starts the thread."""
         self.stop()
         self._hook_process()
-        self.config, SWITCH.possible = config, bool(config.allow_remote)
+        self.recorder.config, SWITCH.possible = config, bool(config.allow_remote)
         self.recorder.wake = self.begin
         self.recorder.start()
         self.sources.install(late=True)
@@ -61,18 +60,18 @@ class Client:
 
     def runs_with(self, config: Config) -> bool:
         """Whether it is on with these settings: a cell of a notebook that is run again begins no other instance."""
-        return self.worker is not None and self.recorder.lines is not None and self.config == config
+        return self.worker is not None and self.recorder.lines is not None and self.recorder.config == config
 
     def begin(self) -> None:
         """Starts the instance unless it runs; in a forked child this is where the new one begins."""
-        if self.worker is not None or self.config is None or not self._beginning.acquire(blocking=False):
+        if self.worker is not None or self.recorder.config is None or not self._beginning.acquire(blocking=False):
             return
         try:
             if self.worker is None:
-                self.worker = Worker(self.config, self.recorder, self.sources, self.termination.look)
+                self.worker = Worker(self.recorder.config, self.recorder, self.sources, self.termination.look)
                 self.worker.start()
                 LINEAGE.child_begins()
-                with Guard():
+                with FaultBarrier(RECORDER.internal_error):
                     LABEL.look()  # now, as the framework is at work above us
                 self._watch_the_end()
         finally:
@@ -80,7 +79,7 @@ class Client:
 
     def stop(self) -> None:
         """Closes the window and sends what waits, within one second; the job's exit is not held up longer."""
-        worker, self.config = self.worker, None
+        worker, self.recorder.config = self.worker, None
         if worker is not None:
             worker.stop(EXIT_SECONDS)
         self.recorder.stop()
@@ -96,9 +95,9 @@ class Client:
             self.worker.stop(EXIT_SECONDS)
 
     def _end_and_stop(self, ending: Callable[[], dict[str, Any]]) -> None:
-        with Guard():
+        with FaultBarrier(RECORDER.internal_error):
             self._end(ending() if self.ending is None else self.ending)
-        with Guard():
+        with FaultBarrier(RECORDER.internal_error):
             self.stop()
 
     def _end_at_exit(self) -> None:
@@ -115,12 +114,12 @@ class Client:
 
     def _watch_the_end(self) -> None:
         """Of a process that a signal ends, and of one that ends without running atexit."""
-        with Guard():
+        with FaultBarrier(RECORDER.internal_error):
             worker = self.worker
             self.termination.install(lambda: None if worker is None else worker.thread)
-        with Guard():
+        with FaultBarrier(RECORDER.internal_error):
             _finalize_in_child(self, Client._end_of_child)
-        with Guard():
+        with FaultBarrier(RECORDER.internal_error):
             server_exit.listen(lambda ending: self._end_and_stop(lambda: ending))
 
     def _end_of_child(self) -> None:
@@ -129,7 +128,7 @@ class Client:
     def _before_fork(self) -> None:
         if self.worker is not None:
             self.worker.settle()
-            with Guard():
+            with FaultBarrier(RECORDER.internal_error):
                 LINEAGE.before_fork()
 
     def _after_fork(self) -> None:
@@ -192,7 +191,7 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
 
 def shutdown() -> None:
     """Sends what waits, within one second, and stops; happens by itself at exit."""
-    with Guard():
+    with FaultBarrier(RECORDER.internal_error):
         CLIENT.stop()
 
 
@@ -200,7 +199,7 @@ def ready() -> None:
     """Says that warm-up is over: a compilation inside a watched call stalls a request from now on."""
     if hotpath.tracing():
         return
-    with Guard():
+    with FaultBarrier(RECORDER.internal_error):
         if RECORDER.lines is not None and RECORDER.ready_at is None:
             RECORDER.ready()
 
@@ -209,6 +208,6 @@ def mark(name: str, /, **data: Any) -> None:
     """Puts a mark on the timeline, for example the loading of new weights."""
     if hotpath.tracing():
         return
-    with Guard():
+    with FaultBarrier(RECORDER.internal_error):
         if RECORDER.lines is not None:
             RECORDER.fact("mark", {**clip_data(data), "name": named(name)})

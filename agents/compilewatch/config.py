@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from compilewatch.errors import ConfigError
+from compilewatch.lazy_modules import ED25519, require
 from compilewatch.wire.messages import MAX_TEXT
 
 KINDS = ("serving", "training")
@@ -216,7 +216,7 @@ def _command_keys_check(config: Config) -> None:
     if not _PUBLIC_KEY.fullmatch(config.command_public_key):
         raise ConfigError(f"{wrong} another text of {len(config.command_public_key)} characters")
     try:
-        importlib.import_module("compilewatch.wire.ed25519").PublicKey(bytes.fromhex(config.command_public_key))
+        require(ED25519).PublicKey(bytes.fromhex(config.command_public_key))
     except ValueError as error:
         raise ConfigError(f"{wrong} {error}") from None
 

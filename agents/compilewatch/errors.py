@@ -15,6 +15,10 @@ class ConfigError(AgentError):
     """A setting is missing or wrong; the text is one sentence for a person."""
 
 
+class NotCompared(Exception):
+    """There is nothing to compare, or no way to; the text says why and goes to the dashboard."""
+
+
 def say(sentence: str) -> None:
     """One line on stderr; where there is no stderr, nothing."""
     with suppress(Exception):  # a closed stderr is the host's choice, and there is no other place to say it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import encodings.idna  # noqa: F401 - looking up a name imports it, and by then a fork may come in between
-import importlib
 import os
 import threading
 import time
@@ -22,9 +21,10 @@ from compilewatch.identity.labels import LABEL
 from compilewatch.identity.process_start import process_facts, process_started
 from compilewatch.identity.process_tree import LINEAGE
 from compilewatch.identity.roles import capabilities_of, role_of
+from compilewatch.lazy_modules import COMMANDS, REDACTION, require
 from compilewatch.recording.cold_start import ColdStart
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.interpreters import FREE_THREADED, one_thread_at_a_time
 from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
 from compilewatch.sources.registry import InstalledSources
@@ -50,12 +50,12 @@ class Instance:
         self.identity: Identity = identity_build(config)
         facts = process_facts()
         self._facts = facts if facts == process_facts() else None  # a sandbox may make up another boot id at each reading
-        self._redaction = importlib.import_module("compilewatch.identity.redaction") if config.redact else None
+        self._redaction = require(REDACTION) if config.redact else None
         self.spool = Spool(config, self.identity, say=say_aside)
         self.leftovers = Leftovers(config, transport)
         self._recorder = recorder
         self._causes = MissCauses.of(recorder)
-        with Guard(recorder):
+        with FaultBarrier(recorder.internal_error):
             self._causes.keep_in(config)
         self._sources = sources
         self._config = config
@@ -76,25 +76,25 @@ class Instance:
 
     def _obey(self, commands: list[dict[str, Any]]) -> None:
         """What came with an acknowledgement. Of a job that allows nothing it is counted and told, no more."""
-        with Guard(self._recorder):
+        with FaultBarrier(self._recorder.internal_error):
             self._commands_load().take(commands)
 
     def _commands_load(self) -> Commands:
         if self._commands is None:
-            found: type[Commands] = importlib.import_module("compilewatch.control.command_handler").Commands
+            found: type[Commands] = require(COMMANDS).Commands
             self._commands = found(self._config, self._recorder, lambda: self.identity)
         return self._commands
 
     def close_window(self) -> None:
         """Ends the open window now and puts its report in line, and on disk."""
         self._describe()
-        with Guard(self._recorder):
+        with FaultBarrier(self._recorder.internal_error):
             self._causes.tell()
         start, end = self._window_ends()
         self._look_for_copies()
         self._seq += 1
         report = self._recorder.close(self._seq, start, end)
-        with Guard(self._recorder):
+        with FaultBarrier(self._recorder.internal_error):
             self.look()
             self._cold_start.complete(report)
         report.losses = Losses(
@@ -164,7 +164,7 @@ class Instance:
 
     def _describe(self) -> None:
         """Adds to the identity what has become known since."""
-        with Guard(self._recorder):
+        with FaultBarrier(self._recorder.internal_error):
             serves = bool(self._recorder.lines or self._recorder.epoch)
             self.identity.role = role_of(serves)
             answers = capabilities_of(self.identity.role, serves, self._sources.capabilities())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import threading
 import time
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from compilewatch.config import Config
 from compilewatch.errors import say_aside
+from compilewatch.lazy_modules import REPORTER, require
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fair_wait import Patience
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.sources.registry import InstalledSources
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Worker:
     def _prepare(self) -> Instance | None:
         """The instance, or None where it cannot be had: then nothing is recorded either."""
         try:
-            found: type[Instance] = importlib.import_module("compilewatch.reporter").Instance
+            found: type[Instance] = require(REPORTER).Instance
             self._sources.install_unbound()
             self.instance = found(self._config, self._recorder, self._sources, self._started, self._turn)
         except Exception as error:  # noqa: BLE001 - the job goes on without an agent
@@ -158,6 +158,6 @@ class Worker:
             self._wake.wait(max(0.0, instance.sender.next_attempt - time.monotonic()))
 
     def _guarded(self, step: Callable[[], int | bool | None]) -> int | bool | None:
-        with Guard(self._recorder):
+        with FaultBarrier(self._recorder.internal_error):
             return None if self._abandoned or self._taken_over else step()
         return None

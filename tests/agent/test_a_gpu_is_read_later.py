@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from compilewatch.errors import NotCompared
 from compilewatch.numerics.compare_outputs import MOST as VALUES
 from compilewatch.numerics.compare_outputs import Pair, ruled, side_by_side
-from compilewatch.numerics.reference_models import NotCompared
 from compilewatch.numerics.tolerance import Compared
 from compilewatch.recording.recorder import Recorder
 from compilewatch.sources.cuda.deferred_reads import LATER, MOST, Later, Timed, one_gpu

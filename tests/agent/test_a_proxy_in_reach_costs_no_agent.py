@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from compilewatch.instrument.runtime import EAGER
 from compilewatch.recording.compile_requests import DROPPED, ENOUGH, Requests
+from compilewatch.recording.runtime_names import EAGER
 from compilewatch.recording.series_buffer import Line, Spec
 from compilewatch.sources.dynamo.cache_entries import _is_new_tensor
 from compilewatch.wire.messages import Region

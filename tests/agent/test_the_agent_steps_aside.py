@@ -8,7 +8,7 @@ import compilewatch
 import pytest
 from compilewatch import agent
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.sources import Source
 from compilewatch.sources.registry import InstalledSources
 
@@ -45,11 +45,11 @@ def test_a_job_that_recurses_too_deep_leaves_the_agent_on(window: Callable[[], o
 
 def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
     before = RECORDER.internal_errors
-    with Guard():
+    with FaultBarrier(RECORDER.internal_error):
         raise MemoryError
     assert RECORDER.internal_errors == before + 1
     for passing in (KeyboardInterrupt, SystemExit):
-        with pytest.raises(passing), Guard():
+        with pytest.raises(passing), FaultBarrier(RECORDER.internal_error):
             raise passing
     RECORDER.internal_errors = 0
 

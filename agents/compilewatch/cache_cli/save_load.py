@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compilewatch import __version__
 from compilewatch.agent import init
 from compilewatch.cache_cli.archive import Made, file_read, file_write
 from compilewatch.cache_cli.local_environment import folder_here, made_with, torch_imported
@@ -20,6 +19,7 @@ from compilewatch.cli.torchrun import is_torchrun
 from compilewatch.config import endpoint_is_set
 from compilewatch.errors import AgentError
 from compilewatch.sources.inductor.loaded_keys import keys_write
+from compilewatch.version import __version__
 
 NOT_SAVED = NOT_LOADED = 1
 

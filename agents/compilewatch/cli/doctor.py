@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compilewatch import __version__
 from compilewatch.config import Config, load
 from compilewatch.control.signatures import signature_capability
 from compilewatch.errors import ConfigError
@@ -24,6 +23,7 @@ from compilewatch.identity.identity import identity_build, identity_refresh
 from compilewatch.identity.redaction import identity_redact
 from compilewatch.recording.recorder import Recorder
 from compilewatch.sources.registry import InstalledSources
+from compilewatch.version import __version__
 from compilewatch.wire.codec import encode
 
 LOADED = ("torch", "torch._dynamo", "torch._inductor.graph", "torch._inductor.cudagraph_utils")

@@ -6,13 +6,13 @@ import re
 import time
 from pathlib import Path
 
-from compilewatch import __version__
 from compilewatch.cli.replay import Recording, deliver
 from compilewatch.cli.trace_process import TracedProcess, wanted
 from compilewatch.cli.trace_reader import NAMES, TraceLines
 from compilewatch.config import Config, load
 from compilewatch.errors import AgentError
 from compilewatch.identity.identity import UNVERSIONED, id_of
+from compilewatch.version import __version__
 from compilewatch.wire.messages import MAX_WINDOW_AGE, Identity
 
 CAPABILITIES = {"import_trace": ("partly", "from a TORCH_TRACE folder: no calls, no memory")}

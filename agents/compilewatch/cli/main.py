@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from compilewatch import __version__
 from compilewatch.errors import AgentError, say
+from compilewatch.version import __version__
 
 WRONG_USE = 2
 INTERRUPTED = 130

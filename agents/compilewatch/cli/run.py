@@ -12,7 +12,8 @@ from compilewatch.agent import CLIENT, init
 from compilewatch.cli.python_program import Program, program_of
 from compilewatch.cli.torchrun import is_torchrun, torchrun_main
 from compilewatch.instrument.api import is_watched, watch_compiled
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.recording.recorder import RECORDER
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.import_hook import ImportHook
 from compilewatch.runtime.process_exit import exit_code
 
@@ -50,7 +51,7 @@ def _run_here(program: Program, model: str | None, version: str | None) -> int:
 
 def _compile_watched() -> None:
     """Has `torch.compile` answer with a watched callable, named after what it was handed; `Module.compile` goes through it too."""
-    with Guard():
+    with FaultBarrier(RECORDER.internal_error):
         torch = sys.modules["torch"]
         torch.compile = _watching(torch.compile)  # type: ignore[attr-defined]
 
@@ -68,6 +69,6 @@ def _watching(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _once(compiled: Any, handed: Any, options: dict[str, Any]) -> Any:
-    with Guard():
+    with FaultBarrier(RECORDER.internal_error):
         return compiled if is_watched(compiled) else watch_compiled(compiled, handed, options)
     return compiled

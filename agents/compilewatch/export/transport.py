@@ -3,7 +3,6 @@ time and size."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import threading
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, urlsplit
 
-from compilewatch import __version__
 from compilewatch.config import Config
 from compilewatch.export.http.connection import Address, Attempts, authorization, connected
 from compilewatch.export.http.response import HttpAnswer, body_read, head_read
 from compilewatch.export.suppress_tracing import suppressed
+from compilewatch.lazy_modules import OTLP, TLS, require
+from compilewatch.version import __version__
 from compilewatch.wire.ack import MARKER, Ack
 from compilewatch.wire.codec import DecodeError, decode, deflate
 
@@ -77,7 +77,7 @@ class HttpTransport:
     def __init__(self, endpoint: str, api_key: str, proxy: str = "", path: str = PATH) -> None:
         self._target = Address.of(endpoint)
         self._proxy = Address.of(proxy) if proxy else None
-        self._tls: Tls | None = importlib.import_module("compilewatch.export.http.tls").Tls() if self._target.secure else None
+        self._tls: Tls | None = require(TLS).Tls() if self._target.secure else None
         self._attempts = Attempts([], set())
         path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + path
         direct = self._target.secure or self._proxy is None
@@ -152,7 +152,7 @@ def http_of(config: Config) -> HttpTransport:
     """To a dashboard, or to whoever takes OpenTelemetry's metrics."""
     if config.otlp is None:
         return HttpTransport(config.endpoint, config.api_key, config.proxy)
-    found: HttpTransport = importlib.import_module("compilewatch.export.otlp").OtlpTransport(config.otlp, config.api_key, config.proxy)
+    found: HttpTransport = require(OTLP).OtlpTransport(config.otlp, config.api_key, config.proxy)
     return found
 
 

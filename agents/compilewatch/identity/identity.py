@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compilewatch import __version__
 from compilewatch.config import Config
 from compilewatch.identity.autotuned_kernels import CHOSEN
 from compilewatch.identity.compile_config import NOTED, components, gpu_name, short_hash
 from compilewatch.identity.launcher import placement_of
 from compilewatch.identity.process_start import process_started
 from compilewatch.identity.sha256 import sha256_hex
+from compilewatch.version import __version__
 from compilewatch.wire.messages import STAGE, Identity
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -15,9 +15,11 @@ from compilewatch.errors import say
 from compilewatch.instrument import hotpath, timed_call
 from compilewatch.instrument.compile_mode import is_disabled, mode_of
 from compilewatch.instrument.object_proxy import WATCHED, NotShareable
-from compilewatch.instrument.runtime import TORCHSCRIPT, runtime_of
+from compilewatch.instrument.runtime import runtime_of
 from compilewatch.instrument.wrap import wrapped
+from compilewatch.lazy_modules import ANSWER_CHECK, require
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.runtime_names import TORCHSCRIPT
 from compilewatch.recording.series_buffer import Spec, named
 from compilewatch.runtime.interpreters import one_thread_at_a_time
 from compilewatch.wire.messages import MAX_TEXT
@@ -87,7 +89,7 @@ def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = 
         spec.target, spec.module = reference_to(target), reference_to(getattr(target, "_orig_mod", target))
         watched = wrapped(target, spec)
         if finite or (finite is None and RECORDER.specs.finite):
-            watched = importlib.import_module("compilewatch.numerics.nan_check").finite_looked_at(watched, asked=bool(finite))
+            watched = require(ANSWER_CHECK).finite_looked_at(watched, asked=bool(finite))
         return watched
     except NotShareable as error:
         say(f"watch() cannot time {error}; it stays as it is")

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import sys
-from collections.abc import Callable
 from typing import Any
 
 from compilewatch.instrument.compile_mode import is_compiled
-
-TORCH_COMPILE, EAGER, TORCHSCRIPT, AOTINDUCTOR, AOT, JAX = "torch.compile", "eager", "torchscript", "aotinductor", "aot", "jax"
-AHEAD = (AOTINDUCTOR, AOT)
-"""What was compiled before it can be called: each call of it runs compiled, or raises."""
+from compilewatch.recording.runtime_names import AOT, AOTINDUCTOR, JAX, TORCH_COMPILE, TORCHSCRIPT
 
 _CLASSES = (
     ("torch.jit", ("ScriptFunction", "ScriptModule"), TORCHSCRIPT),
@@ -41,29 +35,3 @@ def runtime_of(target: Any) -> str:
 def is_script_function(target: Any) -> bool:
     """Whether it is an object of torch's that only torch can make, and so nothing can stand in for it but a function."""
     return type(target).__name__.endswith("ScriptFunction") and runtime_of(target) == TORCHSCRIPT
-
-
-def usual_runtime() -> str:
-    """What runs plain callables of which nothing is known yet."""
-    return TORCH_COMPILE if "torch._dynamo" in sys.modules else EAGER
-
-
-def called_by_watch(target: Any, runtime: str) -> Any:
-    """What a wrapper calls for the target."""
-    if runtime == TORCH_COMPILE and hasattr(target, "_torchdynamo_orig_callable"):
-        return importlib.import_module("compilewatch.instrument.kill_switch").routed_function(target)
-    if runtime != TORCHSCRIPT:
-        return target
-    return importlib.import_module("compilewatch.sources.runtimes.torchscript").settling(target)
-
-
-def handed_out(wrapper: Callable[..., Any], target: Any, runtime: str) -> Callable[..., Any]:
-    """What the job gets: under JAX something that steps aside while JAX traces its caller, since then nothing is computed."""
-    if runtime != JAX:
-        return wrapper
-    computes = importlib.import_module("compilewatch.sources.runtimes.jax").nothing_traced()
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        return wrapper(*args, **kwargs) if computes() else target(*args, **kwargs)
-
-    return watched

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from compilewatch.instrument import async_calls, hotpath, timed_call
-from compilewatch.instrument.kill_switch import routed_module
+from compilewatch.instrument.kill_switch import routed_function, routed_module
 from compilewatch.instrument.object_proxy import WATCHED, stand_in
-from compilewatch.instrument.runtime import called_by_watch, handed_out, is_script_function
+from compilewatch.instrument.runtime import is_script_function
+from compilewatch.lazy_modules import TORCHSCRIPT_WARM_UP, require
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.runtime_names import JAX, TORCH_COMPILE, TORCHSCRIPT
 from compilewatch.recording.series_buffer import Spec
 
 NOT_COPIED = ("_torchdynamo", WATCHED, "__wrapped__")
@@ -52,6 +56,36 @@ def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None, called:
     else:
         wrapper = hotpath.call_wrapper(called or called_by_watch(target, spec.runtime), base)
     return dressed(handed_out(wrapper, target, spec.runtime), target, spec.name, traced)
+
+
+def called_by_watch(target: Any, runtime: str) -> Any:
+    """What a wrapper calls for the target."""
+    if runtime == TORCH_COMPILE and hasattr(target, "_torchdynamo_orig_callable"):
+        return routed_function(target)
+    if runtime != TORCHSCRIPT:
+        return target
+    return require(TORCHSCRIPT_WARM_UP).settling(target)
+
+
+def handed_out(wrapper: Callable[..., Any], target: Any, runtime: str) -> Callable[..., Any]:
+    """What the job gets: under JAX something that steps aside while JAX traces its caller, since then nothing is computed."""
+    if runtime != JAX:
+        return wrapper
+    computes = nothing_traced()
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(*args, **kwargs) if computes() else target(*args, **kwargs)
+
+    return watched
+
+
+def nothing_traced() -> Callable[[], bool]:
+    """Answers whether JAX computes now, rather than traces a caller; where JAX does not tell, it is taken to compute."""
+    for module in ("jax.core", "jax._src.core"):
+        clean: Callable[[], bool] | None = getattr(sys.modules.get(module), "trace_state_clean", None)
+        if clean is not None:
+            return clean
+    return lambda: True
 
 
 def dressed(wrapper: Any, target: Any, region: str, traced: Any = None) -> Any:

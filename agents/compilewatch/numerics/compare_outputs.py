@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from compilewatch.errors import NotCompared
 from compilewatch.numerics.isolated_run import leaves
-from compilewatch.numerics.reference_models import NotCompared
 from compilewatch.numerics.tolerance import Compared, compared, worst
 from compilewatch.recording.call_sampling import chance
 

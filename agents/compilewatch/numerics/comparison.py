@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from compilewatch.errors import NotCompared
 from compilewatch.numerics.isolated_run import Result
-from compilewatch.numerics.reference_models import NotCompared
 from compilewatch.numerics.tolerance import Compared, compared, picked, worst
 from compilewatch.wire.numerics import Parity
 

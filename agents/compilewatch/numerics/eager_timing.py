@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from compilewatch.errors import NotCompared
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import region_of
-from compilewatch.instrument.runtime import EAGER
 from compilewatch.instrument.timed_call import Running, begin
 from compilewatch.numerics.isolated_run import Batch, undisturbed
-from compilewatch.numerics.reference_models import NotCompared, Target, held_by, target_of, uncompiled
+from compilewatch.numerics.reference_models import Target, held_by, target_of, uncompiled
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.runtime_names import EAGER
 from compilewatch.recording.series_buffer import Spec, named
 from compilewatch.sources.cuda.deferred_reads import Timed, one_gpu
 

@@ -11,21 +11,22 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from compilewatch.agent import CLIENT
+from compilewatch.errors import NotCompared
 from compilewatch.identity.identity import version_of
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import region_of
-from compilewatch.instrument.runtime import AOTINDUCTOR, runtime_of
+from compilewatch.instrument.runtime import runtime_of
 from compilewatch.numerics.comparison import all_compared, judge
 from compilewatch.numerics.empty_cache import run_with_empty_cache
 from compilewatch.numerics.execution import observe_execution
 from compilewatch.numerics.golden_history import Kept, against, summary_of
 from compilewatch.numerics.isolated_run import GRAPH_RUNS, Batch, Result, run, undisturbed
-from compilewatch.numerics.reference_models import NotCompared, Target, precise, target_of, uncompiled
+from compilewatch.numerics.reference_models import Target, precise, target_of, uncompiled
 from compilewatch.numerics.tf32 import emulate_tf32, is_rough
 from compilewatch.numerics.tf32_rerun import Again, judge_without_tf32
 from compilewatch.numerics.tolerance import share_alone, worst
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.runtime_names import AOTINDUCTOR
 from compilewatch.recording.series_buffer import named
 from compilewatch.wire.clip import clip
 from compilewatch.wire.numerics import MAX_GOLDENS, MAX_NAME, MAX_WHY, Parity, parity_data, parity_words
@@ -246,7 +247,7 @@ def _why(what: str, error: Exception) -> str:
 
 def _with_last(torch: Any, target: Target, batch: Batch, eager: Result, compiled: Result, outcome: Parity) -> Parity:
     """Beside what the last version gave; what passed is kept for the next one. Whatever goes wrong here takes nothing back."""
-    config = CLIENT.config
+    config = RECORDER.config
     if config is None:
         return outcome
     with suppress(Exception):

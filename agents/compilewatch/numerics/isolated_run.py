@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
-from compilewatch.numerics.reference_models import NotCompared
+from compilewatch.errors import NotCompared
 
 MAX_TENSORS = 20_000
 """Outputs and gradients together; what returns more is no batch to look at."""

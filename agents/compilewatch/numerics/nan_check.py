@@ -7,12 +7,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.errors import say
+from compilewatch.errors import NotCompared, say
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import is_watched, region_of
 from compilewatch.numerics.isolated_run import leaves
 from compilewatch.numerics.live_results import Totals
-from compilewatch.numerics.reference_models import NotCompared
 from compilewatch.numerics.sampled_calls import NEVER, cannot_be_drawn, drawn
 from compilewatch.numerics.tolerance import Compared
 from compilewatch.recording.recorder import RECORDER

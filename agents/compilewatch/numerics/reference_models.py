@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from compilewatch.errors import NotCompared
 from compilewatch.instrument.kill_switch import innermost
 from compilewatch.instrument.object_proxy import WATCHED, stood_for
 
@@ -16,10 +17,6 @@ SHARE_OF_MEMORY = 0.5
 MAX_WRAPPED = 10
 PARALLEL = ("DistributedDataParallel", "DataParallel")
 """Modules of torch that pass a call on to the compiled module inside them."""
-
-
-class NotCompared(Exception):
-    """There is nothing to compare, or no way to; the text says why and goes to the dashboard."""
 
 
 class Target(NamedTuple):

@@ -8,19 +8,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from compilewatch.errors import say
+from compilewatch.errors import NotCompared, say
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import is_watched, region_of, watch
 from compilewatch.instrument.kill_switch import SWITCH
-from compilewatch.instrument.runtime import EAGER
 from compilewatch.numerics.compare_outputs import Pair, ruled, side_by_side
 from compilewatch.numerics.eager_timing import NoTraffic
 from compilewatch.numerics.live_results import Totals
-from compilewatch.numerics.reference_models import NotCompared, Target, compiled_methods, held_by, target_of
+from compilewatch.numerics.reference_models import Target, compiled_methods, held_by, target_of
 from compilewatch.numerics.sampled_calls import NEVER, cannot_be_drawn, drawn
 from compilewatch.numerics.side_effects import Before, roots_of
 from compilewatch.numerics.tolerance import Compared
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.runtime_names import EAGER
 from compilewatch.recording.series_buffer import NESTED, Spec, named
 from compilewatch.sources.cuda.deferred_reads import LATER, Timed, one_gpu
 

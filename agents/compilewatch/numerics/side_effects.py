@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from compilewatch.numerics.reference_models import NotCompared
+from compilewatch.errors import NotCompared
 
 MOST = 100_000
 """Things that are looked at; what holds more is not known to be pure."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from compilewatch.errors import NotCompared
 from compilewatch.numerics.isolated_run import Result
-from compilewatch.numerics.reference_models import NotCompared
 from compilewatch.numerics.tf32 import full_convolutions, is_rough
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.clip import clip

@@ -6,15 +6,14 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from operator import length_hint
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from compilewatch.recording.buffer_types import Buffer, UntimedSampling
 from compilewatch.recording.untimed_calls import Met, counted_calls
-
-if TYPE_CHECKING:
-    from compilewatch.recording.series_buffer import Line
+from compilewatch.wire.messages import Region
 
 SHORT_SECONDS, NOT_SHORT_SECONDS = 0.002, 0.003
 """A region whose calls take less on average is sampled, until they take more than the second. In a decode step of a language model on an
@@ -56,6 +55,30 @@ class _Book:
         """How many tickets were taken since the last time."""
         before, self.left = self.left, length_hint(self.tickets)
         return before - self.left
+
+
+class SampledBuffer(Buffer, Protocol):
+    """A buffer whose calls are timed by chance."""
+
+    @property
+    def region(self) -> Region:
+        """What was counted."""
+
+    @property
+    def sampling(self) -> Sampling:
+        """What decides which."""
+
+    @property
+    def spec(self) -> SampledSpec:
+        """The callable of the region."""
+
+
+class SampledSpec(Protocol):
+    """A callable that is watched, whose calls may be counted in several buffers."""
+
+    @property
+    def samplings(self) -> Sequence[Sampling]:
+        """For calls outside of others, and for those inside."""
 
 
 class Sampling:
@@ -101,7 +124,7 @@ class Sampling:
         """When calls of it were last found, by `time.perf_counter`."""
         self.ratio = 1.0
         """How many calls stood for each that was timed, of late."""
-        self.line: Line | None = None
+        self.line: SampledBuffer | None = None
         """The line that was timed last."""
         self._books: list[_Book] = []
         self._owed, self._short = 0, False
@@ -153,7 +176,7 @@ class Sampling:
             self._owed, self._short = 0, False
         return taken
 
-    def settle(self, lines: list[Line], held: int = 0) -> float:
+    def settle(self, lines: list[SampledBuffer], held: int = 0) -> float:
         """Gives the calls that were not timed, but for so many that are under way, to the lines of the region, in proportion to what was
         timed of each meanwhile: their buckets are an estimate, their sum is exact. Answers the seconds of all steady calls, estimated
         likewise."""
@@ -226,9 +249,9 @@ class Sampler:
             self.stop()
             self.met.begin(seconds)
 
-    def settle(self, lines: Iterable[Line]) -> dict[Sampling, list[Line]]:
+    def settle(self, lines: Iterable[SampledBuffer]) -> dict[Sampling, list[SampledBuffer]]:
         """Has all that was counted in the lines' regions; answers their samplings, and the lines of each."""
-        found: dict[Sampling, list[Line]] = {}
+        found: dict[Sampling, list[SampledBuffer]] = {}
         for line in lines:
             found.setdefault(line.sampling, []).append(line)
         for sampling in found:
@@ -243,7 +266,7 @@ class Sampler:
             _nested(inner, outer)
         return found
 
-    def pace(self, lines: Iterable[Line], compiling: bool) -> None:
+    def pace(self, lines: Iterable[SampledBuffer], compiling: bool) -> None:
         """About once a second, mostly on the agent's thread."""
         now = time.perf_counter()
         elapsed = now - self._paced
@@ -260,7 +283,7 @@ class Sampler:
             sampling.draw()  # the first tickets, or some in place of those that were taken back; timed calls draw those that follow
 
 
-def _nested(inner: Sampling, outer: Sampling) -> None:
+def _nested(inner: UntimedSampling, outer: UntimedSampling) -> None:
     """A counted call was found inside another one, which neither of them noticed."""
     if outer.line is not None:
         outer.line.holds_another()
@@ -268,7 +291,7 @@ def _nested(inner: Sampling, outer: Sampling) -> None:
         inner.stop()
 
 
-def _alike(sampling: Sampling, lines: list[Line], now: float) -> bool:
+def _alike(sampling: Sampling, lines: list[SampledBuffer], now: float) -> bool:
     """Whether the calls need not say that they are under way: no watched call is made in them, and they are all made in others or none."""
     if sampling.hand_out is _to_nobody:
         return False

@@ -9,8 +9,8 @@ from contextlib import suppress
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from compilewatch.instrument.runtime import EAGER, TORCH_COMPILE
 from compilewatch.recording.reachable_callables import reached
+from compilewatch.recording.runtime_names import EAGER, TORCH_COMPILE
 from compilewatch.recording.series_buffer import Line
 from compilewatch.wire.messages import Compile, Region
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilewatch.instrument.runtime import TORCH_COMPILE, usual_runtime
+from compilewatch.recording.runtime_names import TORCH_COMPILE, usual_runtime
 from compilewatch.recording.series_buffer import Line
 from compilewatch.wire.messages import EAGER_CAUSES, Fact
 

@@ -8,15 +8,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
-from compilewatch.instrument.runtime import EAGER
+from compilewatch.config import Config
 from compilewatch.recording import untimed_calls
 from compilewatch.recording.active_compiles import Compiling
 from compilewatch.recording.aggregate import EventLog, region_key, regions_merge
 from compilewatch.recording.call_sampling import Sampler
 from compilewatch.recording.compile_requests import Requests
 from compilewatch.recording.eager_tracker import LatchedRegions
+from compilewatch.recording.runtime_names import EAGER
 from compilewatch.recording.series_buffer import LONG, LOOK_SECONDS, NOWHERE, OTHER, PAUSE_SECONDS, Line, Probe, Spec, Specs
 from compilewatch.recording.thread_state import Call, first_call
 from compilewatch.recording.warm_up import Durations, WarmUps
@@ -51,6 +52,8 @@ class Recorder:
         self.wake: Callable[[], None] = lambda: None
         """Called when a line was made: the client starts the thread of a forked child by it."""
         self._probe_for: Callable[[Line], Probe] | None = None
+        self.config: Config | None = None
+        """The settings in force."""
         self.off_for_good = False
         """Set when the settings switch the agent off: what is watched from then on is not even wrapped."""
         self.specs = Specs()
@@ -188,7 +191,7 @@ class Recorder:
     def innermost(self) -> Line | None:
         """The line of the watched call that this thread is in; takes a while."""
         line = self.call().line
-        return untimed_calls.innermost(line, sys._getframe(1)) if self.sampler.ever else line
+        return cast("Line | None", untimed_calls.innermost(line, sys._getframe(1))) if self.sampler.ever else line
 
     def disturbed(self, line: Line, stretch: int, start: float, lookups: tuple[int, int] | None) -> Durations:
         """Where a call goes whose stretch ended under way: it compiled or waited for it, or others did, or counting was switched."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from compilewatch.instrument.runtime import AHEAD, EAGER, TORCH_COMPILE, usual_runtime
 from compilewatch.recording.call_sampling import Sampling
+from compilewatch.recording.runtime_names import AHEAD, EAGER, TORCH_COMPILE, usual_runtime
 from compilewatch.recording.warm_up import NONE_LEFT, Durations, Ending, WarmUp
 from compilewatch.wire.clip import clip
 from compilewatch.wire.messages import EAGER_CAUSES, Region

@@ -7,11 +7,11 @@ import sys
 import threading
 import time
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from compilewatch.recording.call_sampling import Sampling
-    from compilewatch.recording.series_buffer import Line
+from compilewatch.recording.buffer_types import Buffer, UntimedSampling
+
+T = TypeVar("T", bound=Buffer)
 
 LONGEST_SECONDS = 86400.0
 """That a record may say a compilation took."""
@@ -19,9 +19,9 @@ COUNTING: set[CodeType] = set()
 """The code of what takes tickets; a frame of it that holds one says which call it is."""
 
 
-def counted_in(frame: FrameType | None) -> list[Sampling]:
+def counted_in(frame: FrameType | None) -> list[UntimedSampling]:
     """Of whose calls those in this stack are that hold a ticket, from the innermost outward."""
-    found: list[Sampling] = []
+    found: list[UntimedSampling] = []
     while frame is not None:
         if frame.f_code in COUNTING:
             names = frame.f_locals
@@ -31,10 +31,10 @@ def counted_in(frame: FrameType | None) -> list[Sampling]:
     return found
 
 
-def counted_calls() -> dict[int, list[Sampling]]:
+def counted_calls() -> dict[int, list[UntimedSampling]]:
     """The same of every thread that has any, by its number. What the calls were given is kept by nothing here: a frame that stayed in a
     variable would refer to itself, and keep all arguments until the garbage collector comes."""
-    found: dict[int, list[Sampling]] = {}
+    found: dict[int, list[UntimedSampling]] = {}
     frame, frames = None, sys._current_frames()
     own = sys._getframe()
     try:
@@ -49,7 +49,7 @@ def counted_calls() -> dict[int, list[Sampling]]:
     return found
 
 
-def innermost(noted: Line | None, frame: FrameType | None) -> Line | None:
+def innermost(noted: Buffer | None, frame: FrameType | None) -> Buffer | None:
     """The line of the watched call in this stack; `noted` is that of the innermost which says that it is under way."""
     held = counted_in(frame)
     if not held or held[0].line is None:
@@ -66,7 +66,7 @@ class Meeting:
 
     __slots__ = ("calls", "line", "sampling", "seconds", "since", "thread")
 
-    def __init__(self, thread: int, sampling: Sampling, line: Line, since: float) -> None:
+    def __init__(self, thread: int, sampling: UntimedSampling, line: Buffer, since: float) -> None:
         self.thread, self.sampling, self.line, self.since = thread, sampling, line, since
         self.calls: list[float] = []
         """Where it goes, and what the compilation took of it, once that is over."""
@@ -94,7 +94,7 @@ class Met:
                     met = Meeting(thread, sampling, sampling.line, since if thread == mine else now)
                     self._under_way[next(self._numbers)] = met
 
-    def look(self, calls: dict[int, list[Sampling]]) -> None:
+    def look(self, calls: dict[int, list[UntimedSampling]]) -> None:
         """Those that ended before the compilation did not wait for it: they count like any other."""
         for number, met in list(self._under_way.items()):
             if met.sampling not in calls.get(met.thread, ()) and self._under_way.pop(number, None) is not None:
@@ -112,7 +112,7 @@ class Met:
                 met.calls, met.seconds = met.line.waited(met.since), now - met.since
                 self._over[number] = met
 
-    def failed(self, sampling: Sampling) -> bool:
+    def failed(self, sampling: UntimedSampling) -> bool:
         """A call of it raised in this thread: whether that had met a compilation, of which nothing is told then."""
         mine = threading.get_ident()
         for calls in (self._under_way, self._over):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from compilewatch.recording.series_buffer import Line
-
+from compilewatch.recording.buffer_types import Buffer
 
 MOST_CALLS = 50
 """Calls of a region that may compile or wait before any is served: more than the shapes that a model is warmed up with."""
@@ -30,7 +28,7 @@ class WarmUp:
         """By `time.perf_counter`: a call that began before belongs to the warm-up."""
         self.disturbed = False
         """Whether a call compiled, or waited for a compilation."""
-        self._lines: list[Line] = []
+        self._lines: list[Buffer] = []
         self._waited = 0
 
     @property
@@ -38,7 +36,7 @@ class WarmUp:
         """Whether it has ended."""
         return self.ended_at < math.inf
 
-    def add(self, line: Line) -> None:
+    def add(self, line: Buffer) -> None:
         """The line's calls may end it."""
         if not self.over:
             self._lines.append(line)

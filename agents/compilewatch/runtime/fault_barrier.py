@@ -1,25 +1,24 @@
-"""The wall between agent and job: what goes wrong inside is counted, and never raised."""
+"""Fault barrier between agent and job: an error of the agent is counted, and never raised in the job."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 
-from compilewatch.recording.recorder import RECORDER, Recorder
 
+class FaultBarrier:
+    """Swallows any Exception in its block and hands it to `on_error`; KeyboardInterrupt and SystemExit pass."""
 
-class Guard:
-    """Swallows and counts any Exception in its block; KeyboardInterrupt and SystemExit pass."""
+    __slots__ = ("_on_error",)
 
-    __slots__ = ("_recorder",)
-
-    def __init__(self, recorder: Recorder = RECORDER) -> None:
-        self._recorder = recorder
+    def __init__(self, on_error: Callable[[Exception], None]) -> None:
+        self._on_error = on_error
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
         if isinstance(error, Exception):
-            self._recorder.internal_error(error)
+            self._on_error(error)
             return True
         return False

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from compilewatch.runtime.fair_wait import Patience
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 
 END_SECONDS = 2.0
 """How long the end of a process waits at most for its last window."""
@@ -26,8 +26,8 @@ class Termination:
     """The handler of SIGTERM where the job has none. It ends the process as the default does, and equals the default: a framework that
     asks whether a handler is there finds none, and sets its own."""
 
-    def __init__(self, stop: Callable[[dict[str, Any]], None]) -> None:
-        self._stop = stop
+    def __init__(self, stop: Callable[[dict[str, Any]], None], on_error: Callable[[Exception], None]) -> None:
+        self._stop, self._on_error = stop, on_error
         self._thread: Callable[[], threading.Thread | None] = lambda: None
         self._ending = False
         self._pipe: tuple[int, int] | None = None
@@ -58,7 +58,7 @@ class Termination:
         again what it caught: by then this is the handler."""
         caught = getattr(server, "_captured_signals", None)
         if type(caught) is list:
-            server._captured_signals = _Caught(caught, lambda: self.install(self._thread))
+            server._captured_signals = _Caught(caught, lambda: self.install(self._thread), self._on_error)
 
     def listen_no_more(self) -> None:
         """For an event loop that takes it for a fault of the program if it finds another listener, as Trio does."""
@@ -99,7 +99,7 @@ class Termination:
             return
         self._ending = True
         try:
-            with Guard():
+            with FaultBarrier(self._on_error):
                 self._send_last()
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -122,7 +122,7 @@ class Termination:
     def _end_aside(self) -> None:
         """The same without the main thread, which alone may set handlers: by the system's own call."""
         try:
-            with Guard():
+            with FaultBarrier(self._on_error):
                 self._stop({"signal": "SIGTERM"})
         finally:
             try:
@@ -166,11 +166,11 @@ class Termination:
 class _Caught(list[int]):
     """Signals that a server caught; they are gone through backwards to be raised again, which is announced."""
 
-    def __init__(self, signals: list[int], announce: Callable[[], None]) -> None:
+    def __init__(self, signals: list[int], announce: Callable[[], None], on_error: Callable[[Exception], None]) -> None:
         super().__init__(signals)
-        self._announce = announce
+        self._announce, self._on_error = announce, on_error
 
     def __reversed__(self) -> Iterator[int]:
-        with Guard():
+        with FaultBarrier(self._on_error):
             self._announce()
         return super().__reversed__()

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 
 LISTENING = logging.INFO - 1
 """A level that no job sets: what a job sets later is its own and stays."""
@@ -17,7 +17,7 @@ class LogLines(logging.Filter):
 
     def __init__(self, name: str, hear: Callable[[logging.LogRecord], None], recorder: Recorder) -> None:
         super().__init__()
-        self._hear, self._guard = hear, Guard(recorder)
+        self._hear, self._guard = hear, FaultBarrier(recorder.internal_error)
         self._logger = logging.getLogger(name)
         self._level = self._logger.level
         self._raised = not self._logger.isEnabledFor(logging.INFO)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextvars
-import importlib
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from compilewatch.lazy_modules import DEFERRED_INSTALL, DYNAMO_SKIP, require
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.import_hook import ImportHook, fully_imported
 from compilewatch.sources import SOURCES, Listed, Source, load
@@ -52,7 +52,7 @@ class InstalledSources:
                 self._unbound.append(one)
         if self._late:
             self._context = contextvars.copy_context()
-            tripwires: type[Tripwires] = importlib.import_module("compilewatch.sources.deferred_install").Tripwires
+            tripwires: type[Tripwires] = require(DEFERRED_INSTALL).Tripwires
             self._tripwires = tripwires(self._install_late)
             if not self._tripwires.lay():
                 self._install_late()
@@ -93,7 +93,7 @@ class InstalledSources:
 
     def _skip_frames(self) -> None:
         try:
-            importlib.import_module("compilewatch.instrument.dynamo_skip").frames_skip()
+            require(DYNAMO_SKIP).frames_skip()
         except Exception as error:  # noqa: BLE001 - this runs inside an import of the job
             self._recorder.internal_error(error)
 

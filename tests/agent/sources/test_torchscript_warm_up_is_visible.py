@@ -7,7 +7,8 @@ from collections.abc import Callable
 import compilewatch
 import pytest
 import torch
-from compilewatch.sources.runtimes.torchscript import TorchScript, warmup_calls
+from compilewatch.instrument.torchscript_warm_up import warmup_calls
+from compilewatch.sources.runtimes.torchscript import TorchScript
 from compilewatch.wire.messages import Region
 
 from tests.agent.sources.conftest import Seen

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compilewatch.numerics.reference_models import NotCompared
+from compilewatch.errors import NotCompared
 
 MOST = 8
 """So many things wait at a time; what is drawn while the GPU is further behind is not looked at."""

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import RECORDING
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.cuda.graph_pools import RECORDINGS
@@ -39,7 +39,7 @@ class CudaGraphRecordings(Source):
     def install(self, recorder: Recorder) -> Answer:
         if RECORDING.problem():
             return "no", f"no {RECORDING.costs}: {RECORDING.problem()}"
-        previous, guard = RECORDING.find(), Guard(recorder)
+        previous, guard = RECORDING.find(), FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
         def ours(self_: Any, new_inputs: Any, function_id: Any, *rest: Any, **named: Any) -> Any:

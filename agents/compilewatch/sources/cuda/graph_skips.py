@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import COUNTERS, PARTITIONS
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.dynamo.compilation_metrics import frame_of
@@ -68,7 +68,7 @@ class CudaGraphPartitions(Source):
     def install(self, recorder: Recorder) -> Answer:
         if PARTITIONS.problem():
             return "no", f"no {PARTITIONS.costs}: {PARTITIONS.problem()}"
-        previous, guard = PARTITIONS.find(), Guard(recorder)
+        previous, guard = PARTITIONS.find(), FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
         def ours(example_inputs: Any, compiled_graph: Any, *rest: Any, **named: Any) -> Any:
@@ -97,7 +97,7 @@ class _Handler(logging.Handler):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(logging.WARNING)
         self._recorder = recorder
-        self._guard = Guard(recorder)
+        self._guard = FaultBarrier(recorder.internal_error)
         self._last = -1
         self._told = 0
 

@@ -11,7 +11,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import CUDA_DEVICE, CUDA_MEMORY, CUDA_STARTED
 from compilewatch.sources.dynamo.bypassed_modules import Unentered
 from compilewatch.sources.dynamo.cache_entries import Entries
@@ -77,7 +77,7 @@ class Ending(NamedTuple):
         """In the calling thread, which has just compiled."""
         lookups = CacheLookups.of(recorder).take()
         ending = cls(time.monotonic(), time.time(), compiling_locals(), clock_of(recorder).take(), recorder.in_request(), lookups)
-        with Guard(recorder):
+        with FaultBarrier(recorder.internal_error):
             return ending._with_the_frame(LimitsSet.of(recorder))
         return ending
 

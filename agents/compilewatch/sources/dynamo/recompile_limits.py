@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import RESET, SET_OPTION
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.dynamo.call_inputs import inputs_of
@@ -133,7 +133,7 @@ class _Handler(logging.Handler):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(logging.WARNING)
         self._recorder = recorder
-        self._guard = Guard(recorder)
+        self._guard = FaultBarrier(recorder.internal_error)
 
     def emit(self, record: logging.LogRecord) -> None:
         with self._guard:

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilewatch.identity.autotuned_kernels import chosen_note
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import GEMM_CHOICES
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.inductor.cache_lookups import CacheLookups, Lookup
@@ -40,7 +40,7 @@ class AutotuneCache(Source):
             GEMM_CHOICES.put(bound[1])
 
     def _bind(self, recorder: Recorder) -> None:
-        previous, lookups, guard = GEMM_CHOICES.find(), CacheLookups.of(recorder), Guard(recorder)
+        previous, lookups, guard = GEMM_CHOICES.find(), CacheLookups.of(recorder), FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
         def ours(owner: Any, *args: Any, **kwargs: Any) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import time
 from collections.abc import Callable
 from typing import Any
 
+from compilewatch.lazy_modules import CACHE_LOOKUPS, require
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import LOAD_ARTIFACTS, SAVE_ARTIFACTS, TorchName, problems_of
 from compilewatch.sources import Answer, Source
 
@@ -37,7 +37,7 @@ class MegaCache(Source):
                 name.put(previous)
 
     def _bind(self, recorder: Recorder, name: TorchName, previous: Callable[..., Any], told: Callable[..., None]) -> None:
-        guard = Guard(recorder)
+        guard = FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
         def ours(*args: Any, **kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ class MegaCache(Source):
             return
         _tell(recorder, "mega-cache loaded", seconds, len(serialized_artifacts), info)
         # Loaded here: every process that has torch installs this source, and few of them load a mega-cache.
-        lookups = importlib.import_module("compilewatch.sources.inductor.cache_lookups").CacheLookups
+        lookups = require(CACHE_LOOKUPS).CacheLookups
         lookups.of(recorder).loaded(str(key) for keys in info.artifacts.values() for key in keys)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import CALL_AHEAD, CALL_PACKAGE, LOAD_PACKAGE, TorchName
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.function_patch import Binding
@@ -31,7 +31,7 @@ class AotInductor(Source):
         self._calls = counted(CALL_PACKAGE, recorder)
         if LOAD_PACKAGE.problem():
             return "partly", f"no {LOAD_PACKAGE.costs}: {LOAD_PACKAGE.problem()}"
-        original, guard = LOAD_PACKAGE.find(), Guard(recorder)
+        original, guard = LOAD_PACKAGE.find(), FaultBarrier(recorder.internal_error)
 
         @functools.wraps(original)
         def load(*args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fault_barrier import Guard
+from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.dynamo.user_frames import calling_place
 from compilewatch.wire.messages import Compile
@@ -58,7 +58,7 @@ class Jax(Source):
         self._numbers = itertools.count()
 
     def install(self, recorder: Recorder) -> Answer:
-        self._recorder, self._guard = recorder, Guard(recorder)
+        self._recorder, self._guard = recorder, FaultBarrier(recorder.internal_error)
         monitoring = importlib.import_module("jax.monitoring")
         missing = [register for register, _, _ in LISTENERS if not hasattr(monitoring, register)]
         if not self._listening:
@@ -138,12 +138,3 @@ def _function(about: dict[str, Any]) -> str:
     """`step` of `jit(step)`; newer versions of JAX name the function, older ones do not."""
     name = str(about.get("fun_name") or "")
     return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name
-
-
-def nothing_traced() -> Callable[[], bool]:
-    """Answers whether JAX computes now, rather than traces a caller; where JAX does not tell, it is taken to compute."""
-    for module in ("jax.core", "jax._src.core"):
-        clean: Callable[[], bool] | None = getattr(sys.modules.get(module), "trace_state_clean", None)
-        if clean is not None:
-            return clean
-    return lambda: True
