@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from compilewatch.errors import AgentError, say
+from compilewatch.lazy_modules import CACHE_CHECK, CACHE_SAVE_LOAD, CLI_DOCTOR, CLI_IMPORT_TRACE, CLI_REPLAY, CLI_RUN, require
 from compilewatch.version import __version__
 
 WRONG_USE = 2
@@ -148,14 +147,14 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _run(found: argparse.Namespace) -> int:
-    return int(_home("cli.run").run(found.program, model=found.model, version=found.model_version))
+    return int(require(CLI_RUN).run(found.program, model=found.model, version=found.model_version))
 
 
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     check = _add(commands, "doctor", "check settings, dashboard and key, and what can be seen of this torch", DOCTOR, DOCTOR_MORE)
     _add_address(check)
     check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-    check.set_defaults(command=lambda found: _home("cli.doctor").run(endpoint=found.endpoint, key=found.key, as_json=found.json))
+    check.set_defaults(command=lambda found: require(CLI_DOCTOR).run(endpoint=found.endpoint, key=found.key, as_json=found.json))
 
 
 def _add_replay(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -165,7 +164,7 @@ def _add_replay(commands: Commands[argparse.ArgumentParser]) -> None:
     again.add_argument("--shift-to-now", action="store_true", help="move all times so that the last window ends now")
     again.add_argument("--new-ids", action="store_true", help="send as new instances, so that a second replay counts again")
     again.set_defaults(
-        command=lambda found: _home("cli.replay").run(
+        command=lambda found: require(CLI_REPLAY).run(
             found.path, found.endpoint, found.key, shift_to_now=found.shift_to_now, new_ids=found.new_ids
         )
     )
@@ -188,7 +187,7 @@ def _add_import(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _import(found: argparse.Namespace) -> int:
     settings = {name: getattr(found, name) for name in ("model", "version", "environment", "kind", "endpoint", "api_key")}
-    result = _home("cli.import_trace").run(found.folder, settings, host=found.host, job=found.job, shift_to_now=found.shift_to_now)
+    result = require(CLI_IMPORT_TRACE).run(found.folder, settings, host=found.host, job=found.job, shift_to_now=found.shift_to_now)
     return int(result)
 
 
@@ -197,7 +196,7 @@ def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     check.add_argument("--model", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
     check.add_argument("--file", metavar="FILE", help="compare with a file of `cache save` instead of the last run")
     check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-    check.set_defaults(command=lambda found: _home("cache_cli.check").run(found.model, found.file, found.json))
+    check.set_defaults(command=lambda found: require(CACHE_CHECK).run(found.model, found.file, found.json))
 
 
 def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -207,21 +206,16 @@ def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
     save.add_argument("path", metavar="FILE", help="the file to make")
     save.add_argument("--model", default="", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
     save.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program with its arguments")
-    save.set_defaults(command=lambda found: _home("cache_cli.save_load").save(found.path, found.program, found.model))
+    save.set_defaults(command=lambda found: require(CACHE_SAVE_LOAD).save(found.path, found.program, found.model))
     load = _add(verbs, "load", "put what was saved into this machine's caches", LOAD, LOAD_MORE)
     load.add_argument("path", metavar="FILE", help="a file of `compilewatch cache save`")
     load.add_argument("--anyway", action="store_true", help="also if it was made with something else")
-    load.set_defaults(command=lambda found: _home("cache_cli.save_load").load(found.path, found.anyway))
+    load.set_defaults(command=lambda found: require(CACHE_SAVE_LOAD).load(found.path, found.anyway))
 
 
 def _add_address(command: argparse.ArgumentParser) -> None:
     command.add_argument("--endpoint", metavar="URL", help="address of the dashboard (or COMPILEWATCH_ENDPOINT)")
     command.add_argument("--key", metavar="KEY", help="key of the project (or COMPILEWATCH_API_KEY, which other users cannot see)")
-
-
-def _home(name: str) -> Any:
-    """The module of a command, loaded when the command is run: a program under `run` waits for no other."""
-    return importlib.import_module(f"compilewatch.{name}")
 
 
 def _version(arguments: argparse.Namespace) -> int:

@@ -7,15 +7,12 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from contextlib import suppress
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from compilewatch.recording.reachable_callables import reached
 from compilewatch.recording.runtime_names import EAGER, TORCH_COMPILE
 from compilewatch.recording.series_buffer import Line
 from compilewatch.wire.messages import Compile, Region
-
-if TYPE_CHECKING:
-    from compilewatch.recording.recorder import Recorder
 
 ENOUGH = 50
 """Calls without compiled code that make it certain."""
@@ -28,6 +25,16 @@ DROPPED = (
     "place after `.compile()`, or torch leaves the class out (`nn.Sequential(...).compile()`)"
 )
 TEXT = "compile was requested for {region}, and no call met compiled code: {why}"
+
+
+class Findings(Protocol):
+    """Where what was found goes: the recorder."""
+
+    def fact(self, kind: str, data: dict[str, Any] | None = None) -> None: ...
+
+    def finding(self, kind: str, text: str, where: str = "") -> None: ...
+
+    def internal_error(self, error: BaseException) -> None: ...
 
 
 class Request(NamedTuple):
@@ -81,7 +88,7 @@ class Requests:
             elif compile_.outcome in ("raised", "suppressed"):
                 self._failed[region] = f"{compile_.file}:{compile_.line} in {compile_.frame}" if compile_.file else ""
 
-    def report(self, recorder: Recorder, closed: Iterable[tuple[Line, Region | None]]) -> None:
+    def report(self, recorder: Findings, closed: Iterable[tuple[Line, Region | None]]) -> None:
         """Reports regions that compiled nothing; never raises."""
         try:
             for one in self.find(closed):
