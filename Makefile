@@ -93,7 +93,7 @@ image-check: $(VENV)/.tests  ## the image's recipe in a clean Debian tree, its r
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.image
 
 fuzz: $(VENV)/.tests  ## a hundred thousand odd calls of the agent, then a million spoiled reports for each stack (about an hour)
-	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200
+	COMPILEWATCH_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/agent/instrument/test_no_argument_reaches_the_job_as_an_exception.py --timeout=7200
 	COMPILEWATCH_TEST_MUTANTS=1000000 COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
 	COMPILEWATCH_TEST_MUTANTS=1000000 $(BIN)/python -m pytest -s tests/hostile/test_mutated_reports_are_refused_or_fold.py
 

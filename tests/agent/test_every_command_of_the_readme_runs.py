@@ -102,7 +102,7 @@ def replayed(folder: Path, dashboard: Dashboard) -> None:
 
 def imported(folder: Path, dashboard: Dashboard) -> None:
     """A real trace takes a real job: a test of its own makes one and runs this command on it."""
-    assert '"import-trace"' in (ROOT / "tests/agent/test_a_torch_trace_becomes_reports.py").read_text()
+    assert '"import-trace"' in (ROOT / "tests/agent/cli/test_a_torch_trace_becomes_reports.py").read_text()
 
 
 def of_the_caches(test: str) -> Callable[[Path, Dashboard], None]:

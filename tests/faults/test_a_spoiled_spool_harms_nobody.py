@@ -7,8 +7,8 @@ from pathlib import Path
 
 from compilewatch.export.spool.recovery import Leftovers
 
-from tests.agent.spool.collector import Collector
-from tests.agent.spool.files import Kept, config
+from tests.agent.export.spool.collector import Collector
+from tests.agent.export.spool.files import Kept, config
 from tests.faults.results import Tell
 from tests.faults.size import sized
 

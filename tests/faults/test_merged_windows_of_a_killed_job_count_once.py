@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.agent.spool.files import on_disk
+from tests.agent.export.spool.files import on_disk
 from tests.faults.jobs import Jobs
 from tests.faults.line import Line
 from tests.faults.proxy import FaultProxy

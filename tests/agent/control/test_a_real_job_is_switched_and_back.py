@@ -19,7 +19,7 @@ from tests.agent.server import Dashboard
 from tests.agent.signed import PUBLIC, both
 from tests.machine import need
 
-JOB = Path(__file__).parent / "switched_job.py"
+JOB = Path(__file__).parents[1] / "switched_job.py"
 SECONDS = float(os.environ.get("COMPILEWATCH_TEST_SWITCH_SECONDS", "3"))
 """How long it goes to and fro; 300 were tried by hand."""
 

@@ -12,7 +12,7 @@ from compilewatch.wire.messages import Report
 from torch import Tensor, nn
 
 from tests.agent.golden_models import Convolution
-from tests.agent.test_shadow_calls_run_eager_beside_live_ones import _fresh, every_call, last
+from tests.agent.numerics.test_shadow_calls_run_eager_beside_live_ones import _fresh, every_call, last
 
 __all__ = ["_fresh"]
 Window = Callable[[], Report]

@@ -14,8 +14,8 @@ from compilewatch.export.spool.format import MAGIC, MAX_PAYLOAD, MOST_DOUBTED, M
 from compilewatch.export.spool.locked_file import _Placed
 from compilewatch.export.spool.recovery import Leftovers
 
-from tests.agent.spool.collector import Collector
-from tests.agent.spool.files import Kept, config
+from tests.agent.export.spool.collector import Collector
+from tests.agent.export.spool.files import Kept, config
 
 SIZE = 1 << 30
 ROOM = 8 * MAX_PAYLOAD

@@ -15,7 +15,7 @@ from compilewatch.export.spool.spool import MAX_HOST_BYTES, spool_capability
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import Report
 
-from tests.agent.spool.files import Kept, config, on_disk, seqs
+from tests.agent.export.spool.files import Kept, config, on_disk, seqs
 
 
 def test_a_window_is_there_with_its_bytes_as_soon_as_it_is_closed(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_folder_that_is_full_is_said_and_counted_and_tried_again(tmp_path: Pat
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from tests.agent.spool.files import Kept, seqs
+from tests.agent.export.spool.files import Kept, seqs
 kept = Kept(sys.argv[1])
 kept.close(1)
 resource.setrlimit(resource.RLIMIT_FSIZE, (kept.path.stat().st_size + 700, resource.RLIM_INFINITY))

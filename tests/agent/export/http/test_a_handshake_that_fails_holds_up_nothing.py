@@ -15,10 +15,10 @@ from compilewatch.export.advice import CERTIFICATE, TLS
 from compilewatch.export.http import connection
 
 from tests.agent.conftest import KEY
+from tests.agent.export.http.handshakes import WITH_A_CERTIFICATE, WITHOUT_A_CERTIFICATE, encrypted, spoiled
+from tests.agent.identity.test_children_of_every_kind_report_once import SWEEP
 from tests.agent.programs import run
-from tests.agent.sending.handshakes import WITH_A_CERTIFICATE, WITHOUT_A_CERTIFICATE, encrypted, spoiled
 from tests.agent.server import Dashboard, assert_sent_once
-from tests.agent.test_children_of_every_kind_report_once import SWEEP
 from tests.dashboard.common.test_outbound_certificates import DAY, NOW, certificate
 from tests.dashboard.common.wire_server import Handler, wire_server
 

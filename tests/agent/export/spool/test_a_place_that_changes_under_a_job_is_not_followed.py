@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from compilewatch.export.spool.spool import ADVICE, SUFFIX, Spool
 
-from tests.agent.spool.files import Kept, seqs
-from tests.agent.spool.test_closed_windows_wait_on_disk import Answers
+from tests.agent.export.spool.files import Kept, seqs
+from tests.agent.export.spool.test_closed_windows_wait_on_disk import Answers
 
 VICTIM = b"of another program"
 LOST = "are lost if this job is killed"

@@ -16,10 +16,10 @@ from compilewatch.export.spool import recovery as leftovers_module
 from compilewatch.export.spool.recovery import Leftovers
 from compilewatch.export.transport import Answer
 
+from tests.agent.export.spool.collector import Collector
+from tests.agent.export.spool.files import ENDPOINT, KEY, Kept, config, identity, seqs, window
 from tests.agent.programs import run
 from tests.agent.server import Dashboard
-from tests.agent.spool.collector import Collector
-from tests.agent.spool.files import ENDPOINT, KEY, Kept, config, identity, seqs, window
 
 JOB = """
 import time, compilewatch

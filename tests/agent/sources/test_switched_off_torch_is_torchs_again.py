@@ -9,7 +9,7 @@ import pytest
 
 from tests.agent.programs import run
 
-README = (Path(__file__).resolve().parents[2] / "agents" / "README.md").read_text()
+README = (Path(__file__).resolve().parents[3] / "agents" / "README.md").read_text()
 PROGRAM = """
 import functools, json, logging, sys, threading
 from types import BuiltinFunctionType, FunctionType

@@ -13,8 +13,8 @@ from compilewatch.export.spool.recovery import Leftovers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agent.spool.collector import Collector
-from tests.agent.spool.files import Kept, config, identity
+from tests.agent.export.spool.collector import Collector
+from tests.agent.export.spool.files import Kept, config, identity
 
 WINDOWS = 5
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.agent.conftest import KEY
+from tests.agent.identity.test_children_of_every_kind_report_once import SWEEP
 from tests.agent.programs import run
 from tests.agent.server import Dashboard
-from tests.agent.test_children_of_every_kind_report_once import SWEEP
 
 JOB = """
 import json, os, threading, time

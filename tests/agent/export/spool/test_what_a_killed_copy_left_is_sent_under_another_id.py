@@ -9,7 +9,7 @@ from compilewatch.export.spool.recovery import Leftovers
 from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack, Rejected
 
-from tests.agent.spool.files import Kept, config
+from tests.agent.export.spool.files import Kept, config
 
 WINDOWS = 70
 

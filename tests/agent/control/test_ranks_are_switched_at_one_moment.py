@@ -19,7 +19,7 @@ from tests.agent.programs import environment
 from tests.agent.server import Dashboard
 
 KEY = f"cw_cmd_8charsid_{'k' * 49}"
-RANK = Path(__file__).parent / "switched_rank.py"
+RANK = Path(__file__).parents[1] / "switched_rank.py"
 APART = 2.0
 """Seconds: each agent looks once a second whether its moment has come, and says when it saw it."""
 

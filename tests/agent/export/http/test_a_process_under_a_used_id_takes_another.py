@@ -9,7 +9,7 @@ from compilewatch.wire.ack import Ack, Rejected
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import Identity, Report
 
-from tests.agent.spool.collector import Collector
+from tests.agent.export.spool.collector import Collector
 
 IDENTITY = Identity("x" * 26, 0.0, "m", "1")
 

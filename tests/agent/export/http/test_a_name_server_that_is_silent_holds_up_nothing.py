@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.agent.conftest import KEY
-from tests.agent.sending.name_server import NAME, NameServer, name_server
+from tests.agent.export.http.name_server import NAME, NameServer, name_server
+from tests.agent.identity.test_children_of_every_kind_report_once import SWEEP
 from tests.agent.server import Dashboard, assert_sent_once
-from tests.agent.test_children_of_every_kind_report_once import SWEEP
 
 CALLS, LIMIT, MARGIN = 500, 1.0, 10
 SILENCE = 100.0

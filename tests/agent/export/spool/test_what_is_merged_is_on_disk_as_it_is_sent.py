@@ -9,7 +9,7 @@ from compilewatch.export.spool.locked_file import LockedFile
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import Report
 
-from tests.agent.spool.files import Kept, on_disk, seqs
+from tests.agent.export.spool.files import Kept, on_disk, seqs
 
 WINDOWS = 60
 

@@ -11,7 +11,7 @@ from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.messages import Identity, Report, SeqRange
 
-from tests.agent.spool.collector import Collector
+from tests.agent.export.spool.collector import Collector
 
 IDENTITY = Identity("x" * 26, 0.0, "m", "1")
 

@@ -8,7 +8,7 @@ from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.messages import Identity, Report
 
-from tests.agent.spool.collector import Collector
+from tests.agent.export.spool.collector import Collector
 
 IDENTITY = Identity("x" * 26, 0.0, "m", "1")
 
