@@ -23,16 +23,18 @@ BOUND = (
 )
 HERE = (
     "compilations",
-    "headers",
-    "limits",
+    "precompiled_headers",
+    "recompile_limit",
     "skipped_frames",
-    "entries",
-    "switches",
+    "cache_entries",
+    "eager_switches",
     "fallbacks",
     "compiled_calls",
     "compile_requests",
-    "cuda_graphs",
+    "cuda_graph_skips",
+    "cuda_graph_partitions",
 )
+"""Keys in the capability table."""
 
 
 class Seen:
@@ -41,7 +43,7 @@ class Seen:
     def __init__(self, recorder: Recorder | None = None, here: tuple[str, ...] = HERE) -> None:
         self.recorder = recorder or Recorder()
         self.recorder.start()
-        self.sources: list[Source] = [load(listed) for listed in SOURCES if listed[0].split(":")[0] in here]
+        self.sources: list[Source] = [load(listed) for listed in SOURCES if listed[1] in here]
         self.answers: dict[str, Answer] = {source.name: source.install(self.recorder) for source in self.sources}
 
     def look(self) -> Report:

@@ -17,7 +17,7 @@ from tests.agent.sources.conftest import HERE, Seen, found
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     """The caches are watched too, and their folder is new."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    watcher = Seen(here=(*HERE, "miss_causes"))
+    watcher = Seen(here=(*HERE, "caches"))
     yield watcher
     watcher.uninstall()
 

@@ -41,12 +41,13 @@ _OF_PROGRAMS = ("generators", "guard_filters", "late_hooks")
 EVERY = (
     *HERE,
     *_OF_PROGRAMS,
-    "miss_causes",
+    "caches",
     "autotune_cache",
-    "megacache",
+    "mega_cache",
     "cuda_graph_recordings",
     "torchscript",
     "aotinductor",
+    "aot_compile",
     "memory",
 )
 AT_MOST_PARTLY = ("fallbacks", "cuda_graph_skips", "torchscript", "memory", "caches")
