@@ -20,6 +20,8 @@ from dashboard.common.server_cursor import server_cursor
 from dashboard.ingest.models import FoldAttempt, InboxRow
 
 TRIES = 3
+FAILED_ROWS = 100
+"""Reports of a project whose folds fail that one fold takes: while it is under way, the other projects wait."""
 
 
 class Waiting(NamedTuple):
@@ -137,11 +139,12 @@ def failed_begin(*, shards: Sequence[int], project: int | None) -> Begun | None:
 
 
 def _again(note: FoldAttempt, rows: list[Waiting]) -> Begun:
-    """Takes up what a fold left behind. What was tried in company goes on in halves; `attempts` is 0 for a half not tried yet."""
+    """Takes up what a fold left behind, a few reports at a time. What was tried in company goes on in halves; `attempts` is 0 for a part
+    that was not tried yet."""
     now = clock.now()
     with write_transaction():
-        if note.attempts and len(rows) > 1:
-            middle = len(rows) // 2
+        if (note.attempts and len(rows) > 1) or len(rows) > FAILED_ROWS:
+            middle = min(len(rows) // 2, FAILED_ROWS)
             half = FoldAttempt(shard=note.shard, project_id=note.project_id, first_id=rows[middle].id, last_id=note.last_id, worker="")
             half.started_at, half.attempts = now, 0
             half.save()

@@ -16,7 +16,7 @@ from dashboard.common.crash import crash_point
 from dashboard.common.locks import write_transaction
 from dashboard.common.server_cursor import server_cursor
 from dashboard.common.totals import timed, totals_add
-from dashboard.fleet.attempts import TRIES, Begun, Waiting, failed_begin, failed_projects, failed_shards, fresh_begin
+from dashboard.fleet.attempts import FAILED_ROWS, TRIES, Begun, Waiting, failed_begin, failed_projects, failed_shards, fresh_begin
 from dashboard.fleet.claims import ClaimLost, claims_confirm, shards_claim
 from dashboard.fleet.fold.decode import Row
 from dashboard.fleet.fold.presence import GONE_AFTER
@@ -29,8 +29,8 @@ from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
 
 logger = logging.getLogger(__name__)
 
-FAILED_SECONDS, FAILED_ROWS = 0.25, 500
-"""How long folds that failed are tried again before fresh reports have their turn; rows of a failed project that one fold takes."""
+FAILED_SECONDS = 0.25
+"""How long folds that failed are tried again before fresh reports have their turn."""
 
 _KEPT = ("project_id", "shard", "instance_id", "seq_first", "seq_last", "received_at", "clock_offset", "identity", "report")
 

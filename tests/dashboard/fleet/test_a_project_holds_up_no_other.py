@@ -89,6 +89,17 @@ def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
     assert passes == 1 and waiting(other_project) > 0
 
 
+def test_what_failed_is_tried_again_in_small_parts(
+    make_request: Make, store_reports: Store, project: Project, other_project: Project, tries: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "FAILED_ROWS", 8)
+    monkeypatch.setattr(services, "FAILED_ROWS", 8)
+    hostile(make_request, store_reports, other_project)
+    fold_all()
+    assert (PoisonReport.objects.count(), InboxRow.objects.count(), FoldAttempt.objects.count()) == (60, 0, 0)
+    assert max(tries[1:]) <= 8  # the first fold did not know that they would fail
+
+
 def test_fresh_reports_of_a_project_that_failed_go_on(
     make_request: Make, store_reports: Store, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
