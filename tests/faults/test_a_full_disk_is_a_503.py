@@ -111,7 +111,9 @@ def test_the_spool_of_an_agent(line: Line, jobs: Jobs, tmp_path: Path, tell: Tel
         fill(disk)
         process = jobs.start("--seconds", "3", endpoint=line.endpoint, spool=str(disk / "spools"))
         assert process.wait(120) == 0
-        json.loads(jobs.said(process))  # how long its end took, and not a word about the disk
+        warning, figures = jobs.said(process).splitlines()  # one line about the disk, and how long its end took
+        assert warning.startswith("compilewatch: ") and "No space left on device" in warning, warning
+        assert json.loads(figures)
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["windows lost"] == 0
     assert found["calls folded"] == found["calls"]
