@@ -19,7 +19,7 @@ from tests.faults.rolling import release_unpack
 pytestmark = pytest.mark.timeout(600)
 JOB = """
 import time, torch, compilewatch
-from compilewatch.numerics import finite, told
+from compilewatch.numerics import live_results as told, nan_check as finite
 told.TELL_SECONDS, finite.EVERY = 0.0, 1
 compilewatch.init(model="ranker", version="2", interval=0.3)
 model = torch.compile(torch.nn.Linear(8, 8), backend="aot_eager")

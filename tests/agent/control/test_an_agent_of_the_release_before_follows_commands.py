@@ -20,7 +20,7 @@ JOB = """
 import sys, time
 import compilewatch
 try:
-    from compilewatch.instrument.kill_switch import routed_function
+    from compilewatch.switch import routed_function
     routed_function(len)
 except ImportError:
     pass

@@ -86,7 +86,7 @@ def test_it_is_off_unless_somebody_asks(window: Window, monkeypatch: pytest.Monk
 def test_the_setting_counts_before_and_after_init(dashboard: Dashboard, order: str) -> None:
     program = """
 import sys, torch, compilewatch
-from compilewatch.numerics import finite
+from compilewatch.numerics import nan_check as finite
 finite.EVERY = 1
 before = sys.argv[1:] == ["before"]
 call = compilewatch.watch(lambda x: x / x, name="forward") if before else None

@@ -22,7 +22,7 @@ from tests.dashboard.ui.version_story import part
 pytestmark = pytest.mark.django_db
 JOB = """
 import time, torch, compilewatch
-from compilewatch.numerics import finite, told
+from compilewatch.numerics import live_results as told, nan_check as finite
 told.TELL_SECONDS, finite.EVERY = 0.3, 1
 compilewatch.init(model="ranker", version="2", interval=0.5)
 
