@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from compilewatch.config import Config, load
@@ -68,8 +69,9 @@ class Client:
             return
         try:
             if self.worker is None:
-                self.worker = Worker(self.recorder.config, self.recorder, self.sources, self.termination.look)
-                self.worker.start()
+                worker = Worker(self.recorder.config, self.recorder, self.sources, self.termination.look)
+                worker.start()
+                self.worker = worker
                 LINEAGE.child_begins()
                 with FaultBarrier(RECORDER.internal_error):
                     LABEL.look()  # now, as the framework is at work above us
@@ -184,6 +186,8 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
         return False
     except Exception as error:  # noqa: BLE001 - the job starts in any case
         RECORDER.stop()
+        with suppress(Exception):
+            CLIENT.stop()  # what it bound to torch before it failed
         say(f"off: it could not start ({type(error).__name__}: {error})")
         return False
     return True

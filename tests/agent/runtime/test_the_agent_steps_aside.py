@@ -56,7 +56,7 @@ def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
 
 def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], object]) -> None:
     sources = InstalledSources(RECORDER)
-    sources.install((("no_such_source:Nothing", "nothing", ""), ("memory:Memory", "memory", "")))
+    sources.install((("no_such_source:Nothing", "nothing", ""), ("host.memory:Memory", "memory", "")))
     sources.install_unbound()
     found = sources.capabilities()
     sources.uninstall()
@@ -100,3 +100,4 @@ def test_starting_fails_quietly_when_no_thread_can_be_had(monkeypatch: pytest.Mo
     assert agent.init(model="m", endpoint="file:/dev/null") is False
     assert capfd.readouterr().err == "compilewatch: off: it could not start (RuntimeError: can't start new thread)\n"
     assert RECORDER.lines is None
+    assert agent.CLIENT.sources.capabilities() == {}  # nothing stays bound to torch
