@@ -30,7 +30,7 @@ class BoundedSession(requests.Session):  # type: ignore[misc]  # requests has no
         try:
             return bounded_call(work, seconds=SECONDS)
         except TimeoutError as error:
-            raise requests.Timeout(f"no whole answer within {SECONDS:g} s") from error
+            raise requests.Timeout(f"no whole answer within {SECONDS:.0f} s") from error
 
 
 def _whole(response: requests.Response, until: float) -> requests.Response:
@@ -45,6 +45,6 @@ def _whole(response: requests.Response, until: float) -> requests.Response:
             if size > MOST:
                 raise requests.exceptions.ContentDecodingError(f"its answer is longer than {MOST:,} bytes")
             if time.monotonic() > until:
-                raise requests.Timeout(f"no whole answer within {SECONDS:g} s")
+                raise requests.Timeout(f"no whole answer within {SECONDS:.0f} s")
     response._content = b"".join(parts)  # where requests keeps a body that was read
     return response

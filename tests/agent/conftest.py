@@ -23,6 +23,12 @@ def _a_cache_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
+@pytest.fixture(autouse=True)
+def _settings_that_let_it_watch() -> None:
+    """A test of wrong settings leaves the agent off for good."""
+    RECORDER.off_for_good = False
+
+
 @pytest.fixture
 def dashboard() -> Iterator[Dashboard]:
     server = Dashboard()

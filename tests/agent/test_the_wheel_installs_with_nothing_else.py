@@ -65,9 +65,9 @@ def test_it_holds_the_code_and_no_more(wheel: Path) -> None:
 
 
 def test_each_changelog_begins_with_the_version_of_its_package() -> None:
-    for package in (AGENT / "compilewatch", AGENT.parent / "dashboard"):
-        [version] = re.findall(r'^__version__ = "(.+)"$', (package / "__init__.py").read_text(), re.MULTILINE)
+    for package, file in ((AGENT / "compilewatch", "version.py"), (AGENT.parent / "dashboard", "__init__.py")):
+        [version] = re.findall(r'^__version__ = "(.+)"$', (package / file).read_text(), re.MULTILINE)
         log = next(folder / "CHANGELOG.md" for folder in (package, package.parent) if (folder / "CHANGELOG.md").exists())
         assert re.findall(r"^## (.+)$", log.read_text(), re.MULTILINE)[0] == version
-        elsewhere = [file for file in package.rglob("*.py") if f'"{version}"' in file.read_text() and file != package / "__init__.py"]
+        elsewhere = [other for other in package.rglob("*.py") if f'"{version}"' in other.read_text() and other != package / file]
         assert elsewhere == []
