@@ -19,7 +19,7 @@ FIRST = 1000 * int(os.environ.get("COMPILEWATCH_TEST_SEED", "1"))
 EMBEDDED_EVERY = 3
 ALONE = os.environ.get("COMPILEWATCH_TEST_ROUND")
 ROUNDS = [ALONE] if ALONE else [
-    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(12, ROUNDS_OF_A_FULL_RUN))
+    f"{'postgresql' if number % EMBEDDED_EVERY else 'sqlite'}-{number}" for number in range(FIRST, FIRST + sized(6, ROUNDS_OF_A_FULL_RUN))
 ]  # fmt: skip
 pytestmark = pytest.mark.timeout(900)
 
