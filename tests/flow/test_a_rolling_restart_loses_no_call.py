@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent import test_lightning_and_trainer_steps_are_counted as steps
 from tests.agent.frameworks import test_celery_loses_no_call_when_it_stops as celery
 from tests.agent.frameworks import test_gunicorn_loses_no_call_when_it_stops as gunicorn
 from tests.agent.frameworks import test_litserve_loses_no_call_when_it_stops as litserve
@@ -21,6 +20,7 @@ from tests.agent.frameworks import test_ray_serve_loses_no_call_when_it_stops as
 from tests.agent.frameworks import test_torchrun_loses_no_call_when_it_stops as torchrun
 from tests.agent.frameworks import test_uvicorn_loses_no_call_when_it_stops as uvicorn
 from tests.agent.frameworks.services import serving
+from tests.agent.integrations import test_lightning_and_trainer_steps_are_counted as steps
 from tests.agent.programs import environment
 from tests.flow.stack import Stack, wait_for
 
