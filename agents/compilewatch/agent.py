@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from compilewatch.config import Config, load
@@ -186,7 +185,7 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
         return False
     except Exception as error:  # noqa: BLE001 - the job starts in any case
         RECORDER.stop()
-        with suppress(Exception):
+        with FaultBarrier(RECORDER.internal_error):
             CLIENT.stop()  # what it bound to torch before it failed
         say(f"off: it could not start ({type(error).__name__}: {error})")
         return False

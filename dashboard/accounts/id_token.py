@@ -62,8 +62,8 @@ def _check(claims: dict[str, Any], client: str, nonce: str) -> None:
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if (several or "azp" in claims) and claims.get("azp") != client:
         raise OAuth2Error(f"the ID token was made for the client {claims.get('azp')!r} (azp), expected {client!r}")
-    told = claims.get("nonce")
-    if not isinstance(told, str) or not hmac.compare_digest(told.encode(), nonce.encode()):
+    found = claims.get("nonce")
+    if not isinstance(found, str) or not hmac.compare_digest(found.encode(), nonce.encode()):
         raise OAuth2Error("the ID token has another nonce: it belongs to another sign-in than the one that began here")
     subject = claims["sub"]
     if not (subject.isascii() and subject.isprintable() and 1 <= len(subject) <= LONGEST_SUBJECT):

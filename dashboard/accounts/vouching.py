@@ -51,10 +51,10 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
                 client=app.client_id,
                 nonce=self._nonce,
             )
-            told = self._fetch_user_info(token.token)
-            if told["sub"] != claims["sub"]:
+            userinfo = self._fetch_user_info(token.token)
+            if userinfo["sub"] != claims["sub"]:
                 raise OAuth2Error("its userinfo is of another person (sub) than its ID token")
-            data = {"userinfo": _person(claims | told), "id_token": {"iss": claims["iss"], "sub": claims["sub"]}}
+            data = {"userinfo": _person(claims | userinfo), "id_token": {"iss": claims["iss"], "sub": claims["sub"]}}
             return self.get_provider().sociallogin_from_response(request, data)
 
     def _keys(self) -> Any:
@@ -96,14 +96,14 @@ def _config_checked(config: dict[str, Any], server: str) -> dict[str, Any]:
     return config
 
 
-def _person(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept: texts on one line that any database stores; the rest of what a provider says is not needed."""
-    kept: dict[str, Any] = {"sub": told["sub"], "email_verified": told.get("email_verified") in (True, "true")}
+def _person(claims: Mapping[str, Any]) -> dict[str, Any]:
+    """The claims that an account needs, as texts on one line that any database stores."""
+    person: dict[str, Any] = {"sub": claims["sub"], "email_verified": claims.get("email_verified") in (True, "true")}
     for name in TEXTS:
-        if isinstance(text := told.get(name), str):
+        if isinstance(text := claims.get(name), str):
             whole = " ".join(text.encode("utf-8", "replace").decode().split())
-            kept[name] = visible_name(whole)[:LONGEST_TEXT]
-    return kept
+            person[name] = visible_name(whole)[:LONGEST_TEXT]
+    return person
 
 
 @contextmanager

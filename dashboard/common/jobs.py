@@ -44,7 +44,7 @@ def job_run(*, name: str, interval: float, job: Callable[[], T], nudged: bool = 
 
 
 def overdue(*, name: str, interval: float, grace: float) -> bool:
-    """Whether nobody has claimed a slot of the job for so many seconds longer than it should take; slots ahead of the clock say nothing."""
+    """Whether no process has claimed a slot of the job for that many seconds beyond its interval; later slots than now do not count."""
     begun = JobSlot.objects.filter(name=name, slot__lte=clock.unix() // interval)
     newest = begun.order_by("-slot").values_list("slot", flat=True).first()
     return newest is None or clock.unix() > (newest + 2) * interval + grace

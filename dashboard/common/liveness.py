@@ -1,4 +1,4 @@
-"""When this worker last folded something, told across its processes, on a clock that is never set."""
+"""When this worker last folded something, shared by its processes, on a clock that is never set."""
 
 from __future__ import annotations
 

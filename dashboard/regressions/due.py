@@ -20,7 +20,7 @@ def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deplo
     live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
     other = Q(comparison__judged_minute__lt=now_minute) | Q(comparison__judged_minute__gt=now_minute + AHEAD)
     due = Q(comparison=None) | other | ~Q(comparison__judged_revision=F("version__late_folds"))
-    # What stands for versions or environments there was no room for is neither judged nor a baseline: it is many of them at once.
+    # The overflow of versions or environments is neither judged nor a baseline: it is many of them at once.
     judged_at_all = live.exclude(environment=OTHER).exclude(version__name=OTHER)
     groups = set(judged_at_all.filter(due).values_list("model_id", "environment"))
     for model_id, environment in sorted(groups):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
-from tests.bench.page_reader import Pages, paths_read, project_id, session_cookie
+from tests.bench.page_reader import Pages, p95, paths_read, project_id, session_cookie
 from tests.bench.table import Row, show
 from tests.bench.tenant_work import Tenants, lags
 
@@ -43,11 +43,6 @@ def said(name: str, one: dict[str, Any]) -> str:
         f" refused {reports['refused'] or 'none'}, p50 {reports['p50']:.0f} ms, p99 {reports['p99']:.0f} ms"
         + "".join(f"\n    hostile {text}" for text in one["hostile"])
     )
-
-
-def p95(values: list[float]) -> float:
-    """The 95th percentile."""
-    return quantiles(values, n=20)[-1]
 
 
 def main() -> int:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from threading import Event, Thread
 
 from tests.bench.line import Line
-from tests.bench.page_reader import Pages, ask, paths_read, session_cookie
+from tests.bench.page_reader import Pages, ask, p95, paths_read, session_cookie
 from tests.bench.table import Row, show
 from tests.bench.tenant_work import CALLS
 from tests.bench.wrk_load import Wrk, bodies_write, wrk_run
@@ -65,17 +66,12 @@ def recovery(line: Line, cookie: str, usual: float) -> tuple[float, float]:
     return again, time.monotonic() - began
 
 
-def ledger(line: Line, acknowledged: dict[str, int], sent: int) -> tuple[int, int]:
+def ledger(line: Line, acknowledged: dict[str, int]) -> tuple[int, int]:
     """How many reports that were acknowledged are not stored, and how many are stored beyond those, which is at most what was under way."""
     query = "SELECT i.instance_id, sum(r.calls) FROM region_minute r JOIN instance i ON i.id = r.instance_id GROUP BY 1"
     stored = {instance: int(calls) / CALLS for instance, calls in line.rows(query)}
     missing = sum(max(0.0, count - stored.get(instance, 0.0)) for instance, count in acknowledged.items())
     return round(missing), round(sum(stored.values()) - sum(acknowledged.values()) + missing)
-
-
-def p95(values: list[float]) -> float:
-    """The 95th percentile in seconds."""
-    return quantiles(values, n=20)[-1]
 
 
 def said(name: str, pages: Pages) -> str:
@@ -108,7 +104,7 @@ def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
         flush=True,
     )
     again, folded = recovery(line, cookie, p95(usual.seconds))
-    missing, beyond = ledger(line, wrk.acknowledged, answered)
+    missing, beyond = ledger(line, wrk.acknowledged)
     others = warm + counted["acknowledged"]
     print(f"pages as usual after {again:.1f} s, everything folded after {folded:.0f} s; acknowledged and not stored: {missing}; stored"
           f" beyond what wrk saw acknowledged: {beyond - others} (at most {options.connections} were under way)")  # fmt: skip
@@ -130,6 +126,8 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=400)
     parser.add_argument("--most", type=int, default=3500, help="bodies a second that are encoded before; wrk begins again after the last")
     options = parser.parse_args()
+    if shutil.which("wrk") is None:
+        raise SystemExit("wrk is not installed: apt-get install wrk")
     line = Line("postgresql")
     with tempfile.TemporaryDirectory() as folder:
         try:

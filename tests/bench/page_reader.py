@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from statistics import quantiles
 from threading import Event, Thread
 
 from tests.bench.line import Line
@@ -74,6 +75,11 @@ class Pages:
     def end(self) -> str:
         """What it did."""
         return self._repeated.end()
+
+
+def p95(values: list[float]) -> float:
+    """The 95th percentile."""
+    return quantiles(values, n=20)[-1]
 
 
 def project_id(line: Line, slug: str) -> int:

@@ -173,16 +173,16 @@ def _due() -> QuerySet[Delivery]:
     ahead = now + APART
     newest = DeliveryAttempt.objects.filter(delivery=OuterRef("pk")).order_by("-pk").values("started_at")[:1]
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING).annotate(tried_at=Subquery(newest))
-    beside = waiting.filter(channel=OuterRef("channel"))
-    earlier = beside.filter(pk__lt=OuterRef("pk"))
+    same_channel = waiting.filter(channel=OuterRef("channel"))
+    earlier = same_channel.filter(pk__lt=OuterRef("pk"))
     return waiting.filter(
         ~Exists(earlier.exclude(kind=DeliveryKind.TEST)),
         ~Q(Exists(earlier), kind=DeliveryKind.TEST),
         # A channel waits for longer than its pace where it was asked to: then a message that failed waits as well.
         Q(channel__not_before=None)
         | Q(channel__not_before__lte=now)
-        | Q(~Exists(beside.filter(attempts__gt=0, tried_at__lte=ahead)), channel__not_before__gt=ahead),
-        ~Exists(beside.filter(leased_until__gt=now, leased_until__lte=ahead + LEASE)),
+        | Q(~Exists(same_channel.filter(attempts__gt=0, tried_at__lte=ahead)), channel__not_before__gt=ahead),
+        ~Exists(same_channel.filter(leased_until__gt=now, leased_until__lte=ahead + LEASE)),
         Q(next_attempt_at__lte=now) | Q(attempts=0, next_attempt_at__gt=ahead) | Q(tried_at__gt=ahead),
         channel__enabled=True,
     )

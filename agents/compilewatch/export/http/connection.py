@@ -153,8 +153,8 @@ def connected(target: Address, proxy: Address | None, tls: Tls | None, attempts:
 
 
 def _dial(address: Address, attempts: Attempts) -> Bounded:
-    """Tries each address of the name, those last that did not answer the last time, all of them within one time, which begins once the name
-    is looked up: nobody can end that."""
+    """Tries each address of the name, those last that did not answer the last time, all of them within one time, which begins after the
+    look-up of the name: Python cannot end a look-up."""
     failure: OSError = OSError(f"{address.host} has no address")
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     deadline = time.monotonic() + TOTAL_SECONDS
