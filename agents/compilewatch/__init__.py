@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from compilewatch.numerics.shadow_calls import shadow
     from compilewatch.version import __version__ as __version__
 
-__all__ = ["baseline", "compile", "golden", "init", "mark", "ready", "region", "shadow", "shutdown", "watch"]
+__all__ = [
+    "baseline",
+    "compile",
+    "golden",
+    "init",
+    "mark",
+    "ready",
+    "region",
+    "shadow",
+    "shutdown",
+    "watch",
+]
 
 _HOMES = {
     "__version__": "version",

@@ -20,7 +20,11 @@ from compilewatch.recording.recorder import RECORDER, Recorder
 from compilewatch.recording.series_buffer import named
 from compilewatch.runtime import server_exit
 from compilewatch.runtime.fault_barrier import FaultBarrier
-from compilewatch.runtime.interpreters import FREE_THREADED, in_main_interpreter, one_thread_at_a_time
+from compilewatch.runtime.interpreters import (
+    FREE_THREADED,
+    in_main_interpreter,
+    one_thread_at_a_time,
+)
 from compilewatch.runtime.process_exit import ending_at_exit, ending_of_child, interrupt_keep
 from compilewatch.runtime.sigterm import Termination
 from compilewatch.sources.registry import InstalledSources
@@ -60,15 +64,25 @@ class Client:
 
     def runs_with(self, config: Config) -> bool:
         """Whether it is on with these settings: a cell of a notebook that is run again begins no other instance."""
-        return self.worker is not None and self.recorder.lines is not None and self.recorder.config == config
+        return (
+            self.worker is not None
+            and self.recorder.lines is not None
+            and self.recorder.config == config
+        )
 
     def begin(self) -> None:
         """Starts the instance unless it runs; in a forked child this is where the new one begins."""
-        if self.worker is not None or self.recorder.config is None or not self._beginning.acquire(blocking=False):
+        if (
+            self.worker is not None
+            or self.recorder.config is None
+            or not self._beginning.acquire(blocking=False)
+        ):
             return
         try:
             if self.worker is None:
-                worker = Worker(self.recorder.config, self.recorder, self.sources, self.termination.look)
+                worker = Worker(
+                    self.recorder.config, self.recorder, self.sources, self.termination.look
+                )
                 worker.start()
                 self.worker = worker
                 LINEAGE.child_begins()
@@ -181,7 +195,11 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
             say(FREE_THREADED)
     except ConfigError as error:
         RECORDER.off_for_good = RECORDER.lines is None
-        say(str(error) if RECORDER.lines is None else f"{str(error).removeprefix('off: ')}; the agent goes on with the settings it has")
+        say(
+            str(error)
+            if RECORDER.lines is None
+            else f"{str(error).removeprefix('off: ')}; the agent goes on with the settings it has"
+        )
         return False
     except Exception as error:  # noqa: BLE001 - the job starts in any case
         RECORDER.stop()

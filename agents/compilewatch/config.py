@@ -87,7 +87,9 @@ def endpoint_is_set(environ: Mapping[str, str] | None = None) -> bool:
     return bool((os.environ if environ is None else environ).get("COMPILEWATCH_ENDPOINT"))
 
 
-def load(given: Mapping[str, object], environ: Mapping[str, str] | None = None, *, model: str = "") -> Config:
+def load(
+    given: Mapping[str, object], environ: Mapping[str, str] | None = None, *, model: str = ""
+) -> Config:
     """The settings from `given`, then from COMPILEWATCH_* variables, then the defaults, `model` among them; raises a ConfigError with one
     sentence."""
     environ = os.environ if environ is None else environ
@@ -95,7 +97,9 @@ def load(given: Mapping[str, object], environ: Mapping[str, str] | None = None, 
     known = {field.name for field in fields(Config)}
     for name in given:
         if name not in known:
-            raise ConfigError(f"off: init() has no setting {name!r}; it has {', '.join(sorted(known))}")
+            raise ConfigError(
+                f"off: init() has no setting {name!r}; it has {', '.join(sorted(known))}"
+            )
     told = {name for name in known if given.get(name) is not None}
     for name in known:
         if name in told:
@@ -120,13 +124,19 @@ def _beside(name: str) -> str:
 def _key_in_file(key: str, values: Mapping[str, object], told: set[str]) -> str:
     """The key as its file holds it. Neither the text nor the name of the file is repeated: who mistakes one setting for the other has given
     the key as the name."""
-    own, place = [f"init({name}=...)" if name in told else _variable(name) for name in (key, f"{key}_file")]
+    own, place = [
+        f"init({name}=...)" if name in told else _variable(name) for name in (key, f"{key}_file")
+    ]
     if values.get(key):
         raise ConfigError(f"off: {own} and {place} are both set; a key comes from one of them")
     try:
         text = _plain_text(str(values[f"{key}_file"]))
     except (OSError, ValueError) as error:
-        why = (error.strerror or type(error).__name__) if isinstance(error, OSError) else "its name is none that a file can have"
+        why = (
+            (error.strerror or type(error).__name__)
+            if isinstance(error, OSError)
+            else "its name is none that a file can have"
+        )
         raise ConfigError(f"off: the file that {place} names cannot be read: {why}") from None
     if not text:
         raise ConfigError(f"off: the file that {place} names is empty")
@@ -161,17 +171,23 @@ def _interval(value: object, where: str) -> float:
     except (TypeError, ValueError):
         raise ConfigError(f"off: {where} must be a number of seconds, got {value!r:.50}") from None
     if not math.isfinite(seconds) or not MIN_INTERVAL <= seconds <= MAX_INTERVAL:
-        raise ConfigError(f"off: {where} must be between {MIN_INTERVAL} and {MAX_INTERVAL:.0f} seconds, got {seconds}")
+        raise ConfigError(
+            f"off: {where} must be between {MIN_INTERVAL} and {MAX_INTERVAL:.0f} seconds, got {seconds}"
+        )
     return seconds
 
 
 def _verbs(value: object, where: str) -> tuple[str, ...]:
     words = value.split(",") if isinstance(value, str) else value
-    if not isinstance(words, (tuple, list, set, frozenset)) or not all(isinstance(word, str) for word in words):
+    if not isinstance(words, (tuple, list, set, frozenset)) or not all(
+        isinstance(word, str) for word in words
+    ):
         raise ConfigError(f"off: {where} must name {' and '.join(REMOTE)}, got {value!r:.50}")
     asked = {word.strip() for word in words} - {""}
     if asked - set(REMOTE):
-        raise ConfigError(f"off: {where} must name {' and '.join(REMOTE)}, got {min(asked - set(REMOTE))!r:.50}")
+        raise ConfigError(
+            f"off: {where} must name {' and '.join(REMOTE)}, got {min(asked - set(REMOTE))!r:.50}"
+        )
     return tuple(word for word in REMOTE if word in asked)
 
 
@@ -194,13 +210,20 @@ def _checked(config: Config) -> Config:
     if config.redact not in REDACTIONS:
         raise ConfigError(f"off: redact must be strict or empty, got {config.redact!r:.50}")
     if config.spool not in ("", "off") and not Path(config.spool).is_absolute():
-        raise ConfigError(f"off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got {config.spool!r:.50}")
+        raise ConfigError(
+            f"off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got {config.spool!r:.50}"
+        )
     if config.allow_remote:
         _command_keys_check(config)
     if config.file is None:
         # A collector may take metrics without a key, and then there is none that could travel.
         free = config.otlp is not None and not config.api_key
-        endpoint_check(config.otlp or config.endpoint, "none" if free else config.api_key, config.allow_http or free, config.proxy)
+        endpoint_check(
+            config.otlp or config.endpoint,
+            "none" if free else config.api_key,
+            config.allow_http or free,
+            config.proxy,
+        )
     elif not config.file:
         raise ConfigError("off: the endpoint file: needs a path, as in file:/tmp/reports.jsonl")
     return config
@@ -210,7 +233,9 @@ def _command_keys_check(config: Config) -> None:
     # No text of a key is repeated: a symmetric key that was set in place of the public one is a secret.
     if not config.command_public_key:
         if not _COMMAND_KEY.fullmatch(config.command_key):
-            raise ConfigError("off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in COMPILEWATCH_COMMAND_PUBLIC_KEY")
+            raise ConfigError(
+                "off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in COMPILEWATCH_COMMAND_PUBLIC_KEY"
+            )
         return
     wrong = "off: COMPILEWATCH_COMMAND_PUBLIC_KEY must be the 64 hexadecimal digits that the Setup page shows, got"
     if not _PUBLIC_KEY.fullmatch(config.command_public_key):
@@ -229,15 +254,23 @@ def endpoint_check(endpoint: str, api_key: str, allow_http: bool, proxy: str = "
     except ValueError:
         raise ConfigError(f"off: the endpoint {endpoint!r:.100} is not an address") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"off: the endpoint must be http(s)://host[:port], the same after otlp:, or file:PATH, got {endpoint!r:.100}")
+        raise ConfigError(
+            f"off: the endpoint must be http(s)://host[:port], the same after otlp:, or file:PATH, got {endpoint!r:.100}"
+        )
     if parts.username or parts.query or parts.fragment:
-        raise ConfigError("off: the endpoint must not hold a user, a query or a fragment; the key belongs in COMPILEWATCH_API_KEY")
+        raise ConfigError(
+            "off: the endpoint must not hold a user, a query or a fragment; the key belongs in COMPILEWATCH_API_KEY"
+        )
     if not api_key:
         raise ConfigError("off: no key; pass init(api_key=...) or set COMPILEWATCH_API_KEY")
     if not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
-        raise ConfigError("off: the key holds characters that no key has; copy it again from the Setup page")
+        raise ConfigError(
+            "off: the key holds characters that no key has; copy it again from the Setup page"
+        )
     if parts.scheme == "http" and (host not in LOOPBACK or proxy) and not allow_http:
-        raise ConfigError("off: the key would travel over plain http; use https, or set COMPILEWATCH_ALLOW_HTTP=1 on a trusted network")
+        raise ConfigError(
+            "off: the key would travel over plain http; use https, or set COMPILEWATCH_ALLOW_HTTP=1 on a trusted network"
+        )
     if proxy:
         _proxy_check(proxy)
 
@@ -250,5 +283,12 @@ def _proxy_check(proxy: str) -> None:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise wrong from None
-    if parts.scheme != "http" or not host or not port or parts.path.strip("/") or parts.query or parts.fragment:
+    if (
+        parts.scheme != "http"
+        or not host
+        or not port
+        or parts.path.strip("/")
+        or parts.query
+        or parts.fragment
+    ):
         raise wrong

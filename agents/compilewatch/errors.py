@@ -21,7 +21,9 @@ class NotCompared(Exception):
 
 def say(sentence: str) -> None:
     """One line on stderr; where there is no stderr, nothing."""
-    with suppress(Exception):  # a closed stderr is the host's choice, and there is no other place to say it
+    with suppress(
+        Exception
+    ):  # a closed stderr is the host's choice, and there is no other place to say it
         print(f"compilewatch: {sentence}", file=sys.stderr, flush=True)
 
 

@@ -42,14 +42,23 @@ class Instance:
     which its first window began."""
 
     def __init__(
-        self, config: Config, recorder: Recorder, sources: InstalledSources, started: float, turn: threading.Lock | None = None
+        self,
+        config: Config,
+        recorder: Recorder,
+        sources: InstalledSources,
+        started: float,
+        turn: threading.Lock | None = None,
     ) -> None:
         self._transport = transport = transport_of(config, turn)
         self.outbox = Outbox()
-        self.sender = Sender(transport, self.outbox, tail=Tail(), say=say_aside, obey=self._obey, renews=True)
+        self.sender = Sender(
+            transport, self.outbox, tail=Tail(), say=say_aside, obey=self._obey, renews=True
+        )
         self.identity: Identity = identity_build(config)
         facts = process_facts()
-        self._facts = facts if facts == process_facts() else None  # a sandbox may make up another boot id at each reading
+        self._facts = (
+            facts if facts == process_facts() else None
+        )  # a sandbox may make up another boot id at each reading
         self._redaction = require(REDACTION) if config.redact else None
         self.spool = Spool(config, self.identity, say=say_aside)
         self.leftovers = Leftovers(config, transport)
@@ -104,7 +113,9 @@ class Instance:
             internal_errors=self._recorder.internal_errors,
             rejected_windows=self.outbox.rejected_windows,
         )
-        closed = self.outbox.add(report if self._redaction is None else self._redaction.report_redacted(report))
+        closed = self.outbox.add(
+            report if self._redaction is None else self._redaction.report_redacted(report)
+        )
         self.spool.keep(closed, self.outbox.waiting)
 
     def _look_for_copies(self) -> None:
@@ -119,7 +130,11 @@ class Instance:
     def _renew(self) -> None:
         """Goes on as another instance, with what waits; the dashboard keeps it apart from the process that has the earlier id."""
         earlier = self.spool
-        self.identity.id, self.identity.pid, self.identity.started = instance_id(), os.getpid(), process_started()
+        self.identity.id, self.identity.pid, self.identity.started = (
+            instance_id(),
+            os.getpid(),
+            process_started(),
+        )
         self._seq = self.outbox.renumber()
         self.sender.begin_again()
         self.spool = Spool(self._config, self.identity, say=say_aside)

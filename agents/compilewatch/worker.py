@@ -28,7 +28,13 @@ LOAD_SECONDS = 1.0
 class Worker:
     """Lives as long as its instance; a forked child gets another one."""
 
-    def __init__(self, config: Config, recorder: Recorder, sources: InstalledSources, look: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        recorder: Recorder,
+        sources: InstalledSources,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         """`look`: what the thread does at each of its turns besides."""
         self.instance: Instance | None = None
         """There once the thread has loaded what it sends with: the job waits for none of that."""
@@ -81,7 +87,9 @@ class Worker:
         """The last window has to be on disk before the process is gone, though the thread has not come to it yet."""
         if self.instance is not None:
             self.instance.interrupt()  # it waits for a dashboard that is slow
-        if patience.wait(self._closed.wait, seconds) or not patience.wait(lambda limit: self._turn.acquire(timeout=limit)):
+        if patience.wait(self._closed.wait, seconds) or not patience.wait(
+            lambda limit: self._turn.acquire(timeout=limit)
+        ):
             return
         if self.instance is not None and not self._closed.is_set():
             # A name is still being looked up, or a driver asked, which nobody can end: the thread finds nothing to do when it comes back.
@@ -98,7 +106,13 @@ class Worker:
             self._record(instance)
             if self._abandoned:
                 threading.Event().wait()  # a greenlet that ended here would be missed in a list that has forgotten it
-            for step in (self._poll, instance.close_window, self._closed.set, lambda: self._send_rest(instance), instance.finish):
+            for step in (
+                self._poll,
+                instance.close_window,
+                self._closed.set,
+                lambda: self._send_rest(instance),
+                instance.finish,
+            ):
                 self._guarded(step)
         finally:
             self._closed.set()
@@ -110,7 +124,9 @@ class Worker:
         try:
             found: type[Instance] = require(REPORTER).Instance
             self._sources.install_unbound()
-            self.instance = found(self._config, self._recorder, self._sources, self._started, self._turn)
+            self.instance = found(
+                self._config, self._recorder, self._sources, self._started, self._turn
+            )
         except Exception as error:  # noqa: BLE001 - the job goes on without an agent
             self._recorder.stop()
             say_aside(f"off: it could not start ({type(error).__name__}: {error})")

@@ -16,14 +16,41 @@ def options_read(purpose: str, *, model: str, rate: float) -> argparse.Namespace
     parser = argparse.ArgumentParser(description=purpose)
     parser.add_argument("--model", default=model, help="name of the watched model (%(default)s)")
     parser.add_argument("--version", default="1", help="version that is reported (%(default)s)")
-    parser.add_argument("--fault", choices=FAULTS, default="none", help="what makes this version worse (%(default)s)")
-    parser.add_argument("--mode", choices=("default", "reduce-overhead"), default="default", help="torch.compile mode (%(default)s)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the model runs (%(default)s)")
+    parser.add_argument(
+        "--fault",
+        choices=FAULTS,
+        default="none",
+        help="what makes this version worse (%(default)s)",
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("default", "reduce-overhead"),
+        default="default",
+        help="torch.compile mode (%(default)s)",
+    )
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="where the model runs (%(default)s)",
+    )
     parser.add_argument("--backend", default="inductor", help="torch.compile backend (%(default)s)")
     parser.add_argument("--seconds", type=float, default=0.0, help="how long to run")
-    parser.add_argument("--minutes", type=float, default=0.0, help="added to --seconds; without either it runs until interrupted")
-    parser.add_argument("--rate", type=float, default=rate, help="requests or steps a second, at most (%(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads torch may use; 0 leaves it to torch (%(default)s)")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=0.0,
+        help="added to --seconds; without either it runs until interrupted",
+    )
+    parser.add_argument(
+        "--rate", type=float, default=rate, help="requests or steps a second, at most (%(default)s)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help="CPU threads torch may use; 0 leaves it to torch (%(default)s)",
+    )
     parser.add_argument("--width", type=int, default=128, help="width of the model (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the inputs (%(default)s)")
     return parser.parse_args()

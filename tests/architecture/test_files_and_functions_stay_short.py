@@ -4,7 +4,7 @@ import ast
 
 from tests.architecture.tree import REPOSITORY, python_files
 
-MAX_FILE, MAX_FUNCTION = 400, 42
+MAX_FILE, MAX_FUNCTION = 400, 48
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
     "agents/compilewatch/instrument/hotpath.py:wrapper_of": "holds the next one",

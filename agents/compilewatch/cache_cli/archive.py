@@ -70,7 +70,9 @@ def file_read(path: Path) -> tuple[Made, bytes]:
         relation = "shorter" if held < made.size else "longer"
         raise CacheFileError(f"{path} is {relation} than it says, {made.size} bytes: copy it again")
     if hashlib.sha256(caches).hexdigest() != made.sha256:
-        raise CacheFileError(f"{path} is damaged: its bytes are not those that were saved; copy it again")
+        raise CacheFileError(
+            f"{path} is damaged: its bytes are not those that were saved; copy it again"
+        )
     return made, caches
 
 
@@ -88,7 +90,9 @@ def _made(path: Path, line: bytes) -> Made:
             model=str(told["model"]),
         )
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
-        raise CacheFileError(f"{path} is damaged: its first line cannot be read; copy it again") from None
+        raise CacheFileError(
+            f"{path} is damaged: its first line cannot be read; copy it again"
+        ) from None
 
 
 def _size(told: Any) -> int:

@@ -10,11 +10,23 @@ from typing import Any
 
 from compilewatch.cache_cli.archive import MACHINE, PYTHON
 from compilewatch.errors import AgentError
-from compilewatch.identity.compile_config import cache_folder, folder_access, folders_hashed, gpu_name, variables_hashed, versions
+from compilewatch.identity.compile_config import (
+    cache_folder,
+    folder_access,
+    folders_hashed,
+    gpu_name,
+    variables_hashed,
+    versions,
+)
 from compilewatch.runtime.torch_internals import GRAPH_KEY
 from compilewatch.sources.inductor.cache_key_parts import KeyParts, parts_of
 
-_CONFIGURED = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config", "torch._inductor.runtime.cache_dir_utils")
+_CONFIGURED = (
+    "torch._dynamo.config",
+    "torch._functorch.config",
+    "torch._inductor.config",
+    "torch._inductor.runtime.cache_dir_utils",
+)
 
 
 def torch_imported() -> Any:
@@ -35,20 +47,31 @@ def made_with() -> dict[str, str]:
     torch = torch_imported()
     if torch.cuda.is_available():
         torch.cuda.init()
-    found = {**versions(), PYTHON: ".".join(platform.python_version_tuple()[:2]), MACHINE: platform.machine()}
+    found = {
+        **versions(),
+        PYTHON: ".".join(platform.python_version_tuple()[:2]),
+        MACHINE: platform.machine(),
+    }
     gpu = gpu_name()
     return {**found, "gpu": gpu} if gpu else found
 
 
 def components_here() -> dict[str, str]:
     """The same with the hashes of variables and folders, by the names that a running job tells."""
-    return {**made_with(), **variables_hashed(os.environ), **folders_hashed(os.environ), **folder_access(os.environ)}
+    return {
+        **made_with(),
+        **variables_hashed(os.environ),
+        **folders_hashed(os.environ),
+        **folder_access(os.environ),
+    }
 
 
 def key_parts_here() -> KeyParts | None:
     """What torch would put into the key of any graph here, from an empty one that is not compiled; None where this torch does not tell."""
     torch = torch_imported()
-    with suppress(Exception):  # a torch that wants other arguments than we know costs this answer alone
+    with suppress(
+        Exception
+    ):  # a torch that wants other arguments than we know costs this answer alone
         importlib.import_module(GRAPH_KEY.module)
         empty = torch.fx.Graph()
         empty.output(())

@@ -29,12 +29,26 @@ def save(path: str, words: list[str], model: str = "") -> int:
     program fails. Raises an AgentError where nothing can be run or written."""
     program = program_of(words[1:] if words[:1] == ["--"] else words)
     if is_torchrun(program):
-        raise AgentError("cache save takes one process: run the program of one rank, without torchrun")
+        raise AgentError(
+            "cache save takes one process: run the program of one rank, without torchrun"
+        )
     if program.interpreter_options:
-        again = ["-m", "compilewatch", "cache", "save", *(["--model", model] if model else []), path, "--"]
-        os.execv(sys.executable, [sys.executable, *program.interpreter_options, *again, *program.words])
+        again = [
+            "-m",
+            "compilewatch",
+            "cache",
+            "save",
+            *(["--model", model] if model else []),
+            path,
+            "--",
+        ]
+        os.execv(
+            sys.executable, [sys.executable, *program.interpreter_options, *again, *program.words]
+        )
     if not Path(path).absolute().parent.is_dir():
-        raise AgentError(f"{path} cannot be written: there is no folder {Path(path).absolute().parent}")
+        raise AgentError(
+            f"{path} cannot be written: there is no folder {Path(path).absolute().parent}"
+        )
     if endpoint_is_set():
         init(model=model or None)
     _run(program)
@@ -53,11 +67,20 @@ def _saved(path: Path, model: str) -> int:
     torch = sys.modules.get("torch")
     saved = None if torch is None else _compiler(torch, "save_cache_artifacts")()
     if saved is None:
-        print("nothing was compiled and no cache was asked, so there is nothing to save: does the program call what it compiles?")
+        print(
+            "nothing was compiled and no cache was asked, so there is nothing to save: does the program call what it compiles?"
+        )
         return NOT_SAVED
     packed, info = saved
     counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
-    made = Made(made_with(), counts, len(packed), hashlib.sha256(packed).hexdigest(), time.time_ns() // 1_000_000, model)
+    made = Made(
+        made_with(),
+        counts,
+        len(packed),
+        hashlib.sha256(packed).hexdigest(),
+        time.time_ns() // 1_000_000,
+        model,
+    )
     file_write(path, made, packed)
     print(f"saved {_counted(counts)}, {len(packed) / 1e6:.1f} MB, in {path}")
     print(f"made with {_made_with(made.made_with)}; it serves machines that have the same")
@@ -71,9 +94,13 @@ def load(path: str, anyway: bool = False) -> int:
     torch = torch_imported()
     differing = list(made.differences(made_with()))
     if differing:
-        print(f"{path} was made elsewhere: {'; '.join(differing)}. Its entries have keys that nobody asks for here.")
+        print(
+            f"{path} was made elsewhere: {'; '.join(differing)}. Its entries have keys that nobody asks for here."
+        )
         if not anyway:
-            print("Nothing was loaded. Make the file with what runs here (compilewatch cache save), or add --anyway.")
+            print(
+                "Nothing was loaded. Make the file with what runs here (compilewatch cache save), or add --anyway."
+            )
             return NOT_LOADED
     began = time.perf_counter()
     try:
@@ -98,7 +125,9 @@ def load(path: str, anyway: bool = False) -> int:
 def _compiler(torch: Any, name: str) -> Any:
     found = getattr(torch.compiler, name, None)
     if found is None:
-        raise AgentError(f"torch {torch.__version__} has no torch.compiler.{name}: it came with 2.8 (agent {__version__})")
+        raise AgentError(
+            f"torch {torch.__version__} has no torch.compiler.{name}: it came with 2.8 (agent {__version__})"
+        )
     return found
 
 

@@ -88,7 +88,9 @@ def examine(endpoint: str | None, key: str | None) -> Findings:
     if config.redact:
         identity_redact(identity)
     findings.identity = encode(identity)
-    findings.dashboard, findings.advice = _dashboard(config, request_body(identity, [], time.time()))
+    findings.dashboard, findings.advice = _dashboard(
+        config, request_body(identity, [], time.time())
+    )
     findings.healthy = not findings.advice
     return findings
 
@@ -112,7 +114,10 @@ def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
     if config.file is not None:
         folder = Path(config.file).absolute().parent
         if not folder.is_dir():
-            return f"there is no folder {folder}", "make the folder that reports are to be recorded in"
+            return (
+                f"there is no folder {folder}",
+                "make the folder that reports are to be recorded in",
+            )
         return f"ok: reports are recorded to {config.file}", ""
     try:
         answer = http_of(config).send(body)
@@ -136,7 +141,14 @@ def _text(findings: Findings) -> str:
         lines += [f"to do      {findings.advice}"]
     lines += ["", "What can be seen here:"]
     width = max(map(len, findings.capabilities), default=0)
-    lines += [f"  {name:{width}}  {answer:6}  {why}".rstrip() for name, (answer, why) in findings.capabilities.items()]
+    lines += [
+        f"  {name:{width}}  {answer:6}  {why}".rstrip()
+        for name, (answer, why) in findings.capabilities.items()
+    ]
     if findings.identity:
-        lines += ["", "What would be sent about this process:", json.dumps(findings.identity, indent=2)]
+        lines += [
+            "",
+            "What would be sent about this process:",
+            json.dumps(findings.identity, indent=2),
+        ]
     return "\n".join(lines)

@@ -20,15 +20,27 @@ UNKNOWN_HOST = "unknown"
 _RANK = re.compile(r"_rank_(\d{1,9})_")
 
 
-def run(folder: str, settings: dict[str, object], *, host: str = "", job: str = "", shift_to_now: bool = False) -> int:
+def run(
+    folder: str,
+    settings: dict[str, object],
+    *,
+    host: str = "",
+    job: str = "",
+    shift_to_now: bool = False,
+) -> int:
     """The command; 0 if every window was acknowledged or had been before, and nothing in the trace is damaged."""
     config = load(settings)
     processes, damages, damaged = read(Path(folder))
-    recordings = [_recording(one, config, host or UNKNOWN_HOST, job, _world_size(processes)) for one in processes]
+    recordings = [
+        _recording(one, config, host or UNKNOWN_HOST, job, _world_size(processes))
+        for one in processes
+    ]
     if config.file is None and not shift_to_now:
         _age_check(recordings)
     count = sum(len(report.compiles) for one in recordings for report in one.reports)
-    print(f"{count} compilations of {len(processes)} processes; a trace holds no calls and no memory")
+    print(
+        f"{count} compilations of {len(processes)} processes; a trace holds no calls and no memory"
+    )
     return deliver(recordings, config, damages, damaged, shift_to_now=shift_to_now)
 
 
@@ -48,7 +60,11 @@ def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
         if process.pid:
             processes.append(process)
     if not processes:
-        raise AgentError(f"nothing in {folder} is a trace; {damages[0]}" if damages else f"every trace in {folder} is empty")
+        raise AgentError(
+            f"nothing in {folder} is a trace; {damages[0]}"
+            if damages
+            else f"every trace in {folder} is empty"
+        )
     return processes, damages, damaged
 
 
@@ -74,7 +90,9 @@ def _world_size(processes: list[TracedProcess]) -> int:
     return 1 + max((process.rank or 0 for process in processes), default=0)
 
 
-def _recording(process: TracedProcess, config: Config, host: str, job: str, world_size: int) -> Recording:
+def _recording(
+    process: TracedProcess, config: Config, host: str, job: str, world_size: int
+) -> Recording:
     identity = Identity(
         id=id_of(int(process.clock * 1000), process.chance),
         started=process.started,

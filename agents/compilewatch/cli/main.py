@@ -7,7 +7,15 @@ import sys
 from collections.abc import Sequence
 
 from compilewatch.errors import AgentError, say
-from compilewatch.lazy_modules import CACHE_CHECK, CACHE_SAVE_LOAD, CLI_DOCTOR, CLI_IMPORT_TRACE, CLI_REPLAY, CLI_RUN, require
+from compilewatch.lazy_modules import (
+    CACHE_CHECK,
+    CACHE_SAVE_LOAD,
+    CLI_DOCTOR,
+    CLI_IMPORT_TRACE,
+    CLI_REPLAY,
+    CLI_RUN,
+    require,
+)
 from compilewatch.version import __version__
 
 WRONG_USE = 2
@@ -119,9 +127,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="compilewatch", description=OVERVIEW, epilog=SETTINGS, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="compilewatch",
+        description=OVERVIEW,
+        epilog=SETTINGS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=__version__, help="print the version of the agent")
+    parser.add_argument(
+        "--version", action="version", version=__version__, help="print the version of the agent"
+    )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_run(commands)
     _add_doctor(commands)
@@ -129,20 +142,41 @@ def _parser() -> argparse.ArgumentParser:
     _add_import(commands)
     _add_check(commands)
     _add_cache(commands)
-    version = _add(commands, "version", "print the version of the agent", "Prints the version of the agent.", "exit codes: 0")
+    version = _add(
+        commands,
+        "version",
+        "print the version of the agent",
+        "Prints the version of the agent.",
+        "exit codes: 0",
+    )
     version.set_defaults(command=_version)
     return parser
 
 
-def _add(commands: Commands[argparse.ArgumentParser], name: str, summary: str, text: str, more: str) -> argparse.ArgumentParser:
-    return commands.add_parser(name, help=summary, description=text, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter)
+def _add(
+    commands: Commands[argparse.ArgumentParser], name: str, summary: str, text: str, more: str
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=text,
+        epilog=more,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     run = _add(commands, "run", "run a Python program with the agent on", RUN, RUN_MORE)
     run.add_argument("--model", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
-    run.add_argument("--model-version", metavar="VERSION", help="version of the model (or COMPILEWATCH_VERSION)")
-    run.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program with its arguments")
+    run.add_argument(
+        "--model-version", metavar="VERSION", help="version of the model (or COMPILEWATCH_VERSION)"
+    )
+    run.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        metavar="-- PROGRAM ...",
+        help="the program with its arguments",
+    )
     run.set_defaults(command=_run)
 
 
@@ -151,71 +185,165 @@ def _run(found: argparse.Namespace) -> int:
 
 
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
-    check = _add(commands, "doctor", "check settings, dashboard and key, and what can be seen of this torch", DOCTOR, DOCTOR_MORE)
+    check = _add(
+        commands,
+        "doctor",
+        "check settings, dashboard and key, and what can be seen of this torch",
+        DOCTOR,
+        DOCTOR_MORE,
+    )
     _add_address(check)
     check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-    check.set_defaults(command=lambda found: require(CLI_DOCTOR).run(endpoint=found.endpoint, key=found.key, as_json=found.json))
+    check.set_defaults(
+        command=lambda found: require(CLI_DOCTOR).run(
+            endpoint=found.endpoint, key=found.key, as_json=found.json
+        )
+    )
 
 
 def _add_replay(commands: Commands[argparse.ArgumentParser]) -> None:
-    again = _add(commands, "replay", "send reports that were recorded to a file", REPLAY, REPLAY_MORE)
+    again = _add(
+        commands, "replay", "send reports that were recorded to a file", REPLAY, REPLAY_MORE
+    )
     again.add_argument("path", metavar="FILE", help="the recording, plain or gzip")
     _add_address(again)
-    again.add_argument("--shift-to-now", action="store_true", help="move all times so that the last window ends now")
-    again.add_argument("--new-ids", action="store_true", help="send as new instances, so that a second replay counts again")
+    again.add_argument(
+        "--shift-to-now",
+        action="store_true",
+        help="move all times so that the last window ends now",
+    )
+    again.add_argument(
+        "--new-ids",
+        action="store_true",
+        help="send as new instances, so that a second replay counts again",
+    )
     again.set_defaults(
         command=lambda found: require(CLI_REPLAY).run(
-            found.path, found.endpoint, found.key, shift_to_now=found.shift_to_now, new_ids=found.new_ids
+            found.path,
+            found.endpoint,
+            found.key,
+            shift_to_now=found.shift_to_now,
+            new_ids=found.new_ids,
         )
     )
 
 
 def _add_import(commands: Commands[argparse.ArgumentParser]) -> None:
-    add = _add(commands, "import-trace", "send what torch's own trace of a job says", IMPORT, IMPORT_MORE)
+    add = _add(
+        commands, "import-trace", "send what torch's own trace of a job says", IMPORT, IMPORT_MORE
+    )
     add.add_argument("folder", metavar="DIR", help="the folder that TORCH_TRACE named")
     add.add_argument("--model", required=True, metavar="NAME", help="name of the model")
-    add.add_argument("--model-version", "--version", dest="version", metavar="VERSION", help="its version (or COMPILEWATCH_VERSION)")
-    add.add_argument("--environment", metavar="NAME", help="where it ran (or COMPILEWATCH_ENVIRONMENT; production)")
-    add.add_argument("--kind", choices=("serving", "training"), help="what the job did (or COMPILEWATCH_KIND; serving)")
-    add.add_argument("--host", metavar="NAME", default="", help="the machine it ran on; the trace does not say")
-    add.add_argument("--job", metavar="NAME", default="", help="name that the ranks of one job share")
-    add.add_argument("--to", "--endpoint", dest="endpoint", metavar="URL", help="dashboard or file:PATH (or COMPILEWATCH_ENDPOINT)")
-    add.add_argument("--key", dest="api_key", metavar="KEY", help="key of the project (or COMPILEWATCH_API_KEY)")
-    add.add_argument("--shift-to-now", action="store_true", help="move all times so that the last window ends now")
+    add.add_argument(
+        "--model-version",
+        "--version",
+        dest="version",
+        metavar="VERSION",
+        help="its version (or COMPILEWATCH_VERSION)",
+    )
+    add.add_argument(
+        "--environment",
+        metavar="NAME",
+        help="where it ran (or COMPILEWATCH_ENVIRONMENT; production)",
+    )
+    add.add_argument(
+        "--kind",
+        choices=("serving", "training"),
+        help="what the job did (or COMPILEWATCH_KIND; serving)",
+    )
+    add.add_argument(
+        "--host", metavar="NAME", default="", help="the machine it ran on; the trace does not say"
+    )
+    add.add_argument(
+        "--job", metavar="NAME", default="", help="name that the ranks of one job share"
+    )
+    add.add_argument(
+        "--to",
+        "--endpoint",
+        dest="endpoint",
+        metavar="URL",
+        help="dashboard or file:PATH (or COMPILEWATCH_ENDPOINT)",
+    )
+    add.add_argument(
+        "--key", dest="api_key", metavar="KEY", help="key of the project (or COMPILEWATCH_API_KEY)"
+    )
+    add.add_argument(
+        "--shift-to-now",
+        action="store_true",
+        help="move all times so that the last window ends now",
+    )
     add.set_defaults(command=_import)
 
 
 def _import(found: argparse.Namespace) -> int:
-    settings = {name: getattr(found, name) for name in ("model", "version", "environment", "kind", "endpoint", "api_key")}
-    result = require(CLI_IMPORT_TRACE).run(found.folder, settings, host=found.host, job=found.job, shift_to_now=found.shift_to_now)
+    settings = {
+        name: getattr(found, name)
+        for name in ("model", "version", "environment", "kind", "endpoint", "api_key")
+    }
+    result = require(CLI_IMPORT_TRACE).run(
+        found.folder, settings, host=found.host, job=found.job, shift_to_now=found.shift_to_now
+    )
     return int(result)
 
 
 def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
-    check = _add(commands, "cache-check", "say what a start here will miss in the compile caches", CHECK, CHECK_MORE)
+    check = _add(
+        commands,
+        "cache-check",
+        "say what a start here will miss in the compile caches",
+        CHECK,
+        CHECK_MORE,
+    )
     check.add_argument("--model", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
-    check.add_argument("--file", metavar="FILE", help="compare with a file of `cache save` instead of the last run")
+    check.add_argument(
+        "--file", metavar="FILE", help="compare with a file of `cache save` instead of the last run"
+    )
     check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
-    check.set_defaults(command=lambda found: require(CACHE_CHECK).run(found.model, found.file, found.json))
+    check.set_defaults(
+        command=lambda found: require(CACHE_CHECK).run(found.model, found.file, found.json)
+    )
 
 
 def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
-    cache = _add(commands, "cache", "save or load torch's compile caches as a file", CACHE, "`compilewatch cache save --help` goes on.")
+    cache = _add(
+        commands,
+        "cache",
+        "save or load torch's compile caches as a file",
+        CACHE,
+        "`compilewatch cache save --help` goes on.",
+    )
     verbs = cache.add_subparsers(title="commands", required=True, metavar="save | load")
     save = _add(verbs, "save", "run a program, then save what it compiled", SAVE, SAVE_MORE)
     save.add_argument("path", metavar="FILE", help="the file to make")
-    save.add_argument("--model", default="", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
-    save.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...", help="the program with its arguments")
-    save.set_defaults(command=lambda found: require(CACHE_SAVE_LOAD).save(found.path, found.program, found.model))
+    save.add_argument(
+        "--model", default="", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)"
+    )
+    save.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        metavar="-- PROGRAM ...",
+        help="the program with its arguments",
+    )
+    save.set_defaults(
+        command=lambda found: require(CACHE_SAVE_LOAD).save(found.path, found.program, found.model)
+    )
     load = _add(verbs, "load", "put what was saved into this machine's caches", LOAD, LOAD_MORE)
     load.add_argument("path", metavar="FILE", help="a file of `compilewatch cache save`")
-    load.add_argument("--anyway", action="store_true", help="also if it was made with something else")
+    load.add_argument(
+        "--anyway", action="store_true", help="also if it was made with something else"
+    )
     load.set_defaults(command=lambda found: require(CACHE_SAVE_LOAD).load(found.path, found.anyway))
 
 
 def _add_address(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--endpoint", metavar="URL", help="address of the dashboard (or COMPILEWATCH_ENDPOINT)")
-    command.add_argument("--key", metavar="KEY", help="key of the project (or COMPILEWATCH_API_KEY, which other users cannot see)")
+    command.add_argument(
+        "--endpoint", metavar="URL", help="address of the dashboard (or COMPILEWATCH_ENDPOINT)"
+    )
+    command.add_argument(
+        "--key",
+        metavar="KEY",
+        help="key of the project (or COMPILEWATCH_API_KEY, which other users cannot see)",
+    )
 
 
 def _version(arguments: argparse.Namespace) -> int:

@@ -43,7 +43,9 @@ class Program:
 
     def run(self) -> None:
         """Runs it as `__main__` to its end; whatever it raises passes."""
-        {"script": _run_script, "module": _run_module, "text": _run_text}[self.kind](self.target, self.arguments)
+        {"script": _run_script, "module": _run_module, "text": _run_text}[self.kind](
+            self.target, self.arguments
+        )
 
 
 def program_of(words: list[str]) -> Program:
@@ -59,7 +61,9 @@ def program_of(words: list[str]) -> Program:
         return Program("script", words[0], words[1:])
     script = _console_script(words[0])
     if script is None:
-        raise AgentError(f"there is no file and no Python console script {words[0]!r:.200}; {USAGE}")
+        raise AgentError(
+            f"there is no file and no Python console script {words[0]!r:.200}; {USAGE}"
+        )
     return Program("script", script, words[1:])
 
 
@@ -67,7 +71,9 @@ def _check_interpreter(word: str) -> None:
     """A bare name means this interpreter; a path must lead to the environment that the agent runs in."""
     here, there = Path(sys.executable).parent, Path(word).parent
     if there != Path() and not (there.exists() and there.samefile(here)):
-        raise AgentError(f"the agent is installed for {sys.executable}, not for {word}: start it with {word} -m compilewatch run")
+        raise AgentError(
+            f"the agent is installed for {sys.executable}, not for {word}: start it with {word} -m compilewatch run"
+        )
 
 
 def _behind_python(words: list[str]) -> Program:
@@ -80,7 +86,9 @@ def _behind_python(words: list[str]) -> Program:
             if word == "--check-hash-based-pycs" and rest:
                 options.append(rest.pop(0))
             continue
-        found = re.match(rf"-([^{_WITH_VALUE}{_ENDING}]*)([{_WITH_VALUE}{_ENDING}]?)(.*)", word, re.DOTALL)
+        found = re.match(
+            rf"-([^{_WITH_VALUE}{_ENDING}]*)([{_WITH_VALUE}{_ENDING}]?)(.*)", word, re.DOTALL
+        )
         assert found is not None
         flags, last, value = found.groups()
         options += [f"-{flags}"] if flags else []
@@ -118,7 +126,10 @@ def _run_script(path: str, arguments: list[str]) -> None:
         return
     _search_first(str(Path(path).resolve().parent))
     loader = (SourcelessFileLoader if path.endswith(".pyc") else SourceFileLoader)("__main__", file)
-    _execute(_code_of(loader, file), {"__file__": file, "__cached__": None, "__loader__": loader, "__package__": None})
+    _execute(
+        _code_of(loader, file),
+        {"__file__": file, "__cached__": None, "__loader__": loader, "__package__": None},
+    )
 
 
 def _code_of(loader: SourceFileLoader | SourcelessFileLoader, file: str) -> CodeType:
@@ -139,11 +150,19 @@ def _run_module(name: str, arguments: list[str]) -> None:
 
 def _run_spec(spec: ModuleSpec | None, name: str) -> None:
     """Runs the code of a module that was found; of none there is a sentence."""
-    get_code: Callable[[str], CodeType | None] | None = getattr(spec and spec.loader, "get_code", None)
+    get_code: Callable[[str], CodeType | None] | None = getattr(
+        spec and spec.loader, "get_code", None
+    )
     code = get_code(spec.name) if spec and get_code else None
     if spec is None or code is None:
         raise AgentError(f"there is no module {name!r:.200} that could be run; {USAGE}")
-    about = {"__file__": spec.origin, "__cached__": spec.cached, "__loader__": spec.loader, "__package__": spec.parent, "__spec__": spec}
+    about = {
+        "__file__": spec.origin,
+        "__cached__": spec.cached,
+        "__loader__": spec.loader,
+        "__package__": spec.parent,
+        "__spec__": spec,
+    }
     _execute(code, about)
 
 

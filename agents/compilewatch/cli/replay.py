@@ -38,7 +38,14 @@ class Recording:
     reports: list[Report]
 
 
-def run(path: str, endpoint: str | None, key: str | None, *, shift_to_now: bool = False, new_ids: bool = False) -> int:
+def run(
+    path: str,
+    endpoint: str | None,
+    key: str | None,
+    *,
+    shift_to_now: bool = False,
+    new_ids: bool = False,
+) -> int:
     """The command; 0 if every window was acknowledged or had been before."""
     config = load({"model": "replay", "endpoint": endpoint, "api_key": key})
     if config.file is not None:
@@ -50,10 +57,21 @@ def run(path: str, endpoint: str | None, key: str | None, *, shift_to_now: bool 
     return deliver(recordings, config, damages, len(damages), shift_to_now=shift_to_now)
 
 
-def deliver(recordings: list[Recording], config: Config, damages: list[str], damaged: int, *, shift_to_now: bool) -> int:
+def deliver(
+    recordings: list[Recording],
+    config: Config,
+    damages: list[str],
+    damaged: int,
+    *,
+    shift_to_now: bool,
+) -> int:
     """Sends the windows of all recordings and prints what became of them and what was damaged; 0 if all are there and nothing was."""
     if shift_to_now:
-        shift(recordings, time.time() - max((report.window[1] for one in recordings for report in one.reports), default=0.0))
+        shift(
+            recordings,
+            time.time()
+            - max((report.window[1] for one in recordings for report in one.reports), default=0.0),
+        )
     for one in recordings:
         if config.redact:
             identity_redact(one.identity)
@@ -64,9 +82,13 @@ def deliver(recordings: list[Recording], config: Config, damages: list[str], dam
         left += len(outbox)
         rejected += outbox.rejected_windows
         sent += len(one.reports) - len(outbox) - outbox.rejected_windows
-    print(f"{sent} windows of {len(recordings)} instances acknowledged, {rejected} refused, {left} not sent")
+    print(
+        f"{sent} windows of {len(recordings)} instances acknowledged, {rejected} refused, {left} not sent"
+    )
     if rejected:
-        print("refused: windows that the dashboard holds with other times or contents; replay --new-ids sends them as new instances")
+        print(
+            "refused: windows that the dashboard holds with other times or contents; replay --new-ids sends them as new instances"
+        )
     for damage in damages[:MAX_NAMED]:
         print(f"left out: {damage}")
     named = min(len(damages), MAX_NAMED)
@@ -86,11 +108,15 @@ def read(path: str) -> tuple[list[Recording], list[str]]:
             while line := lines.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
-                    raise OSError(f"line {number} is longer than {MAX_LINE_BYTES} bytes, which no agent writes")
+                    raise OSError(
+                        f"line {number} is longer than {MAX_LINE_BYTES} bytes, which no agent writes"
+                    )
                 damages += [f"line {number}: {damage}" for damage in _add(found, line)]
     except (OSError, EOFError, zlib.error) as error:
         if not found:
-            raise AgentError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+            raise AgentError(
+                f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+            ) from None
         damages.append(f"what follows line {number}: {error}")
     if damages and not found:
         raise AgentError(f"nothing in {path} is whole; {damages[0]}")

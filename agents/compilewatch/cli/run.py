@@ -22,11 +22,18 @@ def run(words: list[str], *, model: str | None = None, version: str | None = Non
     """Starts the agent, then the program; the program's own exit is the exit of the command. Raises an AgentError for what is no
     Python program."""
     program = program_of(words[1:] if words[:1] == ["--"] else words)
-    named = [word for flag, value in (("--model", model), ("--model-version", version)) if value for word in (flag, value)]
+    named = [
+        word
+        for flag, value in (("--model", model), ("--model-version", version))
+        if value
+        for word in (flag, value)
+    ]
     again = ["-m", "compilewatch", "run", *named, "--"]
     if program.interpreter_options:
         # They cannot be had in an interpreter that already runs.
-        os.execv(sys.executable, [sys.executable, *program.interpreter_options, *again, *program.words])
+        os.execv(
+            sys.executable, [sys.executable, *program.interpreter_options, *again, *program.words]
+        )
     if is_torchrun(program):
         return torchrun_main(program.arguments, again)
     return _run_here(program, model, version)

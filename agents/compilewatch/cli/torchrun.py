@@ -14,7 +14,11 @@ LAUNCHER = "torch.distributed.run"
 
 def is_torchrun(program: Program) -> bool:
     """Whether the program is torch's launcher, by its command or its module."""
-    return program.target == LAUNCHER if program.kind == "module" else program.kind == "script" and Path(program.target).stem == "torchrun"
+    return (
+        program.target == LAUNCHER
+        if program.kind == "module"
+        else program.kind == "script" and Path(program.target).stem == "torchrun"
+    )
 
 
 def torchrun_main(arguments: list[str], run: list[str]) -> int:

@@ -23,7 +23,12 @@ from compilewatch.sources.inductor.cache_lookups import LOOKUPS, CacheLookups, T
 from compilewatch.wire.messages import MAX_COMPILES, Compile, Report
 
 WINDOW_SECONDS = 10.0
-RECORDS = ("compilation_metrics", "bwd_compilation_metrics", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime")
+RECORDS = (
+    "compilation_metrics",
+    "bwd_compilation_metrics",
+    "compilation_metrics_runtime",
+    "bwd_compilation_metrics_runtime",
+)
 BREAK, VERSION, REASONS = "dynamo_graph_break_reason", "torch_version", "recompile_reasons"
 IDENTIFYING_LINES = 16
 _REMEMBERED = 1024
@@ -31,7 +36,8 @@ _APART_SECONDS = 2 * 86400.0
 """How far torch's own clock may lie from a line's time, which has no zone, before it is taken for damage."""
 _BROKEN, _SKIPPED = "Graph break in user code at ", "Failed to handle graph break gracefully"
 _REASON = re.compile(
-    r"^Graph Break Reason: (?:Encountered graph break when attempting to trace [^\n]*\n\s*)?(.*?)(?:^User code traceback:|\Z)", re.M | re.S
+    r"^Graph Break Reason: (?:Encountered graph break when attempting to trace [^\n]*\n\s*)?(.*?)(?:^User code traceback:|\Z)",
+    re.M | re.S,
 )
 _FRAME = re.compile(r'^  File "(.+)", line (\d{1,9}), in (.+)$', re.M)
 _CALLER = re.compile(r"Line: (\d{1,9}), Name: (.*), Filename: (.*)")
@@ -78,7 +84,9 @@ class TracedProcess:
         self._recorder = TraceRecorder()
         self._recorder.start()
         self._breaks: list[SimpleNamespace] = []
-        self._teller = Teller(self._recorder, Latches.begin(self._recorder), CacheLookups(), BreakList(self._breaks))
+        self._teller = Teller(
+            self._recorder, Latches.begin(self._recorder), CacheLookups(), BreakList(self._breaks)
+        )
         self._threads: OrderedDict[tuple[str, str], TracedThread] = OrderedDict()
         self._endings: OrderedDict[tuple[str, bool], tuple[dict[str, float], Taken]] = OrderedDict()
         self._frames: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -106,7 +114,9 @@ class TracedProcess:
         elif _artifact(entry.data) == REASONS:
             _remembered(self._reasons, _compile_id(entry.data), lambda: _reasons(entry.payload))
         elif _artifact(entry.data) == VERSION:
-            self.versions.setdefault("torch", text(SimpleNamespace(**json.loads(entry.payload)), "pytorch_version")[:64])
+            self.versions.setdefault(
+                "torch", text(SimpleNamespace(**json.loads(entry.payload)), "pytorch_version")[:64]
+            )
         for name in RECORDS:
             if isinstance(entry.data.get(name), dict):
                 self._record(entry, entry.data[name])
@@ -122,7 +132,11 @@ class TracedProcess:
 
     def _event(self, event: dict[str, Any], logged: float) -> None:
         decoded = event.get("args") or {}
-        compile_id, name, at = str(decoded.get("compile_id") or ""), str(event["name"]), float(event["ts"]) / 1e6
+        compile_id, name, at = (
+            str(decoded.get("compile_id") or ""),
+            str(event["name"]),
+            float(event["ts"]) / 1e6,
+        )
         if not abs(at - logged) <= _APART_SECONDS:
             raise ValueError("an event far from its line")
         if not self.clock:
@@ -149,7 +163,10 @@ class TracedProcess:
         reason = _REASON.search(payload)
         if payload.startswith(_BROKEN) and reason and not reason[1].startswith(_SKIPPED):
             stack = payload[reason.end() :].split("Traceback (most recent call last)", 1)[0]
-            frames = [SimpleNamespace(filename=file, lineno=int(line), name=name) for file, line, name in _FRAME.findall(stack)]
+            frames = [
+                SimpleNamespace(filename=file, lineno=int(line), name=name)
+                for file, line, name in _FRAME.findall(stack)
+            ]
             self._breaks.append(SimpleNamespace(reason=reason[1], user_stack=frames))
 
     def _record(self, entry: Entry, decoded: dict[str, Any]) -> None:
@@ -169,7 +186,9 @@ class TracedProcess:
         self.started = min(self.started, at)
         self._recorder.at = at
         self._open(at)
-        phases, lookups = self._endings.pop((compile_id, kind_of(record, {}) == "backward"), ({}, Taken([], {})))
+        phases, lookups = self._endings.pop(
+            (compile_id, kind_of(record, {}) == "backward"), ({}, Taken([], {}))
+        )
         self._teller.tell(record, Ending(0.0, at, {}, phases, False, lookups))
         self._breaks.clear()
         self._held += 1
@@ -185,7 +204,11 @@ class TracedProcess:
             record.caller = user_place(_callers(getattr(record, "stack_trace", None)))
         names = ("co_name", "co_filename", "co_firstlineno", "caller")
         self._frames.pop(frame_id, None)
-        _remembered(self._frames, frame_id, lambda: {name: getattr(record, name) for name in names if hasattr(record, name)})
+        _remembered(
+            self._frames,
+            frame_id,
+            lambda: {name: getattr(record, name) for name in names if hasattr(record, name)},
+        )
 
     def _open(self, at: float) -> None:
         """Windows follow one another; one that is full ends early."""
@@ -229,7 +252,10 @@ def _remembered(table: OrderedDict[Any, Any], key: Any, make: Any) -> Any:
 
 def _ended(record: Any, logged: float) -> float:
     """When the compilation was over, by torch's own clock where the record has it."""
-    start, length = number(record, "start_time"), number(record, "entire_frame_compile_time_s") or 0.0
+    start, length = (
+        number(record, "start_time"),
+        number(record, "entire_frame_compile_time_s") or 0.0,
+    )
     end = number(record, "end_time_us")
     at = end / 1e6 if end is not None else start + length if start is not None else logged
     return at if abs(at - logged) <= _APART_SECONDS else logged

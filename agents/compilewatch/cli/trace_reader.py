@@ -64,7 +64,12 @@ class TraceLines:
             written = self._path.stat().st_mtime
             for number, (line, whole) in enumerate(_lines(file), 1):
                 if line.startswith(b"\t"):
-                    if entry is not None and not line.startswith(_DEEP) and size + len(line) <= MAX_PAYLOAD and self._wanted(entry.data):
+                    if (
+                        entry is not None
+                        and not line.startswith(_DEEP)
+                        and size + len(line) <= MAX_PAYLOAD
+                        and self._wanted(entry.data)
+                    ):
                         kept.append(line[1:])
                         size += len(line)
                     continue
@@ -88,7 +93,13 @@ class TraceLines:
             self.damage(number, "holds JSON that is not whole")
             return None
         rank = data.get("rank", int(found["rank"] or "-1"))
-        return Entry(number, _moment(found, written), int(found["pid"]), rank if type(rank) is int and 0 <= rank < MAX_RANK else None, data)
+        return Entry(
+            number,
+            _moment(found, written),
+            int(found["pid"]),
+            rank if type(rank) is int and 0 <= rank < MAX_RANK else None,
+            data,
+        )
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:

@@ -24,7 +24,9 @@ MAX_TOLD = 64
 class Commands:
     """Belongs to the agent's thread."""
 
-    def __init__(self, config: Config, recorder: Recorder, identity: Callable[[], Identity]) -> None:
+    def __init__(
+        self, config: Config, recorder: Recorder, identity: Callable[[], Identity]
+    ) -> None:
         self._allowed = config.allow_remote
         self._open = opener_of(config)
         self.signatures = signature_capability(config)
@@ -39,7 +41,11 @@ class Commands:
 
     def capability(self) -> tuple[str, str]:
         """What the dashboard may ask for."""
-        return ("yes", ", ".join(self._allowed)) if self._allowed else ("no", "not allowed by this job")
+        return (
+            ("yes", ", ".join(self._allowed))
+            if self._allowed
+            else ("no", "not allowed by this job")
+        )
 
     def take(self, given: list[Any]) -> None:
         """Follows what came with an acknowledgement. A command stands in every answer while it is live: a known one is no news."""
@@ -57,7 +63,9 @@ class Commands:
         held = SWITCH.held
         if held is not None and time.monotonic() >= held.end:
             self._end("its time is over")
-        elif held is not None and self._begun is None and held.in_force() and self._last is not None:
+        elif (
+            held is not None and self._begun is None and held.in_force() and self._last is not None
+        ):
             self._begun = self._last
             self._recorder.eager_everywhere(*eager_by_request())
             self._receipt("applied", self._last, callables=SWITCH.routes)
@@ -84,7 +92,11 @@ class Commands:
         who, now = self._identity(), time.time()
         if self._last is not None and command.counter <= self._last.counter:
             raise CommandRefused("replayed", command=command)
-        if (command.model, command.version, command.environment) != (who.model, who.version, who.environment):
+        if (command.model, command.version, command.environment) != (
+            who.model,
+            who.version,
+            who.environment,
+        ):
             raise CommandRefused("wrong_target", command=command)
         if not command.concerns(who.id, who.job):
             raise CommandRefused("wrong_target", "instance", command)
@@ -138,6 +150,13 @@ class Commands:
         self._receipt("refused", refused.command, why=refused.code, detail=refused.detail)
 
     def _receipt(self, state: str, command: Command | None, **more: Any) -> None:
-        known = {"command": command.id, "verb": command.verb, "counter": command.counter} if command is not None else {}
+        known = (
+            {"command": command.id, "verb": command.verb, "counter": command.counter}
+            if command is not None
+            else {}
+        )
         told = {key: value for key, value in more.items() if value != ""}
-        self._recorder.fact("command_receipt", {**known, "state": state, **told, "refused": sum(self.refused.values())})
+        self._recorder.fact(
+            "command_receipt",
+            {**known, "state": state, **told, "refused": sum(self.refused.values())},
+        )

@@ -66,13 +66,21 @@ def _regions_halve(report: Report) -> int:
         alike = Counter(region_key(_blurred(region, names)) for region in report.regions)
         fine = [region for region in report.regions if _joins(region, names, alike)]
         if fine:
-            few = {id(region) for region in sorted(fine, key=lambda region: region.calls)[: (len(fine) + 1) // 2]}
-            report.regions = regions_merge(_blurred(region, names) if id(region) in few else region for region in report.regions)
+            few = {
+                id(region)
+                for region in sorted(fine, key=lambda region: region.calls)[: (len(fine) + 1) // 2]
+            }
+            report.regions = regions_merge(
+                _blurred(region, names) if id(region) in few else region
+                for region in report.regions
+            )
             return len(few)
     return 0
 
 
-def _joins(region: Region, names: tuple[str, ...], alike: Counter[tuple[str, str, str, str, bool]]) -> bool:
+def _joins(
+    region: Region, names: tuple[str, ...], alike: Counter[tuple[str, str, str, str, bool]]
+) -> bool:
     """Whether it would be one with another region if both gave up these names."""
     key = region_key(_blurred(region, names))
     return key != region_key(region) and alike[key] > 1

@@ -27,7 +27,10 @@ class OtlpTransport(HttpTransport):
         head, said = self.exchange(json.dumps(metrics_of(request), separators=(",", ":")).encode())
         answer = Answer(head.status, retry_after=head.headers.get("retry-after", ""))
         if 200 <= head.status < 300:
-            answer.ack, answer.problem = Ack([report.seq for report in request.reports], NOTHING_LOST), _partly(said)
+            answer.ack, answer.problem = (
+                Ack([report.seq for report in request.reports], NOTHING_LOST),
+                _partly(said),
+            )
             return answer
         answer.final = 400 <= head.status < 500 and head.status not in TEMPORARY
         answer.code = f"http_{head.status}"

@@ -80,7 +80,12 @@ class Outbox:
         best, least = -1, float("inf")
         for i, (first, second) in enumerate(zip(self._entries, self._entries[1:], strict=False)):
             span = second.end - first.start
-            if not first.attempted and not second.attempted and first.seq[1] + 1 == second.seq[0] and span < least:
+            if (
+                not first.attempted
+                and not second.attempted
+                and first.seq[1] + 1 == second.seq[0]
+                and span < least
+            ):
                 best, least = i, span
         if best < 0:
             return False
@@ -147,7 +152,9 @@ class Outbox:
         kept: list[Entry] = []
         removed: list[Entry] = []
         for entry in self._entries:
-            covered = entry.attempted and any(first <= entry.seq[0] and entry.seq[1] <= last for first, last in ranges)
+            covered = entry.attempted and any(
+                first <= entry.seq[0] and entry.seq[1] <= last for first, last in ranges
+            )
             (removed if covered else kept).append(entry)
         self._entries = kept
         return removed

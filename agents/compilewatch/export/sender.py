@@ -76,7 +76,9 @@ class Sender:
         if not batch and self._suspect is None:
             return True
         answer, self.refused = self._ask(identity, batch), False
-        accepted = self._accept(answer) if self._suspect is None else self._clear(answer, self._suspect)
+        accepted = (
+            self._accept(answer) if self._suspect is None else self._clear(answer, self._suspect)
+        )
         if accepted:
             self.failures = 0
             self.next_attempt = self._clock()
@@ -88,7 +90,9 @@ class Sender:
         try:
             return self._transport.send(request_body(identity, batch, time.time()))
         except (OSError, ValueError) as error:
-            return Answer(0, problem=f"{type(error).__name__}: {error}"[:300], advice=advice_of(error))
+            return Answer(
+                0, problem=f"{type(error).__name__}: {error}"[:300], advice=advice_of(error)
+            )
 
     def _accept(self, answer: Answer) -> bool:
         """Applies an acknowledgement; True if it settled at least one of the windows that were sent."""
@@ -99,12 +103,18 @@ class Sender:
         settled = len(acknowledged)
         for refusal in answer.ack.rejected:
             keeps = self._renews and refusal.code in CONFLICTS
-            count = self.outbox.contested([refusal.seq]) if keeps else self.outbox.rejected([refusal.seq])
+            count = (
+                self.outbox.contested([refusal.seq])
+                if keeps
+                else self.outbox.rejected([refusal.seq])
+            )
             settled += count
             if count:
                 self._count(f"rejected: {refusal.code}")
         if not settled:
-            answer.problem = answer.problem or "an acknowledgement that names none of the windows that were sent"
+            answer.problem = (
+                answer.problem or "an acknowledgement that names none of the windows that were sent"
+            )
             return False
         self._batch_limit = MAX_REPORTS
         self._resend(acknowledged, answer.ack)
@@ -178,7 +188,11 @@ def printable(text: str) -> str:
 
 def request_body(identity: Identity, batch: list[Entry], sent: float) -> bytes:
     """The JSON of a request around windows whose bytes do not change any more."""
-    head = json.dumps({"v": VERSION, "sent": sent, "instance": encode(identity)}, separators=(",", ":"), allow_nan=False)
+    head = json.dumps(
+        {"v": VERSION, "sent": sent, "instance": encode(identity)},
+        separators=(",", ":"),
+        allow_nan=False,
+    )
     return head[:-1].encode() + b',"reports":[' + b",".join(entry.body for entry in batch) + b"]}"
 
 

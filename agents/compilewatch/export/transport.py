@@ -104,8 +104,14 @@ class HttpTransport:
         try:
             if self._tls is not None:
                 self._tls.prepare()
-            with suppressed(), connected(self._target, self._proxy, self._tls, self._attempts) as connection:
-                connection.write(f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1") + packed)
+            with (
+                suppressed(),
+                connected(self._target, self._proxy, self._tls, self._attempts) as connection,
+            ):
+                connection.write(
+                    f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1")
+                    + packed
+                )
                 reader = connection.reader()
                 answer = head_read(reader)
                 return answer, body_read(reader, answer)
@@ -168,7 +174,9 @@ def _understood(response: HttpAnswer, body: bytes) -> Answer:
     if response.status != 200:
         answer.code = str(data.get("code", ""))[:100]
         answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY
-        answer.problem = f"HTTP {response.status} {answer.code}: {str(data.get('detail', ''))[:300]}"
+        answer.problem = (
+            f"HTTP {response.status} {answer.code}: {str(data.get('detail', ''))[:300]}"
+        )
         return answer
     try:
         answer.ack = decode(Ack, data)

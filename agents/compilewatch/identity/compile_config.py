@@ -14,7 +14,14 @@ from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.identity.vllm_cache_key import VLLM_KEY, derived_from
 from compilewatch.runtime.import_hook import fully_imported
 from compilewatch.runtime.torch_internals import CACHE_FOLDER, UNSET
-from compilewatch.wire.cache_miss_causes import ACCESS, ENVIRONMENT, FOLDER, KERNELS_FOLDER, READ_ONLY, WRITTEN
+from compilewatch.wire.cache_miss_causes import (
+    ACCESS,
+    ENVIRONMENT,
+    FOLDER,
+    KERNELS_FOLDER,
+    READ_ONLY,
+    WRITTEN,
+)
 
 HASH_LENGTH = 8
 MOST_NAMES = 48
@@ -22,9 +29,24 @@ MOST_NAMES = 48
 MOST_TEXTS = 4 * MOST_NAMES
 MOST_UNREAD = 16
 
-_CONFIGURING = ("TORCH", "INDUCTOR", "DYNAMO", "TRITON", "CUDA_", "NCCL_", "OMP_", "MKL_", "PYTORCH_")
+_CONFIGURING = (
+    "TORCH",
+    "INDUCTOR",
+    "DYNAMO",
+    "TRITON",
+    "CUDA_",
+    "NCCL_",
+    "OMP_",
+    "MKL_",
+    "PYTORCH_",
+)
 # torch, its launcher and CUDA set these themselves, or they name a folder, which has a component of its own.
-_NOT_CONFIGURING = ("TORCHELASTIC_", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_MODULE_LOADING")
+_NOT_CONFIGURING = (
+    "TORCHELASTIC_",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "CUDA_MODULE_LOADING",
+)
 _CACHES_WITHIN = ("fxgraph", "aotautograd")
 _AS_EFFECTIVE = os.access in os.supports_effective_ids
 _FIXED = frozenset({bool, int, float, str, type(None)})
@@ -79,7 +101,11 @@ def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
     """Where torch and triton keep what they compiled; a folder that is not decided yet is left out, and one that an engine names after
     its own key: that differs because the key does."""
     paths = {FOLDER: cache_folder(environ), KERNELS_FOLDER: environ.get("TRITON_CACHE_DIR", "")}
-    return {name: short_hash(name, path) for name, path in paths.items() if path and not derived_from(path)}
+    return {
+        name: short_hash(name, path)
+        for name, path in paths.items()
+        if path and not derived_from(path)
+    }
 
 
 def folder_access(environ: Mapping[str, str]) -> dict[str, str]:
@@ -91,7 +117,9 @@ def folder_access(environ: Mapping[str, str]) -> dict[str, str]:
     parts = [path for name in _CACHES_WITHIN if os.path.isdir(path := os.path.join(folder, name))]  # noqa: PTH112, PTH118
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):  # noqa: PTH112, PTH120
         folder = os.path.dirname(folder)  # noqa: PTH120 - torch makes what is missing below it
-    may = all(os.access(path, os.W_OK | os.X_OK, effective_ids=_AS_EFFECTIVE) for path in (folder, *parts))
+    may = all(
+        os.access(path, os.W_OK | os.X_OK, effective_ids=_AS_EFFECTIVE) for path in (folder, *parts)
+    )
     return {ACCESS: WRITTEN if may else READ_ONLY}
 
 
@@ -128,7 +156,9 @@ class Options:
         """Keeps them as they stand on the thread that compiles; where torch has them in no context they are read at once."""
         self.prepare()
         self._unread.append(copy_context())
-        if len(self._unread) > MOST_UNREAD or not all(table.in_contexts for table in list(self._tables.values())):
+        if len(self._unread) > MOST_UNREAD or not all(
+            table.in_contexts for table in list(self._tables.values())
+        ):
             self.read()
 
     def read(self) -> None:
@@ -152,7 +182,9 @@ class Options:
     def hashed(self) -> dict[str, str]:
         """One hash per option; compilations that met several values give several."""
         self.read()
-        found = {name: "+".join(sorted(hashes)[:3]) for name, hashes in sorted(self._seen.copy().items())}
+        found = {
+            name: "+".join(sorted(hashes)[:3]) for name, hashes in sorted(self._seen.copy().items())
+        }
         return _bounded(found, "options (others)")
 
 
@@ -167,10 +199,19 @@ class Table:
         self._defaults: dict[str, Any] = getattr(config, "_default", None) or {}
         self._unset = UNSET.find()
         self._last: dict[str, Any] = {}
-        overrides = {name: getattr(entry, "user_override", None) for name, entry in list(self._entries.items())}
-        self._by_context = {var: name for name, var in overrides.items() if isinstance(var, ContextVar)}
+        overrides = {
+            name: getattr(entry, "user_override", None)
+            for name, entry in list(self._entries.items())
+        }
+        self._by_context = {
+            var: name for name, var in overrides.items() if isinstance(var, ContextVar)
+        }
         self.in_contexts = bool(self._by_context)
-        self._by_variable = [name for name, entry in list(self._entries.items()) if self._by_environment(entry) is not self._unset]
+        self._by_variable = [
+            name
+            for name, entry in list(self._entries.items())
+            if self._by_environment(entry) is not self._unset
+        ]
 
     def overridden(self, context: Context) -> Iterator[tuple[str, Any]]:
         """The options that are not at their default in the context, with their values, unless they were met with that value last time."""
@@ -189,8 +230,14 @@ class Table:
 
     def _candidates(self, context: Context) -> set[str]:
         if self._by_context:
-            return {self._by_context[var] for var in context if var in self._by_context}.union(self._by_variable)
-        changed = [name for name, entry in list(self._entries.items()) if getattr(entry, "user_override", entry) is not self._unset]
+            return {self._by_context[var] for var in context if var in self._by_context}.union(
+                self._by_variable
+            )
+        changed = [
+            name
+            for name, entry in list(self._entries.items())
+            if getattr(entry, "user_override", entry) is not self._unset
+        ]
         return set(changed).union(self._by_variable)
 
     def _value(self, entry: Any, default: Any, context: Context) -> Any:
@@ -199,7 +246,12 @@ class Table:
         chosen = entry.user_override
         if isinstance(chosen, ContextVar):
             chosen = context.get(chosen, self._unset)
-        options = (getattr(entry, "env_value_force", self._unset), chosen, getattr(entry, "env_value_default", self._unset), default)
+        options = (
+            getattr(entry, "env_value_force", self._unset),
+            chosen,
+            getattr(entry, "env_value_default", self._unset),
+            default,
+        )
         return next(value for value in options if value is not self._unset)
 
     def _by_environment(self, entry: Any) -> Any:
@@ -213,7 +265,13 @@ OPTIONS = Options()
 
 def components() -> dict[str, str]:
     """Everything that is known now."""
-    found = {**versions(), **variables_hashed(os.environ), **OPTIONS.hashed(), **folders_hashed(os.environ), **folder_access(os.environ)}
+    found = {
+        **versions(),
+        **variables_hashed(os.environ),
+        **OPTIONS.hashed(),
+        **folders_hashed(os.environ),
+        **folder_access(os.environ),
+    }
     found.update(VLLM_KEY.components(os.environ))
     gpu = gpu_name()
     return {**found, "gpu": gpu} if gpu else found
@@ -223,7 +281,10 @@ def _bounded(found: dict[str, str], rest: str) -> dict[str, str]:
     if len(found) <= MOST_NAMES:
         return found
     names = list(found)
-    return {**{name: found[name] for name in names[:MOST_NAMES]}, rest: short_hash(rest, [found[name] for name in names[MOST_NAMES:]])}
+    return {
+        **{name: found[name] for name in names[:MOST_NAMES]},
+        rest: short_hash(rest, [found[name] for name in names[MOST_NAMES:]]),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,15 @@ from compilewatch.wire.messages import STAGE, Identity
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
-_COMMIT_VARIABLES = ("GIT_COMMIT", "GIT_SHA", "GITHUB_SHA", "CI_COMMIT_SHA", "SOURCE_VERSION", "IMAGE_TAG", "K_REVISION")
+_COMMIT_VARIABLES = (
+    "GIT_COMMIT",
+    "GIT_SHA",
+    "GITHUB_SHA",
+    "CI_COMMIT_SHA",
+    "SOURCE_VERSION",
+    "IMAGE_TAG",
+    "K_REVISION",
+)
 UNVERSIONED = "unversioned"
 
 

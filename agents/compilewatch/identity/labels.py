@@ -32,7 +32,9 @@ class Label:
         self.look()
         if given:
             return given
-        pod = environ.get("POD_NAME") or (environ.get("HOSTNAME", "") if environ.get("KUBERNETES_SERVICE_HOST") else "")
+        pod = environ.get("POD_NAME") or (
+            environ.get("HOSTNAME", "") if environ.get("KUBERNETES_SERVICE_HOST") else ""
+        )
         return f"{pod} {self._part}".strip()
 
 
@@ -64,7 +66,10 @@ def _of_gunicorn() -> str:
 
 def _of_pool() -> str:
     """Celery's: the name of the worker, and that of the process in its pool."""
-    prefork, process = sys.modules.get("celery.concurrency.prefork"), sys.modules.get("billiard.process")
+    prefork, process = (
+        sys.modules.get("celery.concurrency.prefork"),
+        sys.modules.get("billiard.process"),
+    )
     if prefork is None or process is None or process.current_process()._parent_pid is None:
         return ""
     return f"{getattr(prefork, '_process_hostname', None) or 'celery'} {process.current_process().name}"
@@ -81,14 +86,22 @@ def _of_uvicorn() -> str:
     """A worker that uvicorn started."""
     name, number = process_name(), process_name().rpartition("-")[2]
     command = Path(sys.argv[0]).parts if sys.argv else ()
-    known = "uvicorn.supervisors" in sys.modules and ("uvicorn" in command[-2:]) and name.startswith("SpawnProcess-")
+    known = (
+        "uvicorn.supervisors" in sys.modules
+        and ("uvicorn" in command[-2:])
+        and name.startswith("SpawnProcess-")
+    )
     return f"uvicorn worker {number}" if known and number.isdigit() else ""
 
 
 def _of_engine_part() -> str:
     """What vLLM calls it."""
     name = process_name()
-    return name if "vllm" in sys.modules and name.startswith((*ENGINE, *ENGINE_WORKER, *ENGINE_SERVER)) else ""
+    return (
+        name
+        if "vllm" in sys.modules and name.startswith((*ENGINE, *ENGINE_WORKER, *ENGINE_SERVER))
+        else ""
+    )
 
 
 def _main_frame(file: str, function: str) -> FrameType | None:
@@ -96,7 +109,9 @@ def _main_frame(file: str, function: str) -> FrameType | None:
     for _ in range(TRIES):
         frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
         while frame is not None:
-            if frame.f_code.co_name == function and frame.f_code.co_filename.replace("\\", "/").endswith(file):
+            if frame.f_code.co_name == function and frame.f_code.co_filename.replace(
+                "\\", "/"
+            ).endswith(file):
                 return frame
             frame = frame.f_back
     return None

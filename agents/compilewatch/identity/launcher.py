@@ -22,8 +22,18 @@ def placement_of(environ: Mapping[str, str]) -> tuple[str, int, int, int]:
     for job, rank, local_rank, world_size in _LAUNCHERS:
         if environ.get(job):
             name = environ[job] if environ[job] != _UNNAMED else _unnamed_job(environ)
-            return name, _whole(environ, rank, 0), _whole(environ, local_rank, 0), _whole(environ, world_size, 1)
-    return "", _whole(environ, "RANK", 0), _whole(environ, "LOCAL_RANK", 0), _whole(environ, "WORLD_SIZE", 1)
+            return (
+                name,
+                _whole(environ, rank, 0),
+                _whole(environ, local_rank, 0),
+                _whole(environ, world_size, 1),
+            )
+    return (
+        "",
+        _whole(environ, "RANK", 0),
+        _whole(environ, "LOCAL_RANK", 0),
+        _whole(environ, "WORLD_SIZE", 1),
+    )
 
 
 def _unnamed_job(environ: Mapping[str, str]) -> str:

@@ -27,6 +27,10 @@ def process_facts() -> tuple[str, int, str] | None:
     """Boot, pid and start of this process, which stay as they are while it runs where it began; None where the kernel does not say."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return boot, os.getpid(), Path("/proc/self/stat").read_text().rpartition(")")[2].split()[_START_TICKS]
+        return (
+            boot,
+            os.getpid(),
+            Path("/proc/self/stat").read_text().rpartition(")")[2].split()[_START_TICKS],
+        )
     except (OSError, ValueError, IndexError):
         return None

@@ -45,7 +45,9 @@ class Lineage:
 
     def children_report(self) -> bool:
         """Whether a forked child has reported."""
-        return self._has_children and self._child_reports is not None and self._child_reports[0] == 1
+        return (
+            self._has_children and self._child_reports is not None and self._child_reports[0] == 1
+        )
 
     def starts_processes(self) -> bool:
         """Whether `multiprocessing` has been asked for a child."""
@@ -56,7 +58,11 @@ class Lineage:
         """What this process and its relatives call their job; empty where it has none."""
         self._root_find()
         own = self._root_known_by == os.getpid() and self._root.startswith(f"{os.getpid()}:")
-        return f"{host}:{self._root}" if self._root and (self._has_children or self.starts_processes() or not own) else ""
+        return (
+            f"{host}:{self._root}"
+            if self._root and (self._has_children or self.starts_processes() or not own)
+            else ""
+        )
 
     def _root_find(self) -> None:
         if not self._root_known_by:
@@ -82,7 +88,9 @@ def _are_related(child: list[str], parent: list[str]) -> bool:
     """A fork keeps the command line."""
     if child == parent or _is_spawned(child):
         return True
-    return any(child[0].startswith(ours) and parent[0].startswith(theirs) for ours, theirs in _RENAMED)
+    return any(
+        child[0].startswith(ours) and parent[0].startswith(theirs) for ours, theirs in _RENAMED
+    )
 
 
 def _is_spawned(words: list[str]) -> bool:
@@ -90,7 +98,13 @@ def _is_spawned(words: list[str]) -> bool:
 
 
 def _words(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").rstrip("\0").split("\0")
+    return (
+        Path(f"/proc/{pid}/cmdline")
+        .read_bytes()
+        .decode("utf-8", "replace")
+        .rstrip("\0")
+        .split("\0")
+    )
 
 
 def _stat(pid: int) -> list[str]:

@@ -16,12 +16,53 @@ from compilewatch.wire.numerics import KINDS, LASTS, REFERENCES, STATES, Parity
 from compilewatch.wire.sketch import Sketch
 
 KEPT_OF_IDENTITY = {
-    *("id", "started", "model", "version", "environment", "kind", "rank", "local_rank", "world_size", "pid", "gpu", "gpu_count"),
-    *("gpu_capability", "driver", "torch", "triton", "cuda", "python", "agent", "simulated", "components", "role"),
+    *(
+        "id",
+        "started",
+        "model",
+        "version",
+        "environment",
+        "kind",
+        "rank",
+        "local_rank",
+        "world_size",
+        "pid",
+        "gpu",
+        "gpu_count",
+    ),
+    *(
+        "gpu_capability",
+        "driver",
+        "torch",
+        "triton",
+        "cuda",
+        "python",
+        "agent",
+        "simulated",
+        "components",
+        "role",
+    ),
 }
 """What the settings say, versions, hardware, and hashes: the dashboard cannot compare anything without them."""
-_MESSAGES = (wire.Report, wire.Region, wire.Compile, wire.Finding, wire.Device, wire.Gauges, wire.Fact, wire.Losses, Sketch, Parity)
-_KEYS = {field.name for message in _MESSAGES for field in dataclasses.fields(message)} | {"cause", "limit", "region", "dynamic", "backend"}
+_MESSAGES = (
+    wire.Report,
+    wire.Region,
+    wire.Compile,
+    wire.Finding,
+    wire.Device,
+    wire.Gauges,
+    wire.Fact,
+    wire.Losses,
+    Sketch,
+    Parity,
+)
+_KEYS = {field.name for message in _MESSAGES for field in dataclasses.fields(message)} | {
+    "cause",
+    "limit",
+    "region",
+    "dynamic",
+    "backend",
+}
 _KEYS |= {"began", "total", "until", "stages", "phases", "unaccounted"}
 _KEYS |= {"code", "signal"}
 _KEYS |= {"command", "verb", "counter", "state", "why", "detail", "callables", "refused"}
@@ -54,7 +95,11 @@ _PLAIN = re.compile(r"2\^\d{1,3}|[\d!/_.]*|#[0-9a-f]{16}")
 
 def fingerprint(text: str) -> str:
     """Stands for the text in every process; what can be guessed can still be found by trying."""
-    return text if text in _WORDS or _PLAIN.fullmatch(text) else "#" + sha256_hex(text.encode("utf-8", "replace"))[:16]
+    return (
+        text
+        if text in _WORDS or _PLAIN.fullmatch(text)
+        else "#" + sha256_hex(text.encode("utf-8", "replace"))[:16]
+    )
 
 
 def report_redacted(report: Report) -> Report:
@@ -67,18 +112,25 @@ def identity_redact(identity: Identity) -> None:
     for field in dataclasses.fields(identity):
         if field.name not in KEPT_OF_IDENTITY and field.name != "capabilities":
             setattr(identity, field.name, _redacted(getattr(identity, field.name)))
-    chosen = {name: value for name, value in identity.components.items() if name.startswith(wire.KERNEL)}
+    chosen = {
+        name: value for name, value in identity.components.items() if name.startswith(wire.KERNEL)
+    }
     for name, value in chosen.items():
         del identity.components[name]
         identity.components[wire.KERNEL + fingerprint(name)] = fingerprint(value)
-    identity.capabilities = {name: (answer, fingerprint(why)) for name, (answer, why) in identity.capabilities.items()}
+    identity.capabilities = {
+        name: (answer, fingerprint(why)) for name, (answer, why) in identity.capabilities.items()
+    }
 
 
 def _redacted(data: Any) -> Any:
     if isinstance(data, str):
         return fingerprint(data)
     if isinstance(data, dict):
-        return {key if key in _KEYS else fingerprint(key): value if key in _OURS else _redacted(value) for key, value in data.items()}
+        return {
+            key if key in _KEYS else fingerprint(key): value if key in _OURS else _redacted(value)
+            for key, value in data.items()
+        }
     if isinstance(data, (list, tuple)):
         return [_redacted(item) for item in data]
     return data

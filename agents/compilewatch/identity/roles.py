@@ -12,9 +12,20 @@ from typing import Any
 from compilewatch.identity.process_tree import LINEAGE
 from compilewatch.wire.messages import HELPS_ALONE
 
-_AUXILIARY_MODULES = ("torch._inductor.compile_worker", "vllm.model_executor.models.registry", "torch.distributed.run")
-_AUXILIARY_WORDS = ("from multiprocessing.resource_tracker import main", "from multiprocessing.forkserver import main")
-ENGINE, ENGINE_WORKER, ENGINE_SERVER = ("EngineCore", "VLLM::EngineCore"), ("VllmWorker", "VLLM::Worker"), ("ApiServer", "APIServer")
+_AUXILIARY_MODULES = (
+    "torch._inductor.compile_worker",
+    "vllm.model_executor.models.registry",
+    "torch.distributed.run",
+)
+_AUXILIARY_WORDS = (
+    "from multiprocessing.resource_tracker import main",
+    "from multiprocessing.forkserver import main",
+)
+ENGINE, ENGINE_WORKER, ENGINE_SERVER = (
+    ("EngineCore", "VLLM::EngineCore"),
+    ("VllmWorker", "VLLM::Worker"),
+    ("ApiServer", "APIServer"),
+)
 _HELPERS, _OF_ANY_PROCESS = ("auxiliary", "data worker"), ("memory",)
 """A parent is none: a trainer that starts the workers of a DataLoader is one until it compiles."""
 _RAY_HELPERS = ("ray::ServeController", "ray::ProxyActor", "ray::HTTPProxy")
@@ -34,11 +45,16 @@ def role_of(serves: bool) -> str:
     return ""
 
 
-def capabilities_of(role: str, serves: bool, answers: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+def capabilities_of(
+    role: str, serves: bool, answers: Mapping[str, tuple[str, str]]
+) -> dict[str, tuple[str, str]]:
     """What the process can tell of what it does: a helper in which nothing compiles has nothing to tell, whatever its torch could."""
     if serves or role not in _HELPERS:
         return dict(answers)
-    return {name: answer if name in _OF_ANY_PROCESS else ("no", HELPS_ALONE) for name, answer in answers.items()}
+    return {
+        name: answer if name in _OF_ANY_PROCESS else ("no", HELPS_ALONE)
+        for name, answer in answers.items()
+    }
 
 
 def _of_loader() -> str:
@@ -46,7 +62,9 @@ def _of_loader() -> str:
     worker = sys.modules.get("torch.utils.data._utils.worker")
     process = sys.modules.get("multiprocessing.process")
     target = None if process is None else getattr(process.current_process(), "_target", None)
-    loads = getattr(worker, "_worker_info", None) is not None or (target is not None and target is getattr(worker, "_worker_loop", None))
+    loads = getattr(worker, "_worker_info", None) is not None or (
+        target is not None and target is getattr(worker, "_worker_loop", None)
+    )
     return "data worker" if loads else ""
 
 
@@ -68,7 +86,9 @@ def _of_helper() -> str:
     """A process that serves others of its job."""
     words = list(getattr(sys, "orig_argv", []))
     module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
-    if module in _AUXILIARY_MODULES or (not process_name() and any(word.startswith(_AUXILIARY_WORDS) for word in words)):
+    if module in _AUXILIARY_MODULES or (
+        not process_name() and any(word.startswith(_AUXILIARY_WORDS) for word in words)
+    ):
         return "auxiliary"
     return "auxiliary" if "ray" in sys.modules and _title().startswith(_RAY_HELPERS) else ""
 
@@ -83,5 +103,10 @@ def process_name() -> str:
 def _title() -> str:
     """What the process writes over its command line."""
     with suppress(OSError):
-        return Path(f"/proc/{os.getpid()}/cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace")
+        return (
+            Path(f"/proc/{os.getpid()}/cmdline")
+            .read_bytes()
+            .split(b"\0")[0]
+            .decode("utf-8", "replace")
+        )
     return ""

@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.identity.sha256 import sha256_hex
-from compilewatch.wire.cache_miss_causes import ENGINE, ENGINE_ENVIRONMENT, ENGINE_KEY, ENGINE_VERSION
+from compilewatch.wire.cache_miss_causes import (
+    ENGINE,
+    ENGINE_ENVIRONMENT,
+    ENGINE_KEY,
+    ENGINE_VERSION,
+)
 
 FACTORS_FILE = "cache_key_factors.json"
 MAX_FILE_BYTES, MAX_FACTORS, MAX_PARTS, MAX_TRIES = 1 << 20, 1000, 16, 600
 HASH_LENGTH = 8
 _COMPILE_FOLDER = re.compile(r"/([^/]+)/(?:rank_\d+_\d+/)(?:[^/]+/)?(?:inductor|triton)_cache/?$")
-_AOT_FOLDER = re.compile(r"/torch_aot_compile/([^/]+)/(?:rank_\d+_\d+/)?(?:inductor|triton)_cache/?$")
+_AOT_FOLDER = re.compile(
+    r"/torch_aot_compile/([^/]+)/(?:rank_\d+_\d+/)?(?:inductor|triton)_cache/?$"
+)
 _RANK = re.compile(r"/(rank_\d+_\d+(?:/[^/]+)?)/?$")
 
 
@@ -35,7 +42,9 @@ def factors_hashed(factors_file: Any) -> dict[str, str]:
     for name, value in factors_file.items() if isinstance(factors_file, Mapping) else ():
         if isinstance(value, Mapping):
             found[f"{ENGINE}{name}"] = _hash(name, json.dumps(value, sort_keys=True, default=str))
-            found.update((f"{ENGINE}{name} {part}", _hash(part, inner)) for part, inner in value.items())
+            found.update(
+                (f"{ENGINE}{name} {part}", _hash(part, inner)) for part, inner in value.items()
+            )
         else:
             found[f"{ENGINE}{name}"] = _hash(name, value)
     return dict(list(found.items())[:MAX_FACTORS])
@@ -62,8 +71,15 @@ class VllmKey:
             try:
                 file = Path(folder) / FACTORS_FILE
                 if file.stat().st_size <= MAX_FILE_BYTES:
-                    self.parts[_part(folder)] = {**_version(), **factors_hashed(json.loads(file.read_bytes()))}
-            except (OSError, ValueError, RecursionError):  # not written, not finished, or of another release
+                    self.parts[_part(folder)] = {
+                        **_version(),
+                        **factors_hashed(json.loads(file.read_bytes())),
+                    }
+            except (
+                OSError,
+                ValueError,
+                RecursionError,
+            ):  # not written, not finished, or of another release
                 if tries < MAX_TRIES:
                     self._unread.append((folder, tries + 1))
         return self.parts
@@ -71,7 +87,14 @@ class VllmKey:
     def components(self, environ: Mapping[str, str]) -> dict[str, str]:
         """What processes are compared by: the version, the factors without the single variables, and the key in the folder's name."""
         factors = next(iter(self.read().values()), {})
-        found = {**_version(), **{name: value for name, value in factors.items() if not name.startswith(ENGINE_ENVIRONMENT)}}
+        found = {
+            **_version(),
+            **{
+                name: value
+                for name, value in factors.items()
+                if not name.startswith(ENGINE_ENVIRONMENT)
+            },
+        }
         key = derived_from(environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
         return {**found, ENGINE_KEY: _hash("key", key)} if key else found
 

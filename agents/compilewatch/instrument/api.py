@@ -70,8 +70,16 @@ def watch(
     one answer in a hundred looked through for NaN and infinite values, `COMPILEWATCH_FINITE=1` those of everything that is watched.
     Without a target it is a decorator. While the agent is off because of its settings, the target itself comes back."""
     if target is None:
-        return functools.partial(watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime, finite=finite)
-    spec = Spec("", "" if mode is None else named(mode), "" if runtime is None else named(runtime), items, bucket)
+        return functools.partial(
+            watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime, finite=finite
+        )
+    spec = Spec(
+        "",
+        "" if mode is None else named(mode),
+        "" if runtime is None else named(runtime),
+        items,
+        bucket,
+    )
     return watch_spec(target, name, spec, finite)
 
 
@@ -81,12 +89,17 @@ def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = 
         return target
     try:
         if inspect.isclass(target) or not (callable(target) or isinstance(target, classmethod)):
-            say(f"watch() takes a function or a module, not {named(target)!r:.80}; it stays as it is")
+            say(
+                f"watch() takes a function or a module, not {named(target)!r:.80}; it stays as it is"
+            )
             return target
         spec.name = ("" if name is None else named(name)) or named(name_of(target))
         spec.mode = spec.mode or named(mode_of(target))
         spec.runtime, spec.judged = spec.runtime or named(runtime_of(target)), True
-        spec.target, spec.module = reference_to(target), reference_to(getattr(target, "_orig_mod", target))
+        spec.target, spec.module = (
+            reference_to(target),
+            reference_to(getattr(target, "_orig_mod", target)),
+        )
         watched = wrapped(target, spec)
         if finite or (finite is None and RECORDER.specs.finite):
             watched = require(ANSWER_CHECK).finite_looked_at(watched, asked=bool(finite))
@@ -120,27 +133,52 @@ def region_of(target: Any) -> str:
 
 def name_of(target: Any) -> str:
     """What the job's own code calls it."""
-    inner = target.func if isinstance(target, functools.partial) else getattr(target, "_orig_mod", target)
+    inner = (
+        target.func
+        if isinstance(target, functools.partial)
+        else getattr(target, "_orig_mod", target)
+    )
     inner = getattr(inner, "_torchdynamo_orig_callable", inner)
     owner = getattr(inner, "__self__", None)
-    if owner is not None and getattr(inner, "__name__", "") in ("forward", "__call__", "_call_impl", "_wrapped_call_impl"):
+    if owner is not None and getattr(inner, "__name__", "") in (
+        "forward",
+        "__call__",
+        "_call_impl",
+        "_wrapped_call_impl",
+    ):
         return type(owner).__name__
     if runtime_of(inner) == TORCHSCRIPT:
-        return getattr(inner, "original_name", None) or getattr(inner, "name", None) or type(inner).__name__
+        return (
+            getattr(inner, "original_name", None)
+            or getattr(inner, "name", None)
+            or type(inner).__name__
+        )
     return getattr(inner, "__name__", None) or type(inner).__name__
 
 
 @overload
 def compile(
-    target: None = None, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any
+    target: None = None,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    **options: Any,
 ) -> Callable[[T], T]: ...
 
 
 @overload
-def compile(target: T, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any) -> T: ...
+def compile(
+    target: T, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any
+) -> T: ...
 
 
-def compile(target: Any = None, *, name: str | None = None, items: Callable[..., float] | None = None, **options: Any) -> Any:
+def compile(
+    target: Any = None,
+    *,
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
+    **options: Any,
+) -> Any:
     """`torch.compile` and `watch` in one; the mode, `dynamic` and `fullgraph` are reported with the region."""
     if target is None:
         return functools.partial(compile, name=name, items=items, **options)
@@ -149,15 +187,25 @@ def compile(target: Any = None, *, name: str | None = None, items: Callable[...,
 
 
 def watch_compiled(
-    compiled: Any, target: Any, options: dict[str, Any], name: str | None = None, items: Callable[..., float] | None = None
+    compiled: Any,
+    target: Any,
+    options: dict[str, Any],
+    name: str | None = None,
+    items: Callable[..., float] | None = None,
 ) -> Any:
     """`watch` for what `torch.compile` made of the target; under `compilewatch run` it comes out of there watched already."""
     if is_watched(compiled) and name is None and items is None:
         return compiled
-    told = {key: _option(options[key]) for key in ("mode", "dynamic", "fullgraph", "backend") if options.get(key) is not None}
+    told = {
+        key: _option(options[key])
+        for key in ("mode", "dynamic", "fullgraph", "backend")
+        if options.get(key) is not None
+    }
     # Where compiling is switched off torch hands back what it was handed.
     eager = "disabled" if compiled is target or is_disabled(target) else ""
-    spec = Spec("", str(options.get("mode") or ""), "torch.compile", items, options=told, eager=eager)
+    spec = Spec(
+        "", str(options.get("mode") or ""), "torch.compile", items, options=told, eager=eager
+    )
     return watch_spec(compiled, name or name_of(target), spec)
 
 

@@ -17,7 +17,9 @@ from compilewatch.recording.recorder import RECORDER
 from compilewatch.recording.series_buffer import Spec
 
 
-def coroutine_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
+def coroutine_wrapper(
+    fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
+) -> Callable[..., Any]:
     """An async function: wall time from its first step to its end."""
 
     async def watched(*args: Any, **kwargs: Any) -> Any:
@@ -45,7 +47,9 @@ class Stream:
 
     __slots__ = ("_args", "_first", "_kwargs", "_spec", "whole")
 
-    def __init__(self, spec: Spec, base: int, first_base: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, spec: Spec, base: int, first_base: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self._spec = spec
         self.whole = begin(Pieces, spec, base, args, kwargs)
         self._first = None if self.whole is None else begin(Pieces, FIRST, first_base, (), {})
@@ -148,7 +152,9 @@ class Whole:
         return self._steps
 
 
-def generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
+def generator_wrapper(
+    fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
+) -> Callable[..., Any]:
     """A generator function: wall time to the first item, and in all."""
     first_base = _first_base(spec)
 
@@ -173,7 +179,9 @@ def generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int =
     return types.coroutine(watched) if flags & inspect.CO_ITERABLE_COROUTINE else watched
 
 
-def async_generator_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
+def async_generator_wrapper(
+    fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
+) -> Callable[..., Any]:
     """An async generator function: wall time to the first item, and in all."""
     first_base = _first_base(spec)
 

@@ -13,7 +13,10 @@ _OBJECT = re.compile(r"<(\S+) object at 0x[0-9a-f]+>")
 def is_compiled(target: Any) -> bool:
     """Whether `torch.compile` made it. What came out of `torch.compiler.disable` looks the same, but what compiles is at most inside it."""
     context = context_of(target)
-    if type(context).__name__ == "DisableContext" or getattr(target, "_torchdynamo_disable", False) is True:
+    if (
+        type(context).__name__ == "DisableContext"
+        or getattr(target, "_torchdynamo_disable", False) is True
+    ):
         return False
     return context is not None or hasattr(target, "_torchdynamo_orig_callable")
 
@@ -22,7 +25,10 @@ def is_disabled(target: Any) -> bool:
     """Whether `torch.compiler.disable` was put on the forward of the module's class, with all that it calls. On a function or one
     module it does not count: `torch.compile` takes it off what it is handed, and compiles."""
     forward = getattr(type(target), "forward", None)
-    return getattr(forward, "_torchdynamo_disable", False) is True and getattr(forward, "_torchdynamo_disable_recursive", True) is not False
+    return (
+        getattr(forward, "_torchdynamo_disable", False) is True
+        and getattr(forward, "_torchdynamo_disable_recursive", True) is not False
+    )
 
 
 def mode_of(target: Any) -> str:

@@ -6,8 +6,25 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-from compilewatch.instrument import api, async_calls, hotpath, kill_switch, object_proxy, segments, timed_call, wrap
-from compilewatch.recording import active_compiles, call_sampling, eager_tracker, recorder, series_buffer, thread_state, untimed_calls
+from compilewatch.instrument import (
+    api,
+    async_calls,
+    hotpath,
+    kill_switch,
+    object_proxy,
+    segments,
+    timed_call,
+    wrap,
+)
+from compilewatch.recording import (
+    active_compiles,
+    call_sampling,
+    eager_tracker,
+    recorder,
+    series_buffer,
+    thread_state,
+    untimed_calls,
+)
 from compilewatch.runtime.torch_internals import SKIP_CODE
 
 OURS = (

@@ -39,7 +39,9 @@ def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
     return spec.wrap(fn)
 
 
-def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def wrapper_of(
+    base: int, alone: Sampling, inside: Sampling
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """What wraps the plain callables of one region, which take their tickets from one stack: a call that gets one is counted, not timed.
 
     What runs between two steps of the job has left the processor's caches, and each instruction of the interpreter costs 20 ns there: a
@@ -49,7 +51,9 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
 
     def hand_out(given: Iterator[Sampling]) -> None:
         nonlocal tickets, counting
-        alone.tickets = inside.tickets = tickets = given  # no call in between: no other thread finds one without the others
+        alone.tickets = inside.tickets = tickets = (
+            given  # no call in between: no other thread finds one without the others
+        )
         counting = given is not NONE_LEFT
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +82,9 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
                     outer.holds_another()
             try:
                 if args:
-                    arg = args[0]  # most often the tensor, and found quicker than by a loop; a module's is the module
+                    arg = args[
+                        0
+                    ]  # most often the tensor, and found quicker than by a loop; a module's is the module
                     size = sizes[type(arg)]
                     if size is not None:
                         key += bits(size(arg))
@@ -97,7 +103,9 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
             except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
                 line = prepared(base if outer is None else base + NESTED, args, kwargs)
             if counting and line.sampling.every == 1:
-                hand_out(NONE_LEFT)  # calls of the other kind are only counted, and would take this one for one of theirs
+                hand_out(
+                    NONE_LEFT
+                )  # calls of the other kind are only counted, and would take this one for one of theirs
             pair = probe = line.probe
             if probe is not None:
                 pair = probe.begin()
@@ -114,7 +122,9 @@ def wrapper_of(base: int, alone: Sampling, inside: Sampling) -> Callable[[Callab
             try:
                 end = perf_counter()
                 if stretch is not recorder.stretch:
-                    recorder.disturbed(line, stretch, start, (call.hits - hits, call.misses - misses)).append(end - start)
+                    recorder.disturbed(
+                        line, stretch, start, (call.hits - hits, call.misses - misses)
+                    ).append(end - start)
                 elif not recorder.token:
                     line.plain.append(end - start)
                 elif hits == call.hits:

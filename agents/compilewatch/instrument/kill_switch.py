@@ -49,7 +49,9 @@ class Switch:
     def cause(self) -> tuple[str, bool]:
         """Why calls run eager because of it, and whether all do; empty while nothing is in force."""
         held = self.held
-        return ("stance", held.verb == EAGER) if held is not None and held.in_force() else ("", False)
+        return (
+            ("stance", held.verb == EAGER) if held is not None and held.in_force() else ("", False)
+        )
 
 
 SWITCH = Switch()

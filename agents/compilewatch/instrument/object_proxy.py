@@ -119,7 +119,11 @@ def _reduced(self: Any, protocol: Any) -> Any:
     answer = kind.__reduce_ex__(self, protocol)
     if not isinstance(answer, tuple):
         return answer
-    return answer[0], tuple(kind if value is type(self) else value for value in answer[1]), *answer[2:]
+    return (
+        answer[0],
+        tuple(kind if value is type(self) else value for value in answer[1]),
+        *answer[2:],
+    )
 
 
 def _equal(self: Any, other: Any) -> Any:

@@ -27,7 +27,9 @@ def runtime_of(target: Any) -> str:
         return TORCH_COMPILE
     for kind in type(target).__mro__:
         for package, names, runtime in _CLASSES:
-            if kind.__name__.rpartition(".")[2] in names and f"{kind.__module__}.".startswith(f"{package}."):
+            if kind.__name__.rpartition(".")[2] in names and f"{kind.__module__}.".startswith(
+                f"{package}."
+            ):
                 return runtime
     return ""
 

@@ -17,7 +17,17 @@ from compilewatch.recording.thread_state import Call
 class Pieces(Running):
     """A coroutine or generator under way. `enter` and `leave` stand around each piece, on whatever thread it runs; neither raises."""
 
-    __slots__ = ("_around", "_before", "_now", "_open", "_outer_piece", "_token", "hits", "misses", "task")
+    __slots__ = (
+        "_around",
+        "_before",
+        "_now",
+        "_open",
+        "_outer_piece",
+        "_token",
+        "hits",
+        "misses",
+        "task",
+    )
 
     def __init__(self, base: int, bucket: object = 0) -> None:
         super().__init__(base, bucket, stays=False)

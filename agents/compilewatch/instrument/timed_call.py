@@ -34,7 +34,18 @@ OPEN: ContextVar[Open] = ContextVar("compilewatch_open")
 class Running:
     """A call under way."""
 
-    __slots__ = ("_call", "_hits", "_misses", "_outer", "_pair", "_probe", "_start", "_stays", "_stretch", "line")
+    __slots__ = (
+        "_call",
+        "_hits",
+        "_misses",
+        "_outer",
+        "_pair",
+        "_probe",
+        "_start",
+        "_stays",
+        "_stretch",
+        "line",
+    )
 
     def __init__(self, base: int, bucket: object = 0, stays: bool = True) -> None:
         """`stays`: the call begins and ends in one go on this thread, so that guard lookups and nested calls in between are its own."""
@@ -100,7 +111,9 @@ class Running:
 Kind = TypeVar("Kind", bound=Running)
 
 
-def rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -> Callable[..., Any]:
+def rich_wrapper(
+    fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
+) -> Callable[..., Any]:
     """A plain callable with the job's own `bucket` or `items`."""
 
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -120,12 +133,16 @@ def rich_wrapper(fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0) -
     return watched
 
 
-def begin(kind: type[Kind], spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Kind | None:
+def begin(
+    kind: type[Kind], spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Kind | None:
     """The call as it begins; None while the agent is off, or when it fails here."""
     if RECORDER.lines is None:
         return None
     try:
-        bucket: int | str = bucket_of(args, kwargs) if spec.bucket is None else _told_bucket(spec, args, kwargs)
+        bucket: int | str = (
+            bucket_of(args, kwargs) if spec.bucket is None else _told_bucket(spec, args, kwargs)
+        )
         return kind(base, bucket)
     except Exception as error:  # noqa: BLE001 - the call goes on
         RECORDER.internal_error(error)
@@ -142,10 +159,18 @@ def _told_bucket(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> s
         return OTHER
 
 
-def count_items(running: Running, spec: Spec, items: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> None:
+def count_items(
+    running: Running,
+    spec: Spec,
+    items: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+) -> None:
     """Adds the items of a call that is over: a number, or what the job's own callable says; where that fails, none."""
     try:
-        running.line.items.append(amount(items(*args, **(kwargs or {})) if callable(items) else items))
+        running.line.items.append(
+            amount(items(*args, **(kwargs or {})) if callable(items) else items)
+        )
     except Exception as error:  # noqa: BLE001 - the job's own callable or value; its call succeeded
         callable_failed(spec, "items", error)
 
@@ -158,7 +183,10 @@ def callable_failed(spec: Spec, option: str, error: Exception) -> None:
             setattr(spec, option, None)
         if count in (1, MAX_CALLABLE_FAULTS):
             state = "failed" if count == 1 else f"failed {count} times and is not called any more"
-            RECORDER.fact("mark", {"name": f"{option}() of {spec.name} {state}", "reason": type(error).__name__})
+            RECORDER.fact(
+                "mark",
+                {"name": f"{option}() of {spec.name} {state}", "reason": type(error).__name__},
+            )
     except Exception as fault:  # noqa: BLE001 - this runs inside a call of the job
         RECORDER.internal_error(fault)
 

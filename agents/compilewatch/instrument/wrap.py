@@ -32,12 +32,19 @@ def wrapped(target: Any, spec: Spec) -> Any:
         again = functools.partial(function(target.func, spec), *target.args, **target.keywords)
         again.__dict__.update(target.__dict__)
         return again
-    if inspect.isroutine(target) or not hasattr(target, "__dict__") or not subclassable(type(target)) or is_script_function(target):
+    if (
+        inspect.isroutine(target)
+        or not hasattr(target, "__dict__")
+        or not subclassable(type(target))
+        or is_script_function(target)
+    ):
         return function(target, spec)
     call = type(target).__call__
     if not is_compiled_module(target):
         return stand_in(target, function(call, spec, skip=1))
-    return stand_in(target, function(call, spec, skip=1, traced=_call_original, called=routed_module(call)))
+    return stand_in(
+        target, function(call, spec, skip=1, traced=_call_original, called=routed_module(call))
+    )
 
 
 def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None, called: Any = None) -> Any:
@@ -52,7 +59,9 @@ def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None, called:
     elif inspect.isgeneratorfunction(target):
         wrapper = async_calls.generator_wrapper(target, spec, base, skip)
     elif spec.items is not None or spec.bucket is not None:
-        wrapper = timed_call.rich_wrapper(called or called_by_watch(target, spec.runtime), spec, base, skip)
+        wrapper = timed_call.rich_wrapper(
+            called or called_by_watch(target, spec.runtime), spec, base, skip
+        )
     else:
         wrapper = hotpath.call_wrapper(called or called_by_watch(target, spec.runtime), base)
     return dressed(handed_out(wrapper, target, spec.runtime), target, spec.name, traced)
@@ -82,7 +91,9 @@ def handed_out(wrapper: Callable[..., Any], target: Any, runtime: str) -> Callab
 def nothing_traced() -> Callable[[], bool]:
     """Answers whether JAX computes now, rather than traces a caller; where JAX does not tell, it is taken to compute."""
     for module in ("jax.core", "jax._src.core"):
-        clean: Callable[[], bool] | None = getattr(sys.modules.get(module), "trace_state_clean", None)
+        clean: Callable[[], bool] | None = getattr(
+            sys.modules.get(module), "trace_state_clean", None
+        )
         if clean is not None:
             return clean
     return lambda: True
@@ -106,7 +117,9 @@ def dressed(wrapper: Any, target: Any, region: str, traced: Any = None) -> Any:
 
 def is_compiled_module(target: Any) -> bool:
     """Whether torch, tracing it in an outer compilation, would look through it at the module inside."""
-    return hasattr(target, "_orig_mod") and not getattr(getattr(target, "forward", None), "_torchdynamo_disable", False)
+    return hasattr(target, "_orig_mod") and not getattr(
+        getattr(target, "forward", None), "_torchdynamo_disable", False
+    )
 
 
 def _call_original(self: Any, *args: Any, **kwargs: Any) -> Any:

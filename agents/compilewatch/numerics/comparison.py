@@ -10,17 +10,28 @@ from compilewatch.numerics.tolerance import Compared, compared, picked, worst
 from compilewatch.wire.numerics import Parity
 
 
-def judge(torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str) -> Parity:
+def judge(
+    torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str
+) -> Parity:
     """The outcome; raises NotCompared where eager itself is too far from the higher precision."""
     if compiled.inputs_changed:
         return Parity(name, "failed", "the compiled one changes its inputs, and eager does not")
     found = all_compared(torch, compiled, eager, exact)
     one = worst(found)
-    rest = next((place for place in {**eager.rest, **compiled.rest} if eager.rest.get(place) != compiled.rest.get(place)), "")
+    rest = next(
+        (
+            place
+            for place in {**eager.rest, **compiled.rest}
+            if eager.rest.get(place) != compiled.rest.get(place)
+        ),
+        "",
+    )
     wrong = one.wrong or (f"{rest} is another value compiled than eager" if rest else "")
     failed = bool(wrong) or one.times > 1.0
     if not failed and all(each.blind for each in found):
-        raise NotCompared("eager itself is too far from the same in a higher precision to tell anything")
+        raise NotCompared(
+            "eager itself is too far from the same in a higher precision to tell anything"
+        )
     return Parity(
         name,
         "failed" if failed else "passed",
@@ -38,7 +49,9 @@ def judge(torch: Any, name: str, compiled: Result, eager: Result, exact: Result 
     )
 
 
-def all_compared(torch: Any, compiled: Result, eager: Result, exact: Result | None) -> list[Compared]:
+def all_compared(
+    torch: Any, compiled: Result, eager: Result, exact: Result | None
+) -> list[Compared]:
     """Each output and gradient."""
     pairs = [(compiled.outputs, eager.outputs, exact.outputs if exact else {})]
     pairs += [(compiled.gradients, eager.gradients, exact.gradients if exact else {})]
@@ -46,13 +59,26 @@ def all_compared(torch: Any, compiled: Result, eager: Result, exact: Result | No
     for mine, theirs, higher in pairs:
         if mine.keys() != theirs.keys():
             odd = min(mine.keys() ^ theirs.keys())
-            found.append(Compared(odd, 0.0, 0.0, 0.0, 0, 0, False, f"{odd} is there only {'compiled' if odd in mine else 'eager'}"))
+            found.append(
+                Compared(
+                    odd,
+                    0.0,
+                    0.0,
+                    0.0,
+                    0,
+                    0,
+                    False,
+                    f"{odd} is there only {'compiled' if odd in mine else 'eager'}",
+                )
+            )
             continue
         found += [_one_compared(torch, place, mine, theirs, higher) for place in theirs]
     return found
 
 
-def _one_compared(torch: Any, place: str, mine: dict[str, Any], theirs: dict[str, Any], higher: dict[str, Any]) -> Compared:
+def _one_compared(
+    torch: Any, place: str, mine: dict[str, Any], theirs: dict[str, Any], higher: dict[str, Any]
+) -> Compared:
     """One tensor; places of the largest score by how far the scores are apart, where they come back too."""
     one = compared(torch, place, mine[place], theirs[place], higher.get(place))
     if one.times <= 1.0 or one.wrong or theirs[place].dtype.is_floating_point:

@@ -48,10 +48,20 @@ def baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
     except NotCompared as reason:
         return Baseline(region, 0, 0.0, f"not measured: {reason}")
     except Exception as error:  # noqa: BLE001 - the batch is the job's, and so is what it raises
-        return Baseline(region, 0, 0.0, f"not measured: the eager call raised {named(type(error).__name__)}")
+        return Baseline(
+            region, 0, 0.0, f"not measured: the eager call raised {named(type(error).__name__)}"
+        )
     mean = sum(timed) / len(timed)
     text = f"{len(timed)} eager calls, {1000 * mean:.3g} ms on average"
-    RECORDER.fact("mark", {"name": "eager baseline measured", "region": region, "calls": len(timed), "seconds": round(mean, 9)})
+    RECORDER.fact(
+        "mark",
+        {
+            "name": "eager baseline measured",
+            "region": region,
+            "calls": len(timed),
+            "seconds": round(mean, 9),
+        },
+    )
     return Baseline(region, len(timed), mean, text)
 
 
@@ -59,7 +69,11 @@ def _timed(torch: Any, target: Target, batch: Batch, region: str, calls: int) ->
     spec = Spec(region, runtime=EAGER)
     base = RECORDER.register(spec)
     modules = [one for one in (target.module, target.compiled) if isinstance(one, torch.nn.Module)]
-    buffers = [] if target.module is None else [(one, one.detach().clone()) for one in target.module.buffers()]
+    buffers = (
+        []
+        if target.module is None
+        else [(one, one.detach().clone()) for one in target.module.buffers()]
+    )
     try:
         with undisturbed(torch, modules), uncompiled(torch, target.module), NoTraffic(base):
             until, timed = time.perf_counter() + LONGEST_SECONDS, list[float]()
@@ -78,7 +92,13 @@ def _timed(torch: Any, target: Target, batch: Batch, region: str, calls: int) ->
 def _call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base: int) -> float:
     """One call with fresh inputs, timed as its caller would see it; the GPU is idle when it begins."""
     inputs = batch.copies()
-    args = () if isinstance(inputs, dict) else tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    args = (
+        ()
+        if isinstance(inputs, dict)
+        else tuple(inputs)
+        if isinstance(inputs, tuple | list)
+        else (inputs,)
+    )
     kwargs = inputs if isinstance(inputs, dict) else {}
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()

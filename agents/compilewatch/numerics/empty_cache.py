@@ -29,7 +29,9 @@ def run_with_empty_cache(torch: Any, target: Target, batch: Batch, grads: bool) 
         """A backend that no cache entry was made with: torch compiles again for it."""
         return compiler(graph, inputs)
 
-    compiled = torch.compile(target.eager, backend=compile_again, dynamic=getattr(compiler, "dynamic", None))
+    compiled = torch.compile(
+        target.eager, backend=compile_again, dynamic=getattr(compiler, "dynamic", None)
+    )
     before = graphs_captured()
     with suppress(Exception), folder():
         found = run(torch, compiled, batch, target.module, grads=grads)
@@ -43,10 +45,24 @@ def _compiler_of(torch: Any, target: Target) -> Any:
     for _ in range(MAX_WRAPPED):
         if type(held).__name__ == "_TorchCompileInductorWrapper":
             return held
-        held = next((inner for inner in (getattr(held, name, None) for name in _INNER) if inner is not None), None)
+        held = next(
+            (
+                inner
+                for inner in (getattr(held, name, None) for name in _INNER)
+                if inner is not None
+            ),
+            None,
+        )
     return None
 
 
 def _folder() -> Callable[[], AbstractContextManager[Any]] | None:
     utilities = importlib.import_module("torch._inductor.utils")
-    return next((found for found in (getattr(utilities, name, None) for name in _FOLDERS) if callable(found)), None)
+    return next(
+        (
+            found
+            for found in (getattr(utilities, name, None) for name in _FOLDERS)
+            if callable(found)
+        ),
+        None,
+    )

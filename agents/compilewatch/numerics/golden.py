@@ -29,7 +29,14 @@ from compilewatch.recording.recorder import RECORDER
 from compilewatch.recording.runtime_names import AOTINDUCTOR
 from compilewatch.recording.series_buffer import named
 from compilewatch.wire.clip import clip
-from compilewatch.wire.numerics import MAX_GOLDENS, MAX_NAME, MAX_WHY, Parity, parity_data, parity_words
+from compilewatch.wire.numerics import (
+    MAX_GOLDENS,
+    MAX_NAME,
+    MAX_WHY,
+    Parity,
+    parity_data,
+    parity_words,
+)
 
 _told: dict[str, str] = {}
 """By name, what was told of it last."""
@@ -101,22 +108,42 @@ def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads:
             exact, precision = _exact(torch, target, batch, grads, eager)
         with observe_execution() as ran:
             compiled = _compiled(torch, target, batch, grads)
-        if not (ran.compiled or runtime_of(target.compiled) == AOTINDUCTOR or (not ran.known and _cached(target.eager))):
+        if not (
+            ran.compiled
+            or runtime_of(target.compiled) == AOTINDUCTOR
+            or (not ran.known and _cached(target.eager))
+        ):
             raise NotCompared("nothing of it was compiled")
 
         def judge_one(result: Result) -> Parity:
             outcome = judge(torch, name, result, eager, exact, precision)
-            rounded = _rounded(torch, target, batch, grads, eager) if outcome.state == "failed" else None
-            return outcome if rounded is None else judge(torch, name, result, rounded, exact or eager, precision)
+            rounded = (
+                _rounded(torch, target, batch, grads, eager) if outcome.state == "failed" else None
+            )
+            return (
+                outcome
+                if rounded is None
+                else judge(torch, name, result, rounded, exact or eager, precision)
+            )
 
         outcome = judge_one(compiled)
         if outcome.state == "failed":
             outcome = _repeated(torch, target, batch, grads, outcome, judge_one)
-        outcome = judge_without_tf32(torch, outcome, compiled, _again(torch, name, target, batch, grads, exact, precision))
+        outcome = judge_without_tf32(
+            torch, outcome, compiled, _again(torch, name, target, batch, grads, exact, precision)
+        )
         return _with_last(torch, target, batch, eager, compiled, outcome)
 
 
-def _again(torch: Any, name: str, target: Target, batch: Batch, grads: bool, exact: Result | None, precision: str) -> Again:
+def _again(
+    torch: Any,
+    name: str,
+    target: Target,
+    batch: Batch,
+    grads: bool,
+    exact: Result | None,
+    precision: str,
+) -> Again:
     def eager() -> Result:
         with uncompiled(torch, target.module):
             return _eager(torch, target, batch, grads)
@@ -129,46 +156,73 @@ def _again(torch: Any, name: str, target: Target, batch: Batch, grads: bool, exa
     )
 
 
-def _repeated(torch: Any, target: Target, batch: Batch, grads: bool, outcome: Parity, judge: Callable[[Result], Parity]) -> Parity:
+def _repeated(
+    torch: Any,
+    target: Target,
+    batch: Batch,
+    grads: bool,
+    outcome: Parity,
+    judge: Callable[[Result], Parity],
+) -> Parity:
     """A failed batch once more: only what fails twice is certain. What passes when it is compiled with an empty cache is wrong in the
     cache."""
     if judge(_compiled(torch, target, batch, grads)).state != "failed":
-        raise NotCompared(f"it failed once and passed when it was repeated ({parity_words(outcome)})")
+        raise NotCompared(
+            f"it failed once and passed when it was repeated ({parity_words(outcome)})"
+        )
     recompiled = run_with_empty_cache(torch, target, batch, grads)
     if recompiled is not None and judge(recompiled).state == "passed":
-        RECORDER.finding("golden_cached_code", f"{outcome.name}: fails with cached code, passes when compiled with an empty cache")
+        RECORDER.finding(
+            "golden_cached_code",
+            f"{outcome.name}: fails with cached code, passes when compiled with an empty cache",
+        )
         return replace(
-            outcome, why=clip(f"{parity_words(outcome)}; compiled with an empty cache it passes: the cached code is wrong", MAX_WHY)
+            outcome,
+            why=clip(
+                f"{parity_words(outcome)}; compiled with an empty cache it passes: the cached code is wrong",
+                MAX_WHY,
+            ),
         )
     return outcome
 
 
 def _refuse(torch: Any) -> None:
     """Where nothing is compiled a comparison would say that all is well."""
-    stance = getattr(getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None), "stance", "default")
+    stance = getattr(
+        getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None), "stance", "default"
+    )
     if stance == "force_eager":
         raise NotCompared("torch's stance is force_eager: nothing runs compiled")
-    if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or getattr(importlib.import_module("torch._dynamo").config, "disable", False):
+    if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or getattr(
+        importlib.import_module("torch._dynamo").config, "disable", False
+    ):
         raise NotCompared("torch.compile is disabled: nothing runs compiled")
 
 
 def _cached(eager: Any) -> bool:
     """Whether torch holds compiled code for it from an earlier call."""
-    held = getattr(sys.modules.get("torch._C._dynamo.eval_frame"), "_debug_get_cache_entry_list", None)
+    held = getattr(
+        sys.modules.get("torch._C._dynamo.eval_frame"), "_debug_get_cache_entry_list", None
+    )
     code = getattr(getattr(eager, "forward", eager), "__code__", None)
     return held is None or (code is not None and len(held(code)) > 0)
 
 
 def _eager(torch: Any, target: Target, batch: Batch, grads: bool) -> Result:
     """Twice: what differs then is no fault of the compiler's."""
-    first, second = (_tried("eager", run, torch, target.eager, batch, target.module, grads=grads) for _ in range(2))
+    first, second = (
+        _tried("eager", run, torch, target.eager, batch, target.module, grads=grads)
+        for _ in range(2)
+    )
     if first.inputs_changed:
         raise NotCompared("it changes its inputs in place")
     if not first.outputs:
         raise NotCompared("it returns no tensor")
     found = all_compared(torch, second, first, None)
     if first.rest != second.rest or worst(found).times > 1.0:
-        raise NotCompared("two eager calls differ: it is random, or keeps something from call to call")
+        raise NotCompared(
+            "two eager calls differ: it is random, or keeps something from call to call"
+        )
     return first
 
 
@@ -185,9 +239,15 @@ def _rounded(torch: Any, target: Target, batch: Batch, grads: bool, eager: Resul
     return rounded if rounded.outputs.keys() == eager.outputs.keys() else None
 
 
-def _exact(torch: Any, target: Target, batch: Batch, grads: bool, eager: Result) -> tuple[Result | None, str]:
+def _exact(
+    torch: Any, target: Target, batch: Batch, grads: bool, eager: Result
+) -> tuple[Result | None, str]:
     """The same in the highest precision that is above its own and can be had."""
-    kinds = {one.dtype for one in (*batch.tensors, *eager.outputs.values()) if one.dtype.is_floating_point or one.dtype.is_complex}
+    kinds = {
+        one.dtype
+        for one in (*batch.tensors, *eager.outputs.values())
+        if one.dtype.is_floating_point or one.dtype.is_complex
+    }
     if not kinds or kinds <= {torch.float64, torch.complex128}:
         return None, "eager"
     half = bool(kinds & {torch.float16, torch.bfloat16})
@@ -201,7 +261,9 @@ def _exact(torch: Any, target: Target, batch: Batch, grads: bool, eager: Result)
         except Exception:  # noqa: BLE001 - some code knows one precision only: eager alone is the reference then
             _forget(torch)
             continue
-        if exact.outputs.keys() == eager.outputs.keys() and any(one.dtype == dtype for one in exact.outputs.values()):
+        if exact.outputs.keys() == eager.outputs.keys() and any(
+            one.dtype == dtype for one in exact.outputs.values()
+        ):
             return exact, str(dtype).removeprefix("torch.")
     return None, "eager"
 
@@ -219,7 +281,9 @@ def _compiled(torch: Any, target: Target, batch: Batch, grads: bool) -> Result:
     return result if result.inputs_changed or not first.inputs_changed else first
 
 
-def _tried(which: str, call: Callable[..., Result], torch: Any, *args: Any, **kwargs: Any) -> Result:
+def _tried(
+    which: str, call: Callable[..., Result], torch: Any, *args: Any, **kwargs: Any
+) -> Result:
     try:
         return call(torch, *args, **kwargs)
     except NotCompared:
@@ -241,25 +305,39 @@ def _why(what: str, error: Exception) -> str:
     if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
         return f"{what} ran out of memory"
     with suppress(Exception):
-        return clip(f"{what} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}", MAX_WHY)
+        return clip(
+            f"{what} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}", MAX_WHY
+        )
     return f"{what} raised {type(error).__name__}"
 
 
-def _with_last(torch: Any, target: Target, batch: Batch, eager: Result, compiled: Result, outcome: Parity) -> Parity:
+def _with_last(
+    torch: Any, target: Target, batch: Batch, eager: Result, compiled: Result, outcome: Parity
+) -> Parity:
     """Beside what the last version gave; what passed is kept for the next one. Whatever goes wrong here takes nothing back."""
     config = RECORDER.config
     if config is None:
         return outcome
     with suppress(Exception):
         version, kept = version_of(config, os.environ), Kept.of(config, outcome.name)
-        weights = [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
+        weights = (
+            [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
+        )
         device = next((one.device for one in compiled.outputs.values()), None)
-        hardware = torch.cuda.get_device_name(device) if device is not None and device.type == "cuda" else "cpu"
+        hardware = (
+            torch.cuda.get_device_name(device)
+            if device is not None and device.type == "cuda"
+            else "cpu"
+        )
         now = summary_of(torch, hardware, batch.tensors, weights, compiled.outputs)
         last = kept.last(version)
         if outcome.state == "passed":
             kept.write(version, now)
         if last is not None:
-            state, change = against(last[1], now, share_alone(torch, next(iter(eager.outputs.values()))))
-            return replace(outcome, last=state, last_version=clip(last[0], MAX_NAME), last_change=change)
+            state, change = against(
+                last[1], now, share_alone(torch, next(iter(eager.outputs.values())))
+            )
+            return replace(
+                outcome, last=state, last_version=clip(last[0], MAX_NAME), last_change=change
+            )
     return outcome

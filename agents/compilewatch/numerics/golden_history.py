@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.config import Config
-from compilewatch.runtime.private_files import FolderError, base_folder, file_read, file_replace, folder_open, folder_trim
+from compilewatch.runtime.private_files import (
+    FolderError,
+    base_folder,
+    file_read,
+    file_replace,
+    folder_open,
+    folder_trim,
+)
 from compilewatch.wire.numerics import Last
 
 SUFFIX = ".golden"
@@ -35,10 +42,20 @@ class Summary:
     outputs: dict[str, list[float]]
 
 
-def summary_of(torch: Any, hardware: str, inputs: Iterable[Any], weights: Iterable[Any], outputs: Mapping[str, Any]) -> Summary:
+def summary_of(
+    torch: Any,
+    hardware: str,
+    inputs: Iterable[Any],
+    weights: Iterable[Any],
+    outputs: Mapping[str, Any],
+) -> Summary:
     """A result as it is kept. Shape and order count; what is smaller than the tolerance, or turned in a plane that four random
     directions do not see, does not."""
-    kept = {place: _seen(torch, one) for place, one in list(outputs.items())[:MAX_TENSORS] if one.numel() >= LEAST}
+    kept = {
+        place: _seen(torch, one)
+        for place, one in list(outputs.items())[:MAX_TENSORS]
+        if one.numel() >= LEAST
+    }
     return Summary(hardware, _sampled(torch, inputs), _sampled(torch, weights), kept)
 
 
@@ -63,7 +80,9 @@ class Kept:
 
     def __init__(self, folder: Path, model: str, name: str) -> None:
         self._folder = folder
-        self._path = folder / (hashlib.sha256(f"{model}\n{name}".encode("utf-8", "replace")).hexdigest()[:24] + SUFFIX)
+        self._path = folder / (
+            hashlib.sha256(f"{model}\n{name}".encode("utf-8", "replace")).hexdigest()[:24] + SUFFIX
+        )
 
     @classmethod
     def of(cls, config: Config, name: str) -> Kept:
@@ -76,8 +95,20 @@ class Kept:
         """By version, the oldest first; a file that cannot be read holds nothing."""
         try:
             version, known = json.loads(file_read(self._path, MAX_FILE_BYTES))
-            found = {str(key): _summary(value) for key, value in known.items()} if version == _FORMAT else {}
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+            found = (
+                {str(key): _summary(value) for key, value in known.items()}
+                if version == _FORMAT
+                else {}
+            )
+        except (
+            OSError,
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+            RecursionError,
+            OverflowError,
+        ):
             return {}
         return found
 
@@ -93,14 +124,21 @@ class Kept:
         for oldest in list(known)[:-MAX_VERSIONS]:
             del known[oldest]
         folder_open(self._folder)
-        rows = {key: [one.hardware, one.inputs, one.weights, one.outputs] for key, one in known.items()}
+        rows = {
+            key: [one.hardware, one.inputs, one.weights, one.outputs] for key, one in known.items()
+        }
         file_replace(self._path, json.dumps([_FORMAT, rows], allow_nan=False).encode())
         folder_trim(self._folder, SUFFIX, MAX_FILES, MAX_BYTES)
 
 
 def _summary(row: Any) -> Summary:
     hardware, inputs, weights, outputs = row
-    return Summary(str(hardware), _numbers(inputs), _numbers(weights), {str(key): _numbers(one) for key, one in outputs.items()})
+    return Summary(
+        str(hardware),
+        _numbers(inputs),
+        _numbers(weights),
+        {str(key): _numbers(one) for key, one in outputs.items()},
+    )
 
 
 def _numbers(values: Any) -> list[float]:
@@ -133,10 +171,14 @@ def _finite(value: float) -> float:
 
 
 def _near(one: list[float], two: list[float]) -> bool:
-    return len(one) == len(two) and all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(one, two, strict=True))
+    return len(one) == len(two) and all(
+        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(one, two, strict=True)
+    )
 
 
 def _change(last: list[float], now: list[float]) -> float:
     """About how large the change is as a share of the tensor: a projection on random signs moves by as much as all of it, on average."""
-    turned = math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(last[1:], now[1:], strict=True)) / PROJECTIONS)
+    turned = math.sqrt(
+        math.fsum((a - b) ** 2 for a, b in zip(last[1:], now[1:], strict=True)) / PROJECTIONS
+    )
     return max(abs(last[0] - now[0]), turned) / max(last[0], 1e-12)

@@ -32,12 +32,18 @@ class Batch:
     def __init__(self, torch: Any, inputs: Any) -> None:
         self._torch = torch
         self._tree = torch.utils._pytree
-        self._given = self._map(inputs, lambda one: one.detach().clone().requires_grad_(one.requires_grad))
+        self._given = self._map(
+            inputs, lambda one: one.detach().clone().requires_grad_(one.requires_grad)
+        )
 
     @property
     def tensors(self) -> list[Any]:
         """The tensors among them."""
-        return [one for one in self._tree.tree_leaves(self._given) if isinstance(one, self._torch.Tensor)]
+        return [
+            one
+            for one in self._tree.tree_leaves(self._given)
+            if isinstance(one, self._torch.Tensor)
+        ]
 
     def copies(self, dtype: Any = None) -> Any:
         """Fresh inputs, in another precision if one is named."""
@@ -47,7 +53,9 @@ class Batch:
         """Whether a call changed the inputs that it got."""
         before = self.tensors
         after = [one for one in self._tree.tree_leaves(used) if isinstance(one, self._torch.Tensor)]
-        return len(before) != len(after) or any(not _same(self._torch, one, two) for one, two in zip(before, after, strict=True))
+        return len(before) != len(after) or any(
+            not _same(self._torch, one, two) for one, two in zip(before, after, strict=True)
+        )
 
     def _copy(self, one: Any, dtype: Any) -> Any:
         wanted = one.dtype
@@ -58,21 +66,33 @@ class Batch:
         return one.detach().to(dtype=wanted, copy=True).requires_grad_(one.requires_grad)
 
     def _map(self, inputs: Any, change: Callable[[Any], Any]) -> Any:
-        return self._tree.tree_map(lambda one: change(one) if isinstance(one, self._torch.Tensor) else one, inputs)
+        return self._tree.tree_map(
+            lambda one: change(one) if isinstance(one, self._torch.Tensor) else one, inputs
+        )
 
 
-def run(torch: Any, fn: Callable[..., Any], batch: Batch, module: Any, *, grads: bool, dtype: Any = None) -> Result:
+def run(
+    torch: Any, fn: Callable[..., Any], batch: Batch, module: Any, *, grads: bool, dtype: Any = None
+) -> Result:
     """Calls it once, and puts the module's buffers back to what they were."""
     inputs = batch.copies(dtype)
     buffers = [] if module is None else [(one, one.detach().clone()) for one in module.buffers()]
     try:
         with torch.enable_grad() if grads else _nothing():
-            answer = fn(**inputs) if isinstance(inputs, dict) else fn(*inputs) if isinstance(inputs, tuple | list) else fn(inputs)
+            answer = (
+                fn(**inputs)
+                if isinstance(inputs, dict)
+                else fn(*inputs)
+                if isinstance(inputs, tuple | list)
+                else fn(inputs)
+            )
             outputs, rest = leaves(torch, answer)
             changed = dtype is None and batch.changed(inputs)
             gradients = _gradients(torch, outputs, inputs, module) if grads else {}
         copied = {place: _held(torch, one) for place, one in outputs.items()}
-        return Result(copied, {place: _held(torch, one) for place, one in gradients.items()}, rest, changed)
+        return Result(
+            copied, {place: _held(torch, one) for place, one in gradients.items()}, rest, changed
+        )
     finally:
         with torch.no_grad():
             for one, before in buffers:
@@ -85,7 +105,11 @@ def undisturbed(torch: Any, modules: list[Any]) -> Iterator[None]:
     """Puts back what calls may leave behind: random numbers, training mode, and whether gradients are recorded."""
     numpy = sys.modules.get("numpy.random")
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    drawn, own, arrays = torch.get_rng_state(), random.getstate(), numpy.get_state() if numpy is not None else None
+    drawn, own, arrays = (
+        torch.get_rng_state(),
+        random.getstate(),
+        numpy.get_state() if numpy is not None else None,
+    )
     training = [(part, part.training) for module in modules for part in module.modules()]
     recording = torch.is_grad_enabled()
     try:
@@ -110,7 +134,9 @@ def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     for path, leaf in pairs:
         place = "output" + (torch.utils._pytree.keystr(path) if path else "")
         if is_dataclass(leaf) and not isinstance(leaf, type):
-            inner, more = leaves(torch, {field.name: getattr(leaf, field.name) for field in fields(leaf)})
+            inner, more = leaves(
+                torch, {field.name: getattr(leaf, field.name) for field in fields(leaf)}
+            )
             outputs |= {place + key.removeprefix("output"): value for key, value in inner.items()}
             rest |= {place + key.removeprefix("output"): value for key, value in more.items()}
         elif isinstance(leaf, torch.Tensor):
@@ -129,19 +155,33 @@ def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 def _gradients(torch: Any, outputs: dict[str, Any], inputs: Any, module: Any) -> dict[str, Any]:
     """Those of every parameter and input that asks for one, for fixed weights of the outputs; `.grad` is not touched."""
     driven = [one for one in outputs.values() if one.requires_grad]
-    wanted = {f"input {at}": one for at, one in enumerate(torch.utils._pytree.tree_leaves(inputs)) if isinstance(one, torch.Tensor)}
+    wanted = {
+        f"input {at}": one
+        for at, one in enumerate(torch.utils._pytree.tree_leaves(inputs))
+        if isinstance(one, torch.Tensor)
+    }
     wanted |= {} if module is None else dict(module.named_parameters())
     wanted = {place: one for place, one in wanted.items() if one.requires_grad}
     if not driven or not wanted:
-        raise NotCompared("no gradient: no output depends on a parameter or an input that asks for one")
-    found = torch.autograd.grad(driven, list(wanted.values()), [_weights(torch, one) for one in driven], allow_unused=True)
-    return {f"the gradient of {place}": one for place, one in zip(wanted, found, strict=True) if one is not None}
+        raise NotCompared(
+            "no gradient: no output depends on a parameter or an input that asks for one"
+        )
+    found = torch.autograd.grad(
+        driven, list(wanted.values()), [_weights(torch, one) for one in driven], allow_unused=True
+    )
+    return {
+        f"the gradient of {place}": one
+        for place, one in zip(wanted, found, strict=True)
+        if one is not None
+    }
 
 
 def _weights(torch: Any, output: Any) -> Any:
     """Multiples of 1/8 that half precision holds exactly, of no order that the sum of a softmax, or a mean, would hide."""
     places = torch.arange(output.numel(), device=output.device)
-    return (((places * 7919) % 31 - 15).to(torch.float64) / 8.0).to(output.dtype).reshape(output.shape)
+    return (
+        (((places * 7919) % 31 - 15).to(torch.float64) / 8.0).to(output.dtype).reshape(output.shape)
+    )
 
 
 def _held(torch: Any, tensor: Any) -> Any:

@@ -9,7 +9,15 @@ import time
 from compilewatch.numerics.tolerance import Compared
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.clip import clip
-from compilewatch.wire.numerics import MAX_GOLDENS, MAX_NAME, MAX_WHY, Kind, Parity, State, parity_data
+from compilewatch.wire.numerics import (
+    MAX_GOLDENS,
+    MAX_NAME,
+    MAX_WHY,
+    Kind,
+    Parity,
+    State,
+    parity_data,
+)
 
 TELL_SECONDS = 10.0
 ENOUGH, SHARE = 3, 0.01
@@ -23,8 +31,12 @@ class Totals:
 
     def __init__(self, kind: Kind, region: str) -> None:
         self.kind, self.region = kind, region
-        self.name = clip(f"{'shadow calls' if kind == 'shadow' else 'values'} of {region}", MAX_NAME)
-        self.samples = self.beyond = self.timed = self.nonfinite = self.eager_nonfinite = self.outputs = 0
+        self.name = clip(
+            f"{'shadow calls' if kind == 'shadow' else 'values'} of {region}", MAX_NAME
+        )
+        self.samples = self.beyond = self.timed = self.nonfinite = self.eager_nonfinite = (
+            self.outputs
+        ) = 0
         self.compiled_seconds = self.eager_seconds = 0.0
         self.worst: Compared | None = None
         self.relative: float | None = None
@@ -58,7 +70,9 @@ class Totals:
         if self.kind == "finite":
             return "failed" if self.beyond else "passed" if self.samples else "not compared"
         enough = self.beyond >= ENOUGH and self.beyond >= SHARE * self.samples
-        return "failed" if enough else "not compared" if self.refused or not self.samples else "passed"
+        return (
+            "failed" if enough else "not compared" if self.refused or not self.samples else "passed"
+        )
 
     def tell(self) -> None:
         """To the dashboard, every so often and whenever the state changes; what came in between goes with the window that ends next."""

@@ -29,7 +29,9 @@ def finite_looked_at(watched: Any, asked: bool) -> Any:
     why = cannot_be_drawn(watched)
     if why or not is_watched(watched):
         if asked:
-            say(f"watch(finite=True) looks at no answer of {named(watched)!r:.80}: {why or 'it is not watched'}")
+            say(
+                f"watch(finite=True) looks at no answer of {named(watched)!r:.80}: {why or 'it is not watched'}"
+            )
         return watched
     return drawn(watched, Finite(watched, asked), region_of(watched))
 
@@ -45,7 +47,12 @@ class Finite:
 
     def take(self, call: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         answer = call()
-        if self.every >= NEVER or hotpath.tracing() or RECORDER.lines is None or not self._turn.acquire(blocking=False):
+        if (
+            self.every >= NEVER
+            or hotpath.tracing()
+            or RECORDER.lines is None
+            or not self._turn.acquire(blocking=False)
+        ):
             return answer
         try:
             self._guarded(lambda: self._look(answer))
@@ -73,7 +80,11 @@ class Finite:
         if torch is None:
             return
         with torch.no_grad():
-            outputs = {place: one for place, one in leaves(torch, answer)[0].items() if one.is_floating_point() or one.is_complex()}
+            outputs = {
+                place: one
+                for place, one in leaves(torch, answer)[0].items()
+                if one.is_floating_point() or one.is_complex()
+            }
             if not outputs:
                 raise NotCompared("it returns no tensor of floating-point numbers")
             device = one_gpu(outputs.values(), "output is")
@@ -88,7 +99,9 @@ class Finite:
 
     def _count(self, dtype: str, counts: dict[str, Any]) -> None:
         """Reads what was counted, which waits for a GPU that has not come so far."""
-        found = [Compared(place, 0.0, 0.0, 0.0, int(count), 0, False) for place, count in counts.items()]
+        found = [
+            Compared(place, 0.0, 0.0, 0.0, int(count), 0, False) for place, count in counts.items()
+        ]
         worst = max(found, key=lambda one: one.nonfinite)
         total = sum(one.nonfinite for one in found)
         with self._totals.alone:

@@ -52,7 +52,9 @@ def target_of(torch: Any, fn: Any, reference: Any) -> Target:
         return Target(compiled, eager, owner, "")
     inside = [name or "it" for name, part in owner.named_modules() if hasattr(part, "_orig_mod")]
     if inside and reference is None:
-        raise NotCompared(f"`{inside[0]}` inside it is compiled by itself: pass the same without torch.compile as reference=")
+        raise NotCompared(
+            f"`{inside[0]}` inside it is compiled by itself: pass the same without torch.compile as reference="
+        )
     return Target(compiled, eager, owner, "" if eager is owner else eager.__name__)
 
 
@@ -61,7 +63,11 @@ def compiled_methods(module: Any) -> dict[str, tuple[Any, Any]]:
     if hasattr(module, "_orig_mod"):  # torch's own module holds such a forward too
         return {}
     held = {name: one for name, one in vars(module).items() if callable(one)}
-    return {name: (one, innermost(unwatched(one))) for name, one in held.items() if "_torchdynamo_orig_callable" in _attributes(one)}
+    return {
+        name: (one, innermost(unwatched(one)))
+        for name, one in held.items()
+        if "_torchdynamo_orig_callable" in _attributes(one)
+    }
 
 
 def held_by(target: Target) -> list[Any]:
@@ -81,23 +87,37 @@ def _attributes(one: Any) -> Any:
 
 def _served(torch: Any, compiled: Any) -> Any:
     """Of a module that holds a compiled forward, that forward: what a call of the module runs where no hook is around it."""
-    if not isinstance(compiled, torch.nn.Module) or compiled._forward_hooks or compiled._forward_pre_hooks:
+    if (
+        not isinstance(compiled, torch.nn.Module)
+        or compiled._forward_hooks
+        or compiled._forward_pre_hooks
+    ):
         return compiled
-    return unwatched(compiled_methods(compiled)["forward"][0]) if "forward" in compiled_methods(compiled) else compiled
+    return (
+        unwatched(compiled_methods(compiled)["forward"][0])
+        if "forward" in compiled_methods(compiled)
+        else compiled
+    )
 
 
 def _original(torch: Any, compiled: Any) -> Any:
-    if type(compiled).__name__ in PARALLEL and hasattr(getattr(compiled, "module", None), "_orig_mod"):
+    if type(compiled).__name__ in PARALLEL and hasattr(
+        getattr(compiled, "module", None), "_orig_mod"
+    ):
         return compiled.module._orig_mod
     if isinstance(compiled, torch.nn.Module):
         module = getattr(compiled, "_orig_mod", None)
-        if module is None and any(getattr(part, "_compiled_call_impl", None) is not None for part in compiled.modules()):
+        if module is None and any(
+            getattr(part, "_compiled_call_impl", None) is not None for part in compiled.modules()
+        ):
             module = compiled
     else:
         module = innermost(compiled)
         module = None if module is compiled else module
     if module is None:
-        raise NotCompared("it did not come out of torch.compile: pass what it is to be compared with as reference=")
+        raise NotCompared(
+            "it did not come out of torch.compile: pass what it is to be compared with as reference="
+        )
     return module
 
 
@@ -105,7 +125,11 @@ def _original(torch: Any, compiled: Any) -> Any:
 def uncompiled(torch: Any, module: Any) -> Iterator[None]:
     """Within it, modules that were compiled in place by `Module.compile()`, or hold compiled methods, run as they were written."""
     parts = [] if module is None else list(module.modules())
-    kept = [(one, one._compiled_call_impl) for one in parts if getattr(one, "_compiled_call_impl", None) is not None]
+    kept = [
+        (one, one._compiled_call_impl)
+        for one in parts
+        if getattr(one, "_compiled_call_impl", None) is not None
+    ]
     methods = [(one, name, *both) for one in parts for name, both in compiled_methods(one).items()]
     try:
         for one, _ in kept:
@@ -138,6 +162,10 @@ def _free(torch: Any, device: Any) -> float:
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
     try:
-        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) if device.type == "cpu" else float("inf")
+        return (
+            float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            if device.type == "cpu"
+            else float("inf")
+        )
     except (ValueError, OSError, AttributeError):
         return float("inf")

@@ -27,12 +27,18 @@ class Turn(Protocol):
 
 def cannot_be_drawn(target: Any) -> str:
     """Why calls of it cannot be looked at; empty if they can."""
-    suspended = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+    suspended = (
+        inspect.iscoroutinefunction,
+        inspect.isasyncgenfunction,
+        inspect.isgeneratorfunction,
+    )
     if not callable(target):
         return "it is not callable"
     if isinstance(target, staticmethod | classmethod | type):
         return "it is no function of its own"
-    return "its calls are suspended and go on later" if any(kind(target) for kind in suspended) else ""
+    return (
+        "its calls are suspended and go on later" if any(kind(target) for kind in suspended) else ""
+    )
 
 
 def drawn(watched: Any, turn: Turn, region: str) -> Any:

@@ -37,14 +37,20 @@ def shadow(fn: T, rate: float = 0.001) -> T:
     something is found out by the first drawn calls and left alone from then on; the dashboard says why. The answer is always that of
     `fn`, and nothing else is raised."""
     try:
-        why = cannot_be_drawn(fn) or ("" if 0.0 < rate <= 1.0 else f"rate must be above 0 and at most 1, not {rate!r:.20}")
+        why = cannot_be_drawn(fn) or (
+            "" if 0.0 < rate <= 1.0 else f"rate must be above 0 and at most 1, not {rate!r:.20}"
+        )
         if why:
             say(f"shadow() looks at no call of {named(fn)!r:.80}: {why}")
             return fn
         if RECORDER.off_for_good:
             return fn
         watched = fn if is_watched(fn) else watch(fn)
-        return drawn(watched, Shadow(watched, rate), region_of(watched)) if is_watched(watched) else watched
+        return (
+            drawn(watched, Shadow(watched, rate), region_of(watched))
+            if is_watched(watched)
+            else watched
+        )
     except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
         RECORDER.internal_error(error)
         return fn
@@ -96,7 +102,11 @@ class Shadow:
         except NotCompared as reason:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - what a shadow call raises is no matter of the job's
-            why = OUT_OF_MEMORY if out_of_memory(error) else f"the eager call raised {named(type(error).__name__)}"
+            why = (
+                OUT_OF_MEMORY
+                if out_of_memory(error)
+                else f"the eager call raised {named(type(error).__name__)}"
+            )
         if why == OUT_OF_MEMORY:
             _off.append(why)
         self._refuse(why)
@@ -114,18 +124,39 @@ class Shadow:
         torch: Any = sys.modules.get("torch")
         if _off:
             raise NotCompared(_off[0])
-        if torch is None or RECORDER.lines is None or RECORDER.compiling.frames() or SWITCH.cause()[0]:
+        if (
+            torch is None
+            or RECORDER.lines is None
+            or RECORDER.compiling.frames()
+            or SWITCH.cause()[0]
+        ):
             return None
         target = self._target = self._target or _pure_target(torch, self._fn)
-        used = [one for one in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        used = [
+            one
+            for one in torch.utils._pytree.tree_leaves((args, kwargs))
+            if isinstance(one, torch.Tensor)
+        ]
         for one in used:
             _refuse_tensor(torch, one, "argument")
         device = one_gpu([*used, *held_by(target)], "weights and arguments are")
         if device is not None and not LATER.has_room(torch):
             return None
-        return _Seen(torch, target, Before(torch, roots_of(target.eager, target.module, args, kwargs)), device)
+        return _Seen(
+            torch,
+            target,
+            Before(torch, roots_of(target.eager, target.module, args, kwargs)),
+            device,
+        )
 
-    def _after(self, seen: _Seen, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any, compiled: Timed) -> None:
+    def _after(
+        self,
+        seen: _Seen,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        answer: Any,
+        compiled: Timed,
+    ) -> None:
         torch, target, before, device = seen
         if self._left(before):
             return
@@ -144,21 +175,31 @@ class Shadow:
             return
         pairs = side_by_side(torch, answer, eager, on_gpu=device is not None)
         key = RECORDER.register(self._spec) + NESTED + hotpath.bucket_of(args, kwargs)
-        warm, self._warm = self._warm, True  # the first eager call pays for what later ones find ready
+        warm, self._warm = (
+            self._warm,
+            True,
+        )  # the first eager call pays for what later ones find ready
         times = (compiled, eagerly) if warm else None
         if device is None:
             self._count(torch, pairs, key, times)
         else:
-            LATER.add(torch, device, lambda: self._guarded(lambda: self._count(torch, pairs, key, times)))
+            LATER.add(
+                torch, device, lambda: self._guarded(lambda: self._count(torch, pairs, key, times))
+            )
 
-    def _count(self, torch: Any, pairs: list[Pair] | Compared, key: int, times: tuple[Timed, Timed] | None) -> None:
+    def _count(
+        self, torch: Any, pairs: list[Pair] | Compared, key: int, times: tuple[Timed, Timed] | None
+    ) -> None:
         """What came of a call, once all of it is there."""
         with self._totals.alone:
             if isinstance(pairs, Compared):
                 self._totals.add(pairs)
             else:
                 found, share = ruled(torch, pairs)
-                self._totals.outputs, self._totals.dtype = len(pairs), str(pairs[0].eager.dtype).removeprefix("torch.")
+                self._totals.outputs, self._totals.dtype = (
+                    len(pairs),
+                    str(pairs[0].eager.dtype).removeprefix("torch."),
+                )
                 self._totals.relative = max(self._totals.relative or 0.0, share)
                 self._totals.add(found)
             if times is not None:
@@ -192,7 +233,10 @@ class Shadow:
 def _pure_target(torch: Any, fn: Any) -> Target:
     target = target_of(torch, fn, None)
     parts = () if target.module is None else target.module.modules()
-    if any(getattr(part, "_compiled_call_impl", None) is not None or compiled_methods(part) for part in list(parts)[1:]):
+    if any(
+        getattr(part, "_compiled_call_impl", None) is not None or compiled_methods(part)
+        for part in list(parts)[1:]
+    ):
         raise NotCompared("a part of it is compiled by itself")
     one_gpu(held_by(target), "weights are")
     return target
@@ -220,7 +264,11 @@ def _copied(torch: Any, tree: Any) -> Any:
     """Copies whose changes are noticed, even those of tensors that keep no account of them."""
 
     def copy(one: Any) -> Any:
-        return one.detach().clone().requires_grad_(one.requires_grad) if isinstance(one, torch.Tensor) else one
+        return (
+            one.detach().clone().requires_grad_(one.requires_grad)
+            if isinstance(one, torch.Tensor)
+            else one
+        )
 
     with torch.inference_mode(False), torch.no_grad():
         return torch.utils._pytree.tree_map(copy, tree)

@@ -34,7 +34,11 @@ class Before:
         now = _marks(self._torch, self._roots)
         for place, mark in self._marks.items():
             if now.get(place) != mark:
-                return f"it changes {place} in place" if place.startswith("argument") else f"it keeps something: {place} changes"
+                return (
+                    f"it changes {place} in place"
+                    if place.startswith("argument")
+                    else f"it keeps something: {place} changes"
+                )
         new = next((place for place in now if place not in self._marks), "")
         if new:
             return f"it keeps something: {new} is new"
@@ -45,14 +49,20 @@ class Before:
         return _drawn(self._torch) != self._drawn
 
 
-def roots_of(eager: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
+def roots_of(
+    eager: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[str, Any]]:
     """Where a call may leave something: its arguments, the module, and what the function's own code keeps."""
     found = [(f"argument {number}", one) for number, one in enumerate(args)]
     found += [(f"argument `{name}`", one) for name, one in kwargs.items()]
     if module is None:
         return [*found, *_kept_by(eager)]
     found.append(("", module))
-    codes = {type(part).forward for part in module.modules() if not type(part).__module__.startswith("torch.")}
+    codes = {
+        type(part).forward
+        for part in module.modules()
+        if not type(part).__module__.startswith("torch.")
+    }
     return found + [pair for code in codes for pair in _kept_by(code)]
 
 
@@ -126,8 +136,13 @@ def _inside(torch: Any, place: str, one: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{place}[{number}]", inner) for number, inner in enumerate(list(one)))
     elif isinstance(one, FunctionType | MethodType):
         yield from ((f"{place}'s {name}", inner) for name, inner in _kept_by(one))
-    elif isinstance(one, torch.nn.Module) or not type(one).__module__.startswith(("torch", "builtins", "_thread", "threading", "logging")):
-        yield from ((f"{place}.{name}" if place else name, inner) for name, inner in list(getattr(one, "__dict__", {}).items()))
+    elif isinstance(one, torch.nn.Module) or not type(one).__module__.startswith(
+        ("torch", "builtins", "_thread", "threading", "logging")
+    ):
+        yield from (
+            (f"{place}.{name}" if place else name, inner)
+            for name, inner in list(getattr(one, "__dict__", {}).items())
+        )
 
 
 def _named(place: str, key: Any) -> str:

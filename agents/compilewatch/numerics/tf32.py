@@ -37,9 +37,13 @@ def emulate_tf32(torch: Any) -> Iterator[None]:
     operations = _rounded_operations(torch)
 
     class Rounding(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             places = operations.get(func.overloadpacket.__name__, ())
-            given = [round_operand(torch, one) if at in places else one for at, one in enumerate(args)]
+            given = [
+                round_operand(torch, one) if at in places else one for at, one in enumerate(args)
+            ]
             return func(*given, **(kwargs or {}))
 
     with Rounding():
@@ -50,7 +54,11 @@ def emulate_tf32(torch: Any) -> Iterator[None]:
 def full_convolutions(torch: Any) -> Iterator[bool]:
     """cuDNN without TF32; false where products of matrices take TF32 too: torch guards code by that switch, and would compile again."""
     cudnn = torch.backends.cudnn
-    newer: list[Any] = [one for one in (getattr(cudnn, name, None) for name in ("conv", "rnn")) if hasattr(one, "fp32_precision")]
+    newer: list[Any] = [
+        one
+        for one in (getattr(cudnn, name, None) for name in ("conv", "rnn"))
+        if hasattr(one, "fp32_precision")
+    ]
     before: list[Any] = [one.fp32_precision for one in newer] or [cudnn.allow_tf32]
     if _rounded_operations(torch).keys() != CONVOLUTIONS.keys():
         yield False
@@ -72,7 +80,11 @@ def round_operand(torch: Any, operand: Any) -> Any:
     """A float32 tensor without the bits that TF32 drops, or a list of them; anything else as it is."""
     if isinstance(operand, list):
         return [round_operand(torch, one) for one in operand]
-    if not isinstance(operand, torch.Tensor) or operand.dtype is not torch.float32 or operand.layout is not torch.strided:
+    if (
+        not isinstance(operand, torch.Tensor)
+        or operand.dtype is not torch.float32
+        or operand.layout is not torch.strided
+    ):
         return operand
     return (operand.view(torch.int32) >> LOST_BITS << LOST_BITS).view(torch.float32)
 
@@ -82,5 +94,7 @@ def _rounded_operations(torch: Any) -> dict[str, tuple[int, ...]]:
     try:
         convolutions, products = backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32
     except RuntimeError:  # a job that set the newer switch may not read the older one
-        convolutions, products = (one.fp32_precision == "tf32" for one in (backends.cudnn.conv, backends.cuda.matmul))
+        convolutions, products = (
+            one.fp32_precision == "tf32" for one in (backends.cudnn.conv, backends.cuda.matmul)
+        )
     return (CONVOLUTIONS if convolutions else {}) | (PRODUCTS if products else {})

@@ -32,7 +32,9 @@ class Again(NamedTuple):
 
 def judge_without_tf32(torch: Any, outcome: Parity, compiled: Result, again: Again) -> Parity:
     """The outcome of a batch that passed, or `failed` where it certainly fails with TF32 off."""
-    if outcome.state != "passed" or not any(is_rough(torch, one) for one in compiled.outputs.values()):
+    if outcome.state != "passed" or not any(
+        is_rough(torch, one) for one in compiled.outputs.values()
+    ):
         return outcome
     with full_convolutions(torch) as switched:
         if not switched:
@@ -60,4 +62,8 @@ def _judge(torch: Any, outcome: Parity, compiled: Result, again: Again) -> Parit
 
 
 def _same(torch: Any, one: Result, other: Result) -> bool:
-    return all(torch.equal(one.outputs[place], other.outputs[place]) for place in other.outputs if place in one.outputs)
+    return all(
+        torch.equal(one.outputs[place], other.outputs[place])
+        for place in other.outputs
+        if place in one.outputs
+    )

@@ -50,7 +50,11 @@ def compared(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | Non
     if compiled.dtype != eager.dtype or compiled.shape != eager.shape:
         told = f"{where} is {_kind(compiled)} compiled and {_kind(eager)} eager"
         return Compared(where, 0.0, 0.0, 0.0, 0, 0, False, told)
-    usable = exact is not None and exact.shape == eager.shape and exact.dtype.is_floating_point == eager.dtype.is_floating_point
+    usable = (
+        exact is not None
+        and exact.shape == eager.shape
+        and exact.dtype.is_floating_point == eager.dtype.is_floating_point
+    )
     exact = exact if usable else None
     if not (eager.dtype.is_floating_point or eager.dtype.is_complex):
         return _counted(torch, where, compiled, eager, exact)
@@ -66,7 +70,11 @@ def compared(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | Non
         return Compared(where, 0.0, 0.0, 0.0, bad, eager_bad, eager.numel() > 0)
     if not bool(torch.isfinite(three).all()):
         three, exact = two, None
-    ruled = _ruled(torch, where, eager, one, two, three) if exact is not None else _ruled_alone(torch, where, eager, one, two)
+    ruled = (
+        _ruled(torch, where, eager, one, two, three)
+        if exact is not None
+        else _ruled_alone(torch, where, eager, one, two)
+    )
     return ruled._replace(nonfinite=bad, eager_nonfinite=eager_bad)
 
 
@@ -91,7 +99,9 @@ def _ruled(torch: Any, where: str, result: Any, compiled: Any, eager: Any, exact
     """Both against a higher precision."""
     rough = result.dtype in (torch.float16, torch.bfloat16) or is_rough(torch, result)
     share, factor = tolerance(torch, result.dtype) / 10.0, _factor(eager.numel(), rough)
-    (size, peak), (error, top), (eager_error, eager_top) = map(_mean_and_top, (exact, compiled - exact, eager - exact))
+    (size, peak), (error, top), (eager_error, eager_top) = map(
+        _mean_and_top, (exact, compiled - exact, eager - exact)
+    )
     allowed = factor * eager_error + share * min(1.0, max(size, SMALLEST))
     most = PEAKS * (factor * eager_top + share * max(peak, SMALLEST))
     blind = eager_error > BLIND * max(size, SMALLEST)
@@ -102,9 +112,15 @@ def _ruled(torch: Any, where: str, result: Any, compiled: Any, eager: Any, exact
 
 def _ruled_alone(torch: Any, where: str, result: Any, compiled: Any, eager: Any) -> Compared:
     """Against eager itself."""
-    share, (size, peak), (error, top) = share_alone(torch, result), _mean_and_top(eager), _mean_and_top(compiled - eager)
+    share, (size, peak), (error, top) = (
+        share_alone(torch, result),
+        _mean_and_top(eager),
+        _mean_and_top(compiled - eager),
+    )
     of_all = Compared(where, error, 0.0, share * max(size, SMALLEST), 0, 0, False)
-    of_one = Compared(f"one value of {where}", top, 0.0, PEAKS * share * max(peak, SMALLEST), 0, 0, False)
+    of_one = Compared(
+        f"one value of {where}", top, 0.0, PEAKS * share * max(peak, SMALLEST), 0, 0, False
+    )
     return max(of_all, of_one, key=lambda one: one.times) if of_all.times <= 1.0 else of_all
 
 
@@ -119,15 +135,24 @@ def _counted(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | Non
     ties = (0 if eager.dtype is torch.bool else min(TIES, several // 8)) / several
     if exact is None:
         return Compared(where, int((compiled != eager).sum()) / several, 0.0, ties, 0, 0, False)
-    off, eager_off = (int((one != exact.to(one.dtype)).sum()) / several for one in (compiled, eager))
+    off, eager_off = (
+        int((one != exact.to(one.dtype)).sum()) / several for one in (compiled, eager)
+    )
     return Compared(where, off, eager_off, max(2.0 * eager_off, ties), 0, 0, False)
 
 
-def picked(torch: Any, where: str, compiled: Any, eager: Any, scores: tuple[Any, Any]) -> Compared | None:
+def picked(
+    torch: Any, where: str, compiled: Any, eager: Any, scores: tuple[Any, Any]
+) -> Compared | None:
     """Places of the largest score, where the scores are there too, compiled and eager: one may be another where the two that compete are
     no further apart than the scores themselves differ. None where they are not places of these scores."""
     mine, theirs = scores
-    if theirs.shape[:-1] != eager.shape or theirs.shape != mine.shape or not theirs.shape[-1] or not theirs.dtype.is_floating_point:
+    if (
+        theirs.shape[:-1] != eager.shape
+        or theirs.shape != mine.shape
+        or not theirs.shape[-1]
+        or not theirs.dtype.is_floating_point
+    ):
         return None
     places, others = eager.to(torch.int64), compiled.to(torch.int64)
     if not torch.equal(theirs.argmax(-1), places) or not torch.equal(mine.argmax(-1), others):

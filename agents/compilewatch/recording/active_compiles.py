@@ -53,12 +53,18 @@ class Compiling:
     def note(self, compile: Compile) -> None:
         """How long one took that is over."""
         seconds = compile.seconds.get("total", 0.0)
-        if compile.outcome == "ok" and (compile.frame in self._longest or len(self._longest) < MAX_FRAMES):
+        if compile.outcome == "ok" and (
+            compile.frame in self._longest or len(self._longest) < MAX_FRAMES
+        ):
             self._longest[compile.frame] = max(seconds, self._longest.get(compile.frame, 0.0))
 
     def fill(self, gauges: Gauges) -> None:
         """Says which compilation has run longest, for how long, and how long its frame took at most before."""
-        oldest = min((stack[0] for stack in list(self._stacks.values()) if stack), key=lambda begun: begun[1], default=None)
+        oldest = min(
+            (stack[0] for stack in list(self._stacks.values()) if stack),
+            key=lambda begun: begun[1],
+            default=None,
+        )
         gauges.compiling_for = 0.0
         if oldest is not None:
             frame, since, _ = oldest

@@ -7,7 +7,18 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 
 from compilewatch.recording.series_buffer import take
-from compilewatch.wire.messages import MAX_COMPILES, MAX_FINDINGS, MAX_VALUES, Compile, Fact, Finding, Gauges, Region, Report, pattern_rank
+from compilewatch.wire.messages import (
+    MAX_COMPILES,
+    MAX_FINDINGS,
+    MAX_VALUES,
+    Compile,
+    Fact,
+    Finding,
+    Gauges,
+    Region,
+    Report,
+    pattern_rank,
+)
 from compilewatch.wire.sketch import Sketch
 
 MAX_FACTS = 200
@@ -115,7 +126,9 @@ def findings_merge(findings: Iterable[Finding]) -> list[Finding]:
     return list(merged.values())
 
 
-def _finding_add(groups: dict[tuple[str, str, str], Finding], key: tuple[str, str, str], finding: Finding) -> None:
+def _finding_add(
+    groups: dict[tuple[str, str, str], Finding], key: tuple[str, str, str], finding: Finding
+) -> None:
     known = groups.get(key)
     if known is None:
         groups[key] = replace(finding, text=key[1], where=key[2])

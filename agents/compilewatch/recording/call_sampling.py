@@ -158,7 +158,11 @@ class Sampling:
         books = self._books[:]
         self._owed += sum([book.used() for book in books])
         # A thread may be about to take a ticket that was replaced just now: such ones are looked at once more.
-        kept = [book for book in books if book.left and (not book.replaced or book.tickets is self.tickets)]
+        kept = [
+            book
+            for book in books
+            if book.left and (not book.replaced or book.tickets is self.tickets)
+        ]
         for book in kept:
             book.replaced = book.given and book.tickets is not self.tickets
         self._books[: len(books)] = kept
@@ -210,7 +214,9 @@ class Sampling:
         self.ratio = calls / self.timed if self.timed else self.ratio
         self.calls, self.timed, self.seconds = 0, 0, 0.0
         limit = SHORT_SECONDS if self.every == 1 else NOT_SHORT_SECONDS
-        every = min(MOST_EVERY, max(int(calls / elapsed / TIMED_A_SECOND), self.every // SLOWEST_FALL))
+        every = min(
+            MOST_EVERY, max(int(calls / elapsed / TIMED_A_SECOND), self.every // SLOWEST_FALL)
+        )
         if not quiet or usual is None or usual > limit or every < 2:
             self.stop()
             return False
@@ -274,7 +280,11 @@ class Sampler:
             return
         samplings = self.settle(list(lines))
         quiet, self._quiet, self._paced = self._quiet and not compiling, not compiling, now
-        self._at_work = [sampling for sampling, mine in samplings.items() if sampling.pace(elapsed, quiet and _alike(sampling, mine, now))]
+        self._at_work = [
+            sampling
+            for sampling, mine in samplings.items()
+            if sampling.pace(elapsed, quiet and _alike(sampling, mine, now))
+        ]
         self.ever = self.ever or bool(self._at_work)
         self._loose = self._loose or bool(self._at_work)
         if not self._quiet:
@@ -296,4 +306,6 @@ def _alike(sampling: Sampling, lines: list[SampledBuffer], now: float) -> bool:
     if sampling.hand_out is _to_nobody:
         return False
     others = [other for other in lines[0].spec.samplings if other is not sampling]
-    return not any(line.holds for line in lines) and all(other.called < now - ALIKE_SECONDS for other in others)
+    return not any(line.holds for line in lines) and all(
+        other.called < now - ALIKE_SECONDS for other in others
+    )

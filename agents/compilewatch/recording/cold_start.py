@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 from compilewatch.identity.process_start import process_started
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.import_hook import IMPORTED
-from compilewatch.wire.messages import COLD_START, COLD_START_ENDS, COLD_START_STAGES, OWN_MARKS, Compile, Fact, Report
+from compilewatch.wire.messages import (
+    COLD_START,
+    COLD_START_ENDS,
+    COLD_START_STAGES,
+    OWN_MARKS,
+    Compile,
+    Fact,
+    Report,
+)
 
 BEFORE_INIT, IMPORT, COMPILE, AUTOTUNE, GRAPHS, IMPORT_DYNAMO, FIRST_RUN = COLD_START_STAGES
 FIRST_CALL, READY = COLD_START_ENDS
@@ -65,7 +73,11 @@ class ColdStart:
         for fact in report.facts:
             if fact.kind == "ready":
                 ready = fact.at
-            elif fact.kind == "mark" and fact.data.get("name") not in OWN_MARKS and len(self._marks) < MAX_MARKS:
+            elif (
+                fact.kind == "mark"
+                and fact.data.get("name") not in OWN_MARKS
+                and len(self._marks) < MAX_MARKS
+            ):
                 self._marks.setdefault(str(fact.data.get("name", "")), fact.at)
         first_call = self._first_call()
         if ready is not None:
@@ -82,11 +94,17 @@ class ColdStart:
         compiled = max((one.at for one in self._compiles if one.at <= self._served), default=None)
         if compiled is None:
             return None
-        return next((end for end in sorted(self._waited_until) if compiled <= end <= self._served), compiled)
+        return next(
+            (end for end in sorted(self._waited_until) if compiled <= end <= self._served), compiled
+        )
 
     def _fact(self, end: float, until: str) -> Fact:
         compiles = [one for one in self._compiles if one.at <= end]
-        stretches = [Stretch(BEFORE_INIT, self._began, self._init), *_imports(), *_compilations(compiles)]
+        stretches = [
+            Stretch(BEFORE_INIT, self._began, self._init),
+            *_imports(),
+            *_compilations(compiles),
+        ]
         stretches += _first_runs(compiles, self._waited_until)
         stages, unaccounted = stages_of(self._began, end, stretches, self._marks)
         phases: dict[str, float] = {}
@@ -95,12 +113,23 @@ class ColdStart:
                 if phase != "total":
                     phases[phase] = round(phases.get(phase, 0.0) + seconds, 6)
         total = round(end - self._began, 6)
-        said = {"began": self._began, "total": total, "until": until, "stages": stages, "phases": phases, "unaccounted": unaccounted}
+        said = {
+            "began": self._began,
+            "total": total,
+            "until": until,
+            "stages": stages,
+            "phases": phases,
+            "unaccounted": unaccounted,
+        }
         return Fact("mark", end, {"name": COLD_START, **said})
 
 
 def _imports() -> list[Stretch]:
-    return [Stretch(stage, *IMPORTED[module]) for module, stage in ((TORCH, IMPORT), (DYNAMO, IMPORT_DYNAMO)) if module in IMPORTED]
+    return [
+        Stretch(stage, *IMPORTED[module])
+        for module, stage in ((TORCH, IMPORT), (DYNAMO, IMPORT_DYNAMO))
+        if module in IMPORTED
+    ]
 
 
 def _first_runs(compiles: Iterable[Compile], ends: Iterable[float]) -> list[Stretch]:
@@ -123,18 +152,24 @@ def _kind(compile: Compile) -> str:
     return {"autotune": AUTOTUNE, "cuda_graph": GRAPHS}.get(compile.kind, COMPILE)
 
 
-def stages_of(began: float, end: float, stretches: Iterable[Stretch], marks: dict[str, float]) -> tuple[dict[str, list[float]], float]:
+def stages_of(
+    began: float, end: float, stretches: Iterable[Stretch], marks: dict[str, float]
+) -> tuple[dict[str, list[float]], float]:
     """Each stage's begin and its seconds, both counted from the start, in order; and the seconds that no stage covers.
 
     Where stretches overlap, the first in the list has the time. A mark explains what lies between it and the last thing known before."""
     known = [Stretch(name, max(start, began), min(stop, end)) for name, start, stop in stretches]
     known = [stretch for stretch in known if stretch.end > stretch.start]
     inside = {at: name for name, at in marks.items() if began < at <= end}
-    edges = sorted({began, end, *inside, *(one.start for one in known), *(one.end for one in known)})
+    edges = sorted(
+        {began, end, *inside, *(one.start for one in known), *(one.end for one in known)}
+    )
     stages: dict[str, list[float]] = {}
     unaccounted = 0.0
     for start, stop in pairwise(edges):
-        name: Any = next((one.name for one in known if one.start <= start and stop <= one.end), inside.get(stop))
+        name: Any = next(
+            (one.name for one in known if one.start <= start and stop <= one.end), inside.get(stop)
+        )
         if name is None:
             unaccounted += stop - start
         else:

@@ -51,7 +51,9 @@ class Request(NamedTuple):
         target = self.target()
         if type(thing) is FunctionType:
             return self.code is not None and thing.__code__ is self.code
-        return thing is target or (target is None and self.code is None and type(thing) is self.kind)
+        return thing is target or (
+            target is None and self.code is None and type(thing) is self.kind
+        )
 
 
 class CompiledNothing(NamedTuple):
@@ -86,14 +88,20 @@ class Requests:
             if compile_.outcome == "ok" and compile_.kind != "empty":
                 self._made.add(region)
             elif compile_.outcome in ("raised", "suppressed"):
-                self._failed[region] = f"{compile_.file}:{compile_.line} in {compile_.frame}" if compile_.file else ""
+                self._failed[region] = (
+                    f"{compile_.file}:{compile_.line} in {compile_.frame}" if compile_.file else ""
+                )
 
     def report(self, recorder: Findings, closed: Iterable[tuple[Line, Region | None]]) -> None:
         """Reports regions that compiled nothing; never raises."""
         try:
             for one in self.find(closed):
-                recorder.finding("compiled_nothing", TEXT.format(region=one.region, why=one.why), one.where)
-                recorder.fact("compiled_nothing", {"region": one.region, "calls": one.calls, "why": one.why})
+                recorder.finding(
+                    "compiled_nothing", TEXT.format(region=one.region, why=one.why), one.where
+                )
+                recorder.fact(
+                    "compiled_nothing", {"region": one.region, "calls": one.calls, "why": one.why}
+                )
         except Exception as error:  # noqa: BLE001 - the job's own objects are looked at, and the window is closed all the same
             recorder.internal_error(error)
 
@@ -139,4 +147,6 @@ def _calls_without_code(region: Region) -> int:
     if region.runtime == EAGER:
         return region.calls
     waited = sum(sketch.count for sketch in (region.warmup, region.stalled) if sketch is not None)
-    return waited + sum(count for cause, count in region.eager_by.items() if cause not in _ON_PURPOSE)
+    return waited + sum(
+        count for cause, count in region.eager_by.items() if cause not in _ON_PURPOSE
+    )

@@ -83,7 +83,10 @@ class LatchedRegions:
         compiling is off nobody can tell, and what is watched is taken for what was meant to be compiled."""
         spec = line.spec
         told = spec.runtime == TORCH_COMPILE or line.region.name in self._compiled
-        return told or (self._everywhere == "disabled" and (spec.runtime or spec.ran or usual_runtime()) == TORCH_COMPILE)
+        return told or (
+            self._everywhere == "disabled"
+            and (spec.runtime or spec.ran or usual_runtime()) == TORCH_COMPILE
+        )
 
     def with_outer(self, region: str | None) -> list[str]:
         """The region and those around it."""

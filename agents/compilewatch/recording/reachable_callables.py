@@ -19,7 +19,11 @@ def reached(target: Any) -> Iterator[Any]:
     waiting, seen = [target], set[int]()
     while waiting and len(seen) < MOST:
         thing = waiting.pop(0)
-        if id(thing) in seen or thing is None or issubclass(type(thing), (ModuleType, type, str, int, float)):
+        if (
+            id(thing) in seen
+            or thing is None
+            or issubclass(type(thing), (ModuleType, type, str, int, float))
+        ):
             continue
         seen.add(id(thing))
         yield thing
@@ -33,7 +37,9 @@ def _next(thing: Any) -> list[Any]:
         return [thing.__self__, *_named_by(thing.__func__, thing.__self__)]
     if type(thing) is FunctionType:
         return _named_by(thing, None)
-    called = inspect.getattr_static(type(thing), "forward", None) or inspect.getattr_static(type(thing), "__call__", None)
+    called = inspect.getattr_static(type(thing), "forward", None) or inspect.getattr_static(
+        type(thing), "__call__", None
+    )
     return _named_by(called, thing) if isinstance(called, FunctionType) else []
 
 
@@ -55,7 +61,9 @@ def _named_by(function: FunctionType, owner: Any) -> list[Any]:
 def _attributes(owner: Any, names: list[str]) -> list[Any]:
     own = getattr(owner, "__dict__", {})
     children = own.get("_modules") or {}
-    return [place[name] for name in names for place in (own, children) if name in place] + _methods(owner, names)
+    return [place[name] for name in names for place in (own, children) if name in place] + _methods(
+        owner, names
+    )
 
 
 def _methods(thing: Any, names: list[str]) -> list[Any]:
@@ -64,5 +72,7 @@ def _methods(thing: Any, names: list[str]) -> list[Any]:
 
 
 def _names(code: CodeType) -> list[str]:
-    inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)]
+    inner = [
+        name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)
+    ]
     return [*code.co_names, *inner]

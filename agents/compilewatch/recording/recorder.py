@@ -18,7 +18,17 @@ from compilewatch.recording.call_sampling import Sampler
 from compilewatch.recording.compile_requests import Requests
 from compilewatch.recording.eager_tracker import LatchedRegions
 from compilewatch.recording.runtime_names import EAGER
-from compilewatch.recording.series_buffer import LONG, LOOK_SECONDS, NOWHERE, OTHER, PAUSE_SECONDS, Line, Probe, Spec, Specs
+from compilewatch.recording.series_buffer import (
+    LONG,
+    LOOK_SECONDS,
+    NOWHERE,
+    OTHER,
+    PAUSE_SECONDS,
+    Line,
+    Probe,
+    Spec,
+    Specs,
+)
 from compilewatch.recording.thread_state import Call, first_call
 from compilewatch.recording.warm_up import Durations, WarmUps
 from compilewatch.wire.messages import Compile, Fact, Finding, Gauges, Region, Report
@@ -59,7 +69,11 @@ class Recorder:
         self.specs = Specs()
         self._steps = itertools.count(1)
         self._draining = threading.Lock()
-        self._latched, self._warm_ups, self.compile_requests = LatchedRegions(), WarmUps(), Requests()
+        self._latched, self._warm_ups, self.compile_requests = (
+            LatchedRegions(),
+            WarmUps(),
+            Requests(),
+        )
         self._all_lines: list[Line] = []
         self._reset()
 
@@ -68,14 +82,20 @@ class Recorder:
             line.sampling.reset()
         self.sampler = Sampler()
         self._all_lines = self._latched.lines = []
-        self._log = EventLog(Fact(fact.kind, time.time(), fact.data) for fact in self._latched.frames.values())
+        self._log = EventLog(
+            Fact(fact.kind, time.time(), fact.data) for fact in self._latched.frames.values()
+        )
         self._gauges, self.compiling = Gauges(), Compiling()
         self._told: set[int] = set()
         self._at_close: dict[str, Callable[[], None]] = {}
 
     def start(self) -> None:
         """Begins to record into an empty window."""
-        self._latched, self._warm_ups, self.compile_requests = LatchedRegions(), WarmUps(), Requests()
+        self._latched, self._warm_ups, self.compile_requests = (
+            LatchedRegions(),
+            WarmUps(),
+            Requests(),
+        )
         self._reset()
         self.suspended_blocks = False
         self.internal_errors, self._too_deep, self.ready_at, self.lines = 0, 0, None, {}
@@ -119,7 +139,9 @@ class Recorder:
         if line.waiting() > LONG and self._draining.acquire(blocking=False):
             try:
                 line.shorten()
-                self.sampler.pace(self._all_lines, bool(self.compiling.frames()) or self.commanded)  # the agent's thread may wait long
+                self.sampler.pace(
+                    self._all_lines, bool(self.compiling.frames()) or self.commanded
+                )  # the agent's thread may wait long
             finally:
                 self._draining.release()
 
@@ -132,7 +154,9 @@ class Recorder:
             self.sampler.settle(lines)
             closed = [line.close() for line in lines]
         self.compile_requests.report(self, zip(lines, closed, strict=True))
-        report = self._log.close(Report((seq, seq), (start, end), regions_merge([region for region in closed if region])))
+        report = self._log.close(
+            Report((seq, seq), (start, end), regions_merge([region for region in closed if region]))
+        )
         report.gauges = self._gauges
         self.compiling.fill(report.gauges)
         report.gauges.degraded_frames = len(self._latched.frames)
@@ -191,9 +215,15 @@ class Recorder:
     def innermost(self) -> Line | None:
         """The line of the watched call that this thread is in; takes a while."""
         line = self.call().line
-        return cast("Line | None", untimed_calls.innermost(line, sys._getframe(1))) if self.sampler.ever else line
+        return (
+            cast("Line | None", untimed_calls.innermost(line, sys._getframe(1)))
+            if self.sampler.ever
+            else line
+        )
 
-    def disturbed(self, line: Line, stretch: int, start: float, lookups: tuple[int, int] | None) -> Durations:
+    def disturbed(
+        self, line: Line, stretch: int, start: float, lookups: tuple[int, int] | None
+    ) -> Durations:
         """Where a call goes whose stretch ended under way: it compiled or waited for it, or others did, or counting was switched."""
         known = 0 < self.token <= stretch
         if self.epoch > stretch:
@@ -220,7 +250,15 @@ class Recorder:
         name = spec.name
         if len(self._all_lines) >= MAX_LINES:
             name = bucket = OTHER
-        region = Region(name, 0, spec.admit(bucket) if bucket else "", spec.mode, spec.runtime, not nested, stalled=Sketch())
+        region = Region(
+            name,
+            0,
+            spec.admit(bucket) if bucket else "",
+            spec.mode,
+            spec.runtime,
+            not nested,
+            stalled=Sketch(),
+        )
         line = self._line_with(region, spec)
         outer = self.innermost()
         if outer is not None:
@@ -235,7 +273,9 @@ class Recorder:
     def _line_with(self, region: Region, spec: Spec) -> Line:
         """The line of this region's key, shared by all keys that end in the same bucket."""
         for line in self._all_lines:
-            if (line.spec is spec or region.name == OTHER) and region_key(line.region) == region_key(region):
+            if (line.spec is spec or region.name == OTHER) and region_key(
+                line.region
+            ) == region_key(region):
                 return line
         line = Line(spec, region, self._warm_ups.of(region.name, spec.runtime == EAGER))
         if self._probe_for is not None:
@@ -260,7 +300,9 @@ class Recorder:
         line = self.innermost()
         compile.in_request = compile.in_request or self.in_request()
         self.compiling.note(compile)
-        self.compile_requests.note_compilation(self._latched.with_outer(line.region.name if line else None), compile)
+        self.compile_requests.note_compilation(
+            self._latched.with_outer(line.region.name if line else None), compile
+        )
         self._latched.compiled_in(line.region.name if line else None)
         self._log.compile(compile)
         self.wake()  # a forked child that only compiles is an instance too
@@ -278,7 +320,15 @@ class Recorder:
             return self.ready_at is not None and not self._all_lines
         return line.served or line.warm_up.over
 
-    def finding(self, kind: str, text: str, where: str = "", count: int = 1, seconds: float = 0.0, **values: Any) -> None:
+    def finding(
+        self,
+        kind: str,
+        text: str,
+        where: str = "",
+        count: int = 1,
+        seconds: float = 0.0,
+        **values: Any,
+    ) -> None:
         """A graph break, a failed guard, a fallback and so on; like ones are added up, and so are the seconds they cost. `values`: what
         a guard met, as `Finding` names it."""
         self._log.finding(Finding(kind, text, where, count, seconds, **values))
@@ -325,8 +375,12 @@ class Recorder:
 
     def internal_error(self, error: BaseException) -> None:
         """Counts what the agent failed at; after 20 faults of its own it switches itself off. Never raises."""
-        with suppress(Exception):  # an exception may fail to say what it is, and memory may be used up
-            self._too_deep += isinstance(error, RecursionError)  # the job's own recursion left us no frame: no fault of ours
+        with suppress(
+            Exception
+        ):  # an exception may fail to say what it is, and memory may be used up
+            self._too_deep += isinstance(
+                error, RecursionError
+            )  # the job's own recursion left us no frame: no fault of ours
             self.internal_errors, self.last_error = self.internal_errors + 1, type(error).__name__
             self.last_error = f"{self.last_error}: {error}"[:200]
         if self.internal_errors - self._too_deep >= MAX_INTERNAL_ERRORS and self.lines is not None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import sys
 
-TORCH_COMPILE, EAGER, TORCHSCRIPT, AOTINDUCTOR, AOT, JAX = "torch.compile", "eager", "torchscript", "aotinductor", "aot", "jax"
+TORCH_COMPILE, EAGER, TORCHSCRIPT, AOTINDUCTOR, AOT, JAX = (
+    "torch.compile",
+    "eager",
+    "torchscript",
+    "aotinductor",
+    "aot",
+    "jax",
+)
 AHEAD = (AOTINDUCTOR, AOT)
 """What was compiled before it can be called: each call of it runs compiled, or raises."""
 

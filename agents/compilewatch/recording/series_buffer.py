@@ -20,7 +20,9 @@ LONG = 1 << 15
 """Calls that one line may hold unbinned; beyond, callers bin the excess, should the agent's thread not come by."""
 TOO_LONG = 1 << 17
 """Calls of which one line holds the times at most, about 4 MiB, where callers come faster than anybody can bin."""
-NESTED = 128  # the bit of a line's key that says "inside another region"; below it stands the bucket
+NESTED = (
+    128  # the bit of a line's key that says "inside another region"; below it stands the bucket
+)
 CHUNK = 1024
 """Calls binned at a time: so long, about 0.2 ms, nobody else in the process runs Python code."""
 MOST_CHUNKS = 32
@@ -62,7 +64,9 @@ class Spec:
     """Its calls say what runs it: a callable that never meets compiled code is eager. A block is no callable of its own."""
     ran: str = ""
     """The runtime that its calls were found to run in."""
-    samplings: tuple[Sampling, Sampling] = field(default_factory=lambda: (Sampling(), Sampling(nested=True)))
+    samplings: tuple[Sampling, Sampling] = field(
+        default_factory=lambda: (Sampling(), Sampling(nested=True))
+    )
     """Of its calls that are outermost, and of those that are not."""
     target: Callable[[], Any] | None = None
     """Answers what was watched last under it, as long as that lives."""
@@ -108,7 +112,16 @@ class Specs:
 
     def number(self, spec: Spec) -> int:
         """The same for the same spec; that of `other`, 0, when there are too many."""
-        key = (spec.name, spec.mode, spec.runtime, spec.eager, id(spec.items), id(spec.bucket), spec.judged, *sorted(spec.options.items()))
+        key = (
+            spec.name,
+            spec.mode,
+            spec.runtime,
+            spec.eager,
+            id(spec.items),
+            id(spec.bucket),
+            spec.judged,
+            *sorted(spec.options.items()),
+        )
         if key not in self._numbers and len(self.all) < MAX_SPECS:
             # Appended first, then looked up: two threads that register at once must not get one number.
             self.all.append(spec)
@@ -192,7 +205,13 @@ class Line:
         those that met compiled code; after a call that compiled also those of which that is not known, or where no code is expected."""
         kept, warm_up = self.kept, self.warm_up
         plain, compiled, partial, unknown = (kept[kind] for kind in KINDS)
-        idle = compiled if self.spec.runtime in AHEAD else self.eager[self.cause] if self.cause else unknown
+        idle = (
+            compiled
+            if self.spec.runtime in AHEAD
+            else self.eager[self.cause]
+            if self.cause
+            else unknown
+        )
         ends = not warm_up.over
         settles = ends and warm_up.disturbed
         awaited = self.spec.runtime == TORCH_COMPILE and not self.spec.eager
@@ -271,7 +290,11 @@ class Line:
                 taken = take(calls, CHUNK)
                 region.eager_by[cause] = region.eager_by.get(cause, 0) + len(taken)
                 steady = steady + taken
-        warmup, stalled, errors = take(self.warmup, CHUNK), take(self.stalled, CHUNK), len(take(self.errors, CHUNK))
+        warmup, stalled, errors = (
+            take(self.warmup, CHUNK),
+            take(self.stalled, CHUNK),
+            len(take(self.errors, CHUNK)),
+        )
         region.sampled += len(steady) - len(plain)
         # What a sketch holds is counted in the same step: a report can hold no more stalled calls than calls.
         region.calls += len(steady) + len(warmup) + len(stalled) + errors
@@ -283,7 +306,11 @@ class Line:
         region.stalled = _add(region.stalled, stalled)
         region.gpu = _add(region.gpu, take(self.gpu, CHUNK))
         self.served = self.served or bool(steady)
-        self.settled = self.settled or bool(region.compiled or region.partial) or (self.warmed and bool(steady))
+        self.settled = (
+            self.settled
+            or bool(region.compiled or region.partial)
+            or (self.warmed and bool(steady))
+        )
         self.warmed = self.warmed or bool(warmup)
         if self.items:
             region.items = (region.items or 0.0) + sum(take(self.items, CHUNK))
@@ -327,7 +354,15 @@ class Line:
 
 def blank(region: Region) -> Region:
     """A region with the same key and no calls."""
-    return Region(region.name, 0, region.bucket, region.mode, region.runtime, region.outermost, stalled=Sketch())
+    return Region(
+        region.name,
+        0,
+        region.bucket,
+        region.mode,
+        region.runtime,
+        region.outermost,
+        stalled=Sketch(),
+    )
 
 
 def take(values: list[Any], most: int | None = None) -> list[Any]:

@@ -97,7 +97,10 @@ class Met:
     def look(self, calls: dict[int, list[UntimedSampling]]) -> None:
         """Those that ended before the compilation did not wait for it: they count like any other."""
         for number, met in list(self._under_way.items()):
-            if met.sampling not in calls.get(met.thread, ()) and self._under_way.pop(number, None) is not None:
+            if (
+                met.sampling not in calls.get(met.thread, ())
+                and self._under_way.pop(number, None) is not None
+            ):
                 met.sampling.undone.append(-1)
 
     def end(self, others: bool) -> None:
@@ -117,7 +120,11 @@ class Met:
         mine = threading.get_ident()
         for calls in (self._under_way, self._over):
             for number, met in list(calls.items()):
-                if met.thread == mine and met.sampling is sampling and calls.pop(number, None) is not None:
+                if (
+                    met.thread == mine
+                    and met.sampling is sampling
+                    and calls.pop(number, None) is not None
+                ):
                     return True
         return False
 
@@ -125,5 +132,8 @@ class Met:
         """Counts those that met a compilation which is over, and have ended: until then they may fail."""
         calls = counted_calls() if self._over else {}
         for number, met in list(self._over.items()):
-            if met.sampling not in calls.get(met.thread, ()) and self._over.pop(number, None) is not None:
+            if (
+                met.sampling not in calls.get(met.thread, ())
+                and self._over.pop(number, None) is not None
+            ):
                 met.calls.append(met.seconds)

@@ -85,7 +85,9 @@ class WarmUps:
 
     def of(self, region: str, eager: bool) -> WarmUp:
         """That of the region; none is left after `ready()`."""
-        return self._found.setdefault((region, eager), WarmUp(-math.inf if self._ready else math.inf))
+        return self._found.setdefault(
+            (region, eager), WarmUp(-math.inf if self._ready else math.inf)
+        )
 
     def end(self) -> None:
         """The job is ready: every warm-up is over, and no further one begins."""

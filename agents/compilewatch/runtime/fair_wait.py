@@ -24,7 +24,11 @@ class Patience:
         """Waits by `wait`, which takes the longest time of one try, and spends so many seconds at most. Whether it came to an end."""
         until, step = max(0.0, self.left - seconds), STEP_SECONDS
         while self.left > until:
-            began, spent, ran = time.monotonic(), time.process_time(), _told(self._thread, "schedstat")
+            began, spent, ran = (
+                time.monotonic(),
+                time.process_time(),
+                _told(self._thread, "schedstat"),
+            )
             came = wait(min(step, self.left - until))
             passed, spent = time.monotonic() - began, time.process_time() - spent
             if came or spent > passed / 2 or not self._starved(ran):
@@ -40,7 +44,9 @@ class Patience:
         others = set(_threads()) - {str(threading.get_native_id())}
         if self._thread not in others:
             return False
-        return _ready(self._thread) or (_told(self._thread, "schedstat") != ran and any(map(_ready, others)))
+        return _ready(self._thread) or (
+            _told(self._thread, "schedstat") != ran and any(map(_ready, others))
+        )
 
 
 def _threads() -> list[str]:

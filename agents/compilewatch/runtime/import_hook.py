@@ -35,7 +35,9 @@ class ImportHook:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """None for every module that nobody waits for: then the import goes on as ever."""
         if name not in self._waiting:
             return None
@@ -62,7 +64,9 @@ class ImportHook:
 def fully_imported(name: str) -> bool:
     """Whether the module is there and its code has run to the end."""
     module = sys.modules.get(name)
-    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+    return module is not None and not getattr(
+        getattr(module, "__spec__", None), "_initializing", False
+    )
 
 
 class _Loader:

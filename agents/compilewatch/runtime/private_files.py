@@ -13,7 +13,9 @@ from compilewatch.errors import AgentError
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 _UNFINISHED, _UNFINISHED_SECONDS = ".unfinished", 600.0
-_NEVER_THROUGH_A_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_NEVER_THROUGH_A_LINK = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+)
 
 
 class FolderError(AgentError, OSError):
@@ -33,9 +35,13 @@ def base_folder(chosen: str = "", environ: Mapping[str, str] | None = None) -> P
     cache folder. Nothing is made; raises a FolderError where the user has no home."""
     environ = os.environ if environ is None else environ
     if chosen:
-        return Path(chosen) / (f"compilewatch-{os.getuid()}" if hasattr(os, "getuid") else "compilewatch")
+        return Path(chosen) / (
+            f"compilewatch-{os.getuid()}" if hasattr(os, "getuid") else "compilewatch"
+        )
     cache = environ.get("XDG_CACHE_HOME", "")
-    if Path(cache).is_absolute():  # a relative one is to be ignored, says the standard that names the variable
+    if Path(
+        cache
+    ).is_absolute():  # a relative one is to be ignored, says the standard that names the variable
         return Path(cache) / "compilewatch"
     try:
         return Path.home() / ".cache" / "compilewatch"

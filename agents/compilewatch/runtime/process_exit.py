@@ -33,7 +33,11 @@ def interrupt_keep() -> None:
 def _ran_a_file() -> bool:
     """Whether the main program is a file, and not a module, a text or an interactive session."""
     main = sys.modules.get("__main__")
-    return main is not None and getattr(main, "__spec__", None) is None and sys.argv[:1] not in ([], [""], ["-c"], ["-"])
+    return (
+        main is not None
+        and getattr(main, "__spec__", None) is None
+        and sys.argv[:1] not in ([], [""], ["-c"], ["-"])
+    )
 
 
 def ending_of_child() -> dict[str, Any]:

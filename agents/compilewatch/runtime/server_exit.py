@@ -32,7 +32,9 @@ def _pool_process_ends(end: End, exitcode: object = None, **_: object) -> None:
 
 def _listen_to_replica(end: End) -> None:
     """Ray kills a replica once its requests are answered and the destructor of its application has run."""
-    holder: Any = getattr(sys.modules.get("ray.serve._private.replica"), "UserCallableWrapper", None)
+    holder: Any = getattr(
+        sys.modules.get("ray.serve._private.replica"), "UserCallableWrapper", None
+    )
     original = getattr(holder, "call_destructor", None)
     if original is None or original in _LISTENING:
         return

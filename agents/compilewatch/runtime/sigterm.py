@@ -26,7 +26,9 @@ class Termination:
     """The handler of SIGTERM where the job has none. It ends the process as the default does, and equals the default: a framework that
     asks whether a handler is there finds none, and sets its own."""
 
-    def __init__(self, stop: Callable[[dict[str, Any]], None], on_error: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, stop: Callable[[dict[str, Any]], None], on_error: Callable[[Exception], None]
+    ) -> None:
         self._stop, self._on_error = stop, on_error
         self._thread: Callable[[], threading.Thread | None] = lambda: None
         self._ending = False
@@ -58,7 +60,9 @@ class Termination:
         again what it caught: by then this is the handler."""
         caught = getattr(server, "_captured_signals", None)
         if type(caught) is list:
-            server._captured_signals = _Caught(caught, lambda: self.install(self._thread), self._on_error)
+            server._captured_signals = _Caught(
+                caught, lambda: self.install(self._thread), self._on_error
+            )
 
     def listen_no_more(self) -> None:
         """For an event loop that takes it for a fault of the program if it finds another listener, as Trio does."""
@@ -166,7 +170,12 @@ class Termination:
 class _Caught(list[int]):
     """Signals that a server caught; they are gone through backwards to be raised again, which is announced."""
 
-    def __init__(self, signals: list[int], announce: Callable[[], None], on_error: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        signals: list[int],
+        announce: Callable[[], None],
+        on_error: Callable[[Exception], None],
+    ) -> None:
         super().__init__(signals)
         self._announce, self._on_error = announce, on_error
 

@@ -6,7 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.runtime.torch_internals import EVENTS, LOAD_ARTIFACTS, SAVE_ARTIFACTS, SET_STANCE, SKIPS, TorchName
+from compilewatch.runtime.torch_internals import (
+    EVENTS,
+    LOAD_ARTIFACTS,
+    SAVE_ARTIFACTS,
+    SET_STANCE,
+    SKIPS,
+    TorchName,
+)
 
 NAMES = (EVENTS, SKIPS, SET_STANCE, SAVE_ARTIFACTS, LOAD_ARTIFACTS)
 """What sources hear of at the moment when it happens. The first event of a compilation comes before anything else of it."""

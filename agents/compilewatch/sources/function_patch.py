@@ -17,7 +17,13 @@ _OF_CACHED = ("cache_clear", "cache_info", "cache_parameters")
 class Binding:
     """Hears each call of a torch function before torch's own code runs; what goes wrong in `hear` is counted and never reaches the job."""
 
-    def __init__(self, name: TorchName, hear: Callable[..., None], recorder: Recorder, after: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: TorchName,
+        hear: Callable[..., None],
+        recorder: Recorder,
+        after: Callable[[], None] | None = None,
+    ) -> None:
         """`hear` gets the arguments of each call; `after` is called when torch's own code is through, whatever came of it."""
         self._name = name
         self._hear = hear

@@ -15,7 +15,9 @@ LISTENING = logging.INFO - 1
 class LogLines(logging.Filter):
     """Has `hear` called with each record from INFO on, and lets through what the logger's own level would have let through."""
 
-    def __init__(self, name: str, hear: Callable[[logging.LogRecord], None], recorder: Recorder) -> None:
+    def __init__(
+        self, name: str, hear: Callable[[logging.LogRecord], None], recorder: Recorder
+    ) -> None:
         super().__init__()
         self._hear, self._guard = hear, FaultBarrier(recorder.internal_error)
         self._logger = logging.getLogger(name)
@@ -40,4 +42,6 @@ class LogLines(logging.Filter):
         """The level that would be in force without us."""
         if self._logger.level != LISTENING:
             return self._logger.getEffectiveLevel()
-        return self._level or (self._logger.parent.getEffectiveLevel() if self._logger.parent else logging.WARNING)
+        return self._level or (
+            self._logger.parent.getEffectiveLevel() if self._logger.parent else logging.WARNING
+        )

@@ -39,7 +39,9 @@ class InstalledSources:
         agent's thread installs it, or the thread that first needs it."""
         self._unbound = []
         for module in ("torch", "torch._dynamo"):
-            self._hook.when_imported(module, lambda: None)  # how long that takes is a stage of the cold start
+            self._hook.when_imported(
+                module, lambda: None
+            )  # how long that takes is a stage of the cold start
         self._hook.when_imported("torch._dynamo.eval_frame", self._skip_frames)
         for one in listed:
             _, name, module = one

@@ -9,7 +9,12 @@ VERSIONS = ("torch", "cuda", "triton", "gpu")
 ENVIRONMENT, FOLDER, KERNELS_FOLDER = "env ", "cache folder", "triton cache folder"
 ACCESS, READ_ONLY, WRITTEN = "cache folder access", "read-only", "read and write"
 """Whether the process may write where torch keeps what it compiled; the component is left out where that is not known."""
-ENGINE, ENGINE_VERSION, ENGINE_ENVIRONMENT, ENGINE_KEY = "vllm ", "vllm version", "vllm env ", "vllm key"
+ENGINE, ENGINE_VERSION, ENGINE_ENVIRONMENT, ENGINE_KEY = (
+    "vllm ",
+    "vllm version",
+    "vllm env ",
+    "vllm key",
+)
 """Components of the key of vLLM's own cache: how all of them begin, the version, a single variable, and the key itself."""
 _COMPILER = "vllm compiler_hash"
 OPTIONS = ("inductor_config", "functorch_config", "dynamo_config")
@@ -29,7 +34,9 @@ NOTHING_DIFFERS = "nothing that we can see differs"
 OTHER_FOLDER = "cache folder: another one than before"
 EMPTY_FOLDER = "cache folder is new or was emptied"
 UNWRITABLE_FOLDER = "cache folder cannot be written: nothing that is compiled stays in it"
-WAS_UNWRITABLE = "cache folder could not be written by the run before: nothing that it compiled is in it"
+WAS_UNWRITABLE = (
+    "cache folder could not be written by the run before: nothing that it compiled is in it"
+)
 LACKING_FOLDER = "cache folder does not hold it: it is new, was emptied, or was not written"
 """Where it is not known who could write when."""
 OTHER_GRAPH, OTHER_INPUTS = "graph", "inputs of the graph: their number, sizes, types or devices"
@@ -50,7 +57,16 @@ SENTENCES = (
     OTHER_INPUTS,
 )
 
-_NO_CAUSE = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_SHOW", "TORCH_CPP_LOG", "TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_", "CUDA_VISIBLE")
+_NO_CAUSE = (
+    "TORCH_LOGS",
+    "TORCH_TRACE",
+    "TORCH_SHOW",
+    "TORCH_CPP_LOG",
+    "TORCH_DISTRIBUTED",
+    "TORCH_NCCL",
+    "NCCL_",
+    "CUDA_VISIBLE",
+)
 """Variables that say where and how loud a process runs, not how it compiles."""
 
 
@@ -68,27 +84,46 @@ def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[
     yield from first
     yield from variables_changed(mine, theirs)
     for module in OPTIONS:
-        options = sorted(name for name in {**mine, **theirs} if name.startswith(f"{module} ") and changed(name, mine, theirs))
+        options = sorted(
+            name
+            for name in {**mine, **theirs}
+            if name.startswith(f"{module} ") and changed(name, mine, theirs)
+        )
         yield from (option_words(name) for name in options)
     yield from last
     if FOLDER in mine and FOLDER in theirs and changed(FOLDER, mine, theirs):
         yield OTHER_FOLDER
 
 
-def engine_differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def engine_differences(
+    mine: Mapping[str, str], theirs: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
     """The factors of vLLM's key that differ, in words: those that say by themselves what was changed, and those that a variable or an
     option of torch says better. A factor that only one side tells is no difference, but a variable is: it was not there."""
-    known = any(name.startswith(ENGINE_ENVIRONMENT) for name in mine) and any(name.startswith(ENGINE_ENVIRONMENT) for name in theirs)
+    known = any(name.startswith(ENGINE_ENVIRONMENT) for name in mine) and any(
+        name.startswith(ENGINE_ENVIRONMENT) for name in theirs
+    )
     names = [
         name
-        for name in sorted({**mine, **theirs}, key=lambda name: (name != ENGINE_VERSION, not name.startswith(ENGINE_ENVIRONMENT), name))
+        for name in sorted(
+            {**mine, **theirs},
+            key=lambda name: (
+                name != ENGINE_VERSION,
+                not name.startswith(ENGINE_ENVIRONMENT),
+                name,
+            ),
+        )
         if name.startswith(ENGINE)
         and changed(name, mine, theirs)
         and ((name in mine and name in theirs) or (known and name.startswith(ENGINE_ENVIRONMENT)))
     ]
     late = (_COMPILER, ENGINE_KEY)
-    said = {name: _factor_words(name, mine, theirs) for name in names if name != "vllm env" or not known}
-    return [words for name, words in said.items() if name not in late], [said[name] for name in late if name in said]
+    said = {
+        name: _factor_words(name, mine, theirs) for name in names if name != "vllm env" or not known
+    }
+    return [words for name, words in said.items() if name not in late], [
+        said[name] for name in late if name in said
+    ]
 
 
 def engine_component(cause: str) -> str:
@@ -106,7 +141,11 @@ def _factor_words(name: str, mine: Mapping[str, str], theirs: Mapping[str, str])
 
 def variables_changed(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
     """The environment variables that differ, as `env NAME`."""
-    names = sorted(name for name in {**mine, **theirs} if name.startswith(ENVIRONMENT) and changed(name, mine, theirs))
+    names = sorted(
+        name
+        for name in {**mine, **theirs}
+        if name.startswith(ENVIRONMENT) and changed(name, mine, theirs)
+    )
     return [name for name in names if not name[len(ENVIRONMENT) :].startswith(_NO_CAUSE)]
 
 

@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.clip import clip, clip_data
 from compilewatch.wire.errors import Error
-from compilewatch.wire.messages import MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_REASON, MAX_TEXT, RATIO_CHECKED_AFTER, Compile, Request
+from compilewatch.wire.messages import (
+    MAX_INFLATE_RATIO,
+    MAX_INFLATED_BYTES,
+    MAX_REASON,
+    MAX_TEXT,
+    RATIO_CHECKED_AFTER,
+    Compile,
+    Request,
+)
 from compilewatch.wire.sketch import Sketch
 
 M = TypeVar("M")
@@ -24,7 +32,11 @@ Decoder = Callable[[Any, str], Any]
 MAX_INT = (1 << 63) - 1
 
 # Fields that stay although they have their default: a reader recognises the message by them.
-_KEPT = {Sketch: {"scale", "count", "sum", "min", "max", "offset", "bins"}, Ack: {"cw", "commands"}, Error: {"cw"}}
+_KEPT = {
+    Sketch: {"scale", "count", "sum", "min", "max", "offset", "bins"},
+    Ack: {"cw", "commands"},
+    Error: {"cw"},
+}
 _LIMITS = {(Compile, "reason"): MAX_REASON}
 _VERBATIM = {(Ack, "commands")}  # signed: cutting them would break the signature
 
@@ -50,11 +62,18 @@ def _plain(value: Any, limit: int) -> Any:
     if isinstance(value, str):
         return clip(value, limit)
     if isinstance(value, (list, tuple)):
-        return [_plain(item, limit) for item in value] if value and not isinstance(value[0], int) else list(value)
+        return (
+            [_plain(item, limit) for item in value]
+            if value and not isinstance(value[0], int)
+            else list(value)
+        )
     if dataclasses.is_dataclass(value):
         return encode(value)
     if isinstance(value, dict):
-        return {clip(str(key)): _plain(item, limit) if isinstance(item, tuple) else clip_data(item) for key, item in value.items()}
+        return {
+            clip(str(key)): _plain(item, limit) if isinstance(item, tuple) else clip_data(item)
+            for key, item in value.items()
+        }
     return value
 
 
@@ -89,7 +108,10 @@ def decode(cls: type[M], data: Any, where: str = "") -> M:
 @cache
 def _decoders(cls: Hashable) -> list[tuple[str, bool, Decoder]]:
     hints = typing.get_type_hints(cls)
-    return [(name, default is dataclasses.MISSING, _decoder(hints[name])) for name, default in _fields(cls)]
+    return [
+        (name, default is dataclasses.MISSING, _decoder(hints[name]))
+        for name, default in _fields(cls)
+    ]
 
 
 def _decoder(hint: Any) -> Decoder:
@@ -123,7 +145,10 @@ def _tuple_decoder(inner: list[Decoder]) -> Decoder:
     def read(value: Any, path: str) -> tuple[Any, ...]:
         if not isinstance(value, list) or len(value) != len(inner):
             raise DecodeError(f"{path}: expected a list of {len(inner)}, got {_kind(value)}")
-        return tuple(one(item, f"{path}[{i}]") for i, (one, item) in enumerate(zip(inner, value, strict=True)))
+        return tuple(
+            one(item, f"{path}[{i}]")
+            for i, (one, item) in enumerate(zip(inner, value, strict=True))
+        )
 
     return read
 
@@ -169,8 +194,22 @@ def _read_bool(value: Any, path: str) -> bool:
     return value
 
 
-_SCALARS: dict[Any, Decoder] = {int: _read_int, float: _read_float, str: _read_str, bool: _read_bool, Any: lambda value, path: value}
-_KINDS = {type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+_SCALARS: dict[Any, Decoder] = {
+    int: _read_int,
+    float: _read_float,
+    str: _read_str,
+    bool: _read_bool,
+    Any: lambda value, path: value,
+}
+_KINDS = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+}
 
 
 def _kind(value: Any) -> str:

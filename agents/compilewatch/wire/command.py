@@ -94,7 +94,9 @@ class Command:
 def cohort(command: str, unit: str) -> float:
     """Where an instance, or a whole job, stands among all, from 0 to below 1; `command` is its id up to the first `.`: all stages of one
     switch order them alike, so that a larger share holds every smaller one."""
-    digest = hashlib.sha256(f"{command.partition('.')[0]}\0{unit}".encode("utf-8", "replace")).digest()
+    digest = hashlib.sha256(
+        f"{command.partition('.')[0]}\0{unit}".encode("utf-8", "replace")
+    ).digest()
     return int.from_bytes(digest[:6], "big") / (1 << 48)
 
 
@@ -106,7 +108,9 @@ def key_project(key: str) -> str:
 
 def command_body(command: Command) -> bytes:
     """The bytes that are signed, after their context."""
-    body = json.dumps(asdict(command), separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    body = json.dumps(
+        asdict(command), separators=(",", ":"), sort_keys=True, allow_nan=False
+    ).encode()
     if len(body) > MAX_COMMAND_BYTES:
         raise ValueError(f"A command of {len(body)} bytes is larger than {MAX_COMMAND_BYTES}.")
     return body
@@ -120,9 +124,13 @@ def command_sign(command: Command, key: str) -> bytes:
 
 def command_open(given: Any, key: str) -> Command:
     """The command in an answer, its MAC checked before anything in it is looked at; raises CommandRefused."""
-    signed = _bytes(given.get("signed") if isinstance(given, dict) else None, MAX_COMMAND_BYTES + MAC_BYTES)
+    signed = _bytes(
+        given.get("signed") if isinstance(given, dict) else None, MAX_COMMAND_BYTES + MAC_BYTES
+    )
     body = signed[MAC_BYTES:]
-    if not hmac.compare_digest(hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest(), signed[:MAC_BYTES]):
+    if not hmac.compare_digest(
+        hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest(), signed[:MAC_BYTES]
+    ):
         raise CommandRefused("forged")
     command = _read(body)
     if command.project != key_project(key):
@@ -130,7 +138,9 @@ def command_open(given: Any, key: str) -> Command:
     return command
 
 
-def command_open_public(given: Any, public_key: str, verifies: Callable[[bytes, bytes], bool]) -> Command:
+def command_open_public(
+    given: Any, public_key: str, verifies: Callable[[bytes, bytes], bool]
+) -> Command:
     """The same by the Ed25519 signature that the answer has for a public key, whose `verifies` takes it and the message; whatever MAC there
     is counts for nothing. The key belongs to one project alone, so `project` is not looked at."""
     if not isinstance(given, dict):
@@ -138,7 +148,10 @@ def command_open_public(given: Any, public_key: str, verifies: Callable[[bytes, 
     signatures = given.get("ed25519")
     if not isinstance(signatures, dict) or public_key not in signatures:
         raise CommandRefused("not_signed")
-    signature, body = _bytes(signatures[public_key], SIGNATURE_BYTES), _bytes(given.get("body"), MAX_COMMAND_BYTES)
+    signature, body = (
+        _bytes(signatures[public_key], SIGNATURE_BYTES),
+        _bytes(given.get("body"), MAX_COMMAND_BYTES),
+    )
     if not verifies(signature, ED25519_CONTEXT + body):
         raise CommandRefused("forged")
     return _read(body)
@@ -183,7 +196,12 @@ def _name(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value < 1e11
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and 0 <= value < 1e11
+    )
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
@@ -196,8 +214,20 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "counter": lambda value: type(value) is int and 0 < value <= MAX_COUNTER,
     "not_before": _number,
     "expires": _number,
-    "instances": lambda value: isinstance(value, list) and len(value) <= MAX_INSTANCES and all(map(_name, value)),
+    "instances": lambda value: (
+        isinstance(value, list) and len(value) <= MAX_INSTANCES and all(map(_name, value))
+    ),
     "share": lambda value: _number(value) and value <= 1,
     "ask": lambda value: isinstance(value, bool),
 }
-_NEEDED = ("id", "project", "verb", "counter", "model", "version", "environment", "not_before", "expires")
+_NEEDED = (
+    "id",
+    "project",
+    "verb",
+    "counter",
+    "model",
+    "version",
+    "environment",
+    "not_before",
+    "expires",
+)

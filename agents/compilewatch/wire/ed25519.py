@@ -80,7 +80,10 @@ def _negative(point: _Point) -> _Point:
 
 
 def _same(left: _Point, right: _Point) -> bool:
-    return not ((left[0] * right[2] - right[0] * left[2]) % _P or (left[1] * right[2] - right[1] * left[2]) % _P)
+    return not (
+        (left[0] * right[2] - right[0] * left[2]) % _P
+        or (left[1] * right[2] - right[1] * left[2]) % _P
+    )
 
 
 def _encoded(point: _Point) -> bytes:

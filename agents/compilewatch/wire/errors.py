@@ -17,7 +17,10 @@ ERROR_CODES = {
     "too_large": (413, "the body is larger than 1 MiB, or larger than 4 MiB when inflated"),
     "wrong_type": (415, "the body must be application/json, plain or gzip"),
     "wrong_version": (426, "this server accepts wire version 1"),
-    "too_many": (429, "the project sends more reports than its quota allows, or too many of them wait to be folded"),
+    "too_many": (
+        429,
+        "the project sends more reports than its quota allows, or too many of them wait to be folded",
+    ),
     "busy": (503, "the server cannot commit right now; the report was not stored"),
 }
 

@@ -70,7 +70,15 @@ FACT_KINDS = (
 )
 CACHE_ANSWERS = ("hit", "miss", "bypass")
 COLD_START = "cold start"
-COLD_START_STAGES = ("before init", "import torch", "compile", "autotune", "cuda graphs", "import torch._dynamo", "first compiled call")
+COLD_START_STAGES = (
+    "before init",
+    "import torch",
+    "compile",
+    "autotune",
+    "cuda graphs",
+    "import torch._dynamo",
+    "first compiled call",
+)
 """In the fact of a cold start: the stages that are no mark of the job's own."""
 COLD_START_ENDS = ("first call", "ready")
 OWN_MARKS = (COLD_START, "torch.compile", "agent switched itself off")

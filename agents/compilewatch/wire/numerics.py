@@ -11,20 +11,39 @@ from compilewatch.wire.messages import MAX_TEXT
 
 State = Literal["passed", "failed", "not compared"]
 Kind = Literal["", "shadow", "finite"]
-Last = Literal["", "same", "differs", "other weights", "other inputs", "other hardware", "too small"]
+Last = Literal[
+    "", "same", "differs", "other weights", "other inputs", "other hardware", "too small"
+]
 
 STATES: tuple[State, ...] = ("passed", "failed", "not compared")
 KINDS: tuple[Kind, ...] = ("", "shadow", "finite")
 """A golden batch before traffic; calls of traffic that ran eager too; answers that were looked through for NaN and infinities."""
 REFERENCES = ("float64", "float32", "eager")
-LASTS: tuple[Last, ...] = ("", "same", "differs", "other weights", "other inputs", "other hardware", "too small")
+LASTS: tuple[Last, ...] = (
+    "",
+    "same",
+    "differs",
+    "other weights",
+    "other inputs",
+    "other hardware",
+    "too small",
+)
 MAX_GOLDENS = 32
 """Names that one process tells of, and the server keeps of one."""
 MAX_NAME, MAX_WHY, MAX_SHORT = 200, MAX_TEXT, 100
 MAX_COUNT = (1 << 63) - 1
 MAX_ERROR = 1e300
 """Stands for every larger error, infinite ones among them: JSON has no infinity."""
-_NUMBERS = ("error", "eager_error", "tolerance", "seconds", "last_change", "relative", "compiled_seconds", "eager_seconds")
+_NUMBERS = (
+    "error",
+    "eager_error",
+    "tolerance",
+    "seconds",
+    "last_change",
+    "relative",
+    "compiled_seconds",
+    "eager_seconds",
+)
 _COUNTS = ("outputs", "gradients", "nonfinite", "eager_nonfinite", "samples", "beyond", "timed")
 
 
@@ -74,7 +93,11 @@ class Parity:
         """The error as a multiple of what is allowed."""
         if self.error is None or self.tolerance is None:
             return None
-        return min(self.error / self.tolerance, MAX_ERROR) if self.tolerance else (MAX_ERROR if self.error else 0.0)
+        return (
+            min(self.error / self.tolerance, MAX_ERROR)
+            if self.tolerance
+            else (MAX_ERROR if self.error else 0.0)
+        )
 
 
 def parity_data(told: Parity) -> dict[str, Any]:
@@ -93,7 +116,8 @@ def parity_of(data: dict[str, Any]) -> Parity:
     return Parity(
         name=_text(data.get("name"), MAX_NAME) or "the compiled model",
         state=cast(State, state),
-        **{key: _read(key, data.get(key)) for key in known} | ({} if "state" in data else {"why": _text(data.get("text"), MAX_WHY)}),
+        **{key: _read(key, data.get(key)) for key in known}
+        | ({} if "state" in data else {"why": _text(data.get("text"), MAX_WHY)}),
     )
 
 
@@ -103,7 +127,11 @@ def parity_words(told: Parity) -> str:
         return _drawn_words(told)
     if told.why or told.error is None or told.tolerance is None or told.times is None:
         return told.why or ("another result than eager" if told.state == "failed" else told.state)
-    held = f"eager's own error is {told.eager_error:.2g}" if told.eager_error is not None and told.reference != "eager" else "against eager"
+    held = (
+        f"eager's own error is {told.eager_error:.2g}"
+        if told.eager_error is not None and told.reference != "eager"
+        else "against eager"
+    )
     beyond = f"{_times(told.times)} times " if told.state == "failed" else "within "
     return f"{told.where} is off by {told.error:.2g}, {beyond}the tolerance of {told.tolerance:.2g} ({held})"
 
@@ -114,10 +142,16 @@ def _drawn_words(told: Parity) -> str:
     calls = f"{told.samples:,} sampled call{'' if one else 's'}"
     if told.kind == "finite":
         where = told.where or "the answer"
-        return f"{where} holds NaN or infinite values in {told.beyond:,} of {calls}" if told.beyond else f"none in {calls}"
+        return (
+            f"{where} holds NaN or infinite values in {told.beyond:,} of {calls}"
+            if told.beyond
+            else f"none in {calls}"
+        )
     beyond = f"{calls} agree{'s' if one else ''}"
     if told.beyond:
-        beyond = f"{told.beyond:,} of {calls} {'is' if told.beyond == 1 else 'are'} beyond the tolerance"
+        beyond = (
+            f"{told.beyond:,} of {calls} {'is' if told.beyond == 1 else 'are'} beyond the tolerance"
+        )
     if told.why or told.error is None or told.tolerance is None:
         return f"{beyond}: {told.why}" if told.why else beyond
     return f"{beyond}; at most {told.where} is off by {told.error:.2g}, with a tolerance of {told.tolerance:.2g} against eager"
@@ -139,12 +173,18 @@ def _read(key: str, value: Any) -> Any:
     if key in _NUMBERS:
         return _number(value)
     if key in _COUNTS:
-        return min(max(value, 0), MAX_COUNT) if isinstance(value, int) and not isinstance(value, bool) else 0
+        return (
+            min(max(value, 0), MAX_COUNT)
+            if isinstance(value, int) and not isinstance(value, bool)
+            else 0
+        )
     if key == "last":
         return value if value in LASTS else ""
     if key == "kind":
         return value if value in KINDS else ""
-    return _text(value, {"why": MAX_WHY, "region": MAX_NAME, "last_version": MAX_NAME}.get(key, MAX_SHORT))
+    return _text(
+        value, {"why": MAX_WHY, "region": MAX_NAME, "last_version": MAX_NAME}.get(key, MAX_SHORT)
+    )
 
 
 def _number(value: Any) -> float | None:

@@ -15,7 +15,9 @@ DELTA = 1
 """What happened since the point before, and not since the start."""
 NANOSECONDS = 1_000_000_000
 
-REGION, BUCKET, MODE, RUNTIME, OUTERMOST = (f"compilewatch.{name}" for name in ("region", "bucket", "mode", "runtime", "outermost"))
+REGION, BUCKET, MODE, RUNTIME, OUTERMOST = (
+    f"compilewatch.{name}" for name in ("region", "bucket", "mode", "runtime", "outermost")
+)
 """The attributes of a point. A histogram with one of the names in `SKETCHES` and the first of these is a region, whoever sends it."""
 SKETCHES = {
     "compilewatch.duration": "latency",
@@ -53,8 +55,15 @@ def metrics_of(request: Request) -> dict[str, Any]:
     metrics = list[dict[str, Any]]()
     for report in request.reports:
         metrics += _window(report)
-    scope = {"scope": {"name": SCOPE, "version": request.instance.agent}, "metrics": _joined(metrics)}
-    return {"resourceMetrics": [{"resource": {"attributes": _resource(request.instance)}, "scopeMetrics": [scope]}]}
+    scope = {
+        "scope": {"name": SCOPE, "version": request.instance.agent},
+        "metrics": _joined(metrics),
+    }
+    return {
+        "resourceMetrics": [
+            {"resource": {"attributes": _resource(request.instance)}, "scopeMetrics": [scope]}
+        ]
+    }
 
 
 def nanoseconds(moment: float) -> int:
@@ -66,21 +75,38 @@ def nanoseconds(moment: float) -> int:
 def _resource(identity: Identity) -> list[dict[str, Any]]:
     """Who reports: names, versions and numbers, but neither the capabilities nor the components, which are no labels."""
     found: dict[str, Any] = {STANDARD[name]: getattr(identity, name) for name in STANDARD}
-    plain = [item.name for item in fields(Identity) if item.name not in (*STANDARD, "capabilities", "components")]
+    plain = [
+        item.name
+        for item in fields(Identity)
+        if item.name not in (*STANDARD, "capabilities", "components")
+    ]
     found |= {OWN + name: getattr(identity, name) for name in plain}
     return _attributes({name: value for name, value in found.items() if value != ""})
 
 
 def _window(report: Report) -> Iterator[dict[str, Any]]:
     """The metrics of one window, each with one point."""
-    times = {"startTimeUnixNano": str(nanoseconds(report.window[0])), "timeUnixNano": str(nanoseconds(report.window[1]))}
+    times = {
+        "startTimeUnixNano": str(nanoseconds(report.window[0])),
+        "timeUnixNano": str(nanoseconds(report.window[1])),
+    }
     for name, value in zip((FIRST, LAST), report.seq, strict=True):
         yield _gauge(name, "1", value, times)
     for region in report.regions:
         yield from _region(region, times)
-    for (kind, outcome), count in Counter((one.kind, one.outcome) for one in report.compiles).items():
-        yield _sum("compilewatch.compilations", "{compilation}", count, {OWN + "kind": kind, OWN + "outcome": outcome}, times)
-    for kind, count in sum((Counter({one.kind: one.count}) for one in report.findings), Counter[str]()).items():
+    for (kind, outcome), count in Counter(
+        (one.kind, one.outcome) for one in report.compiles
+    ).items():
+        yield _sum(
+            "compilewatch.compilations",
+            "{compilation}",
+            count,
+            {OWN + "kind": kind, OWN + "outcome": outcome},
+            times,
+        )
+    for kind, count in sum(
+        (Counter({one.kind: one.count}) for one in report.findings), Counter[str]()
+    ).items():
         yield _sum("compilewatch.findings", "{finding}", count, {OWN + "kind": kind}, times)
     took = [one.seconds["total"] for one in report.compiles if "total" in one.seconds]
     if took:
@@ -89,7 +115,13 @@ def _window(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _region(region: Region, times: dict[str, str]) -> Iterator[dict[str, Any]]:
-    labels = {REGION: region.name, BUCKET: region.bucket, MODE: region.mode, RUNTIME: region.runtime, OUTERMOST: region.outermost}
+    labels = {
+        REGION: region.name,
+        BUCKET: region.bucket,
+        MODE: region.mode,
+        RUNTIME: region.runtime,
+        OUTERMOST: region.outermost,
+    }
     for name, field in COUNTS.items():
         value = getattr(region, field)
         if value or field == "calls" or (field == "items" and value is not None):
@@ -107,23 +139,47 @@ def _levels(report: Report, times: dict[str, str]) -> Iterator[dict[str, Any]]:
     if gauges.host_rss is not None:
         yield _gauge("compilewatch.memory.host", "By", gauges.host_rss, times)
     if gauges.degraded_frames is not None:
-        yield _gauge("compilewatch.instrument.dynamo_skip.degraded", "{frame}", gauges.degraded_frames, times)
+        yield _gauge(
+            "compilewatch.instrument.dynamo_skip.degraded", "{frame}", gauges.degraded_frames, times
+        )
     for device in gauges.devices:
         for name in ("allocated", "peak", "reserved"):
             if getattr(device, name) is not None:
-                yield _gauge(f"compilewatch.memory.gpu.{name}", "By", getattr(device, name), times, {OWN + "gpu": device.index})
+                yield _gauge(
+                    f"compilewatch.memory.gpu.{name}",
+                    "By",
+                    getattr(device, name),
+                    times,
+                    {OWN + "gpu": device.index},
+                )
 
 
-def _gauge(name: str, unit: str, value: float, times: dict[str, str], labels: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"name": name, "unit": unit, "gauge": {"dataPoints": [{**_number(value), **times, "attributes": _attributes(labels or {})}]}}
+def _gauge(
+    name: str, unit: str, value: float, times: dict[str, str], labels: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "unit": unit,
+        "gauge": {
+            "dataPoints": [{**_number(value), **times, "attributes": _attributes(labels or {})}]
+        },
+    }
 
 
-def _sum(name: str, unit: str, value: float, labels: dict[str, Any], times: dict[str, str]) -> dict[str, Any]:
+def _sum(
+    name: str, unit: str, value: float, labels: dict[str, Any], times: dict[str, str]
+) -> dict[str, Any]:
     points = [{**_number(value), **times, "attributes": _attributes(labels)}]
-    return {"name": name, "unit": unit, "sum": {"aggregationTemporality": DELTA, "isMonotonic": True, "dataPoints": points}}
+    return {
+        "name": name,
+        "unit": unit,
+        "sum": {"aggregationTemporality": DELTA, "isMonotonic": True, "dataPoints": points},
+    }
 
 
-def _histogram(name: str, sketch: Sketch, labels: dict[str, Any], times: dict[str, str]) -> dict[str, Any]:
+def _histogram(
+    name: str, sketch: Sketch, labels: dict[str, Any], times: dict[str, str]
+) -> dict[str, Any]:
     point = {
         **times,
         "count": str(sketch.count),
@@ -135,7 +191,11 @@ def _histogram(name: str, sketch: Sketch, labels: dict[str, Any], times: dict[st
         "max": sketch.max,
         "attributes": _attributes(labels),
     }
-    return {"name": name, "unit": "s", "exponentialHistogram": {"aggregationTemporality": DELTA, "dataPoints": [point]}}
+    return {
+        "name": name,
+        "unit": "s",
+        "exponentialHistogram": {"aggregationTemporality": DELTA, "dataPoints": [point]},
+    }
 
 
 def _joined(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:

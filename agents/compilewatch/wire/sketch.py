@@ -19,7 +19,10 @@ LONGEST = 1e15
 
 # The upper bound of every bin but the last; powers of two are exact, and what lies outside 0.24 ns .. 4.3e9 s joins the outermost bins.
 _STEPS = tuple(2.0 ** (step / BINS_PER_OCTAVE) for step in range(BINS_PER_OCTAVE))
-_UPPER = [math.ldexp(_STEPS[index % BINS_PER_OCTAVE], index // BINS_PER_OCTAVE) for index in range(MIN_INDEX + 1, MAX_INDEX + 1)]
+_UPPER = [
+    math.ldexp(_STEPS[index % BINS_PER_OCTAVE], index // BINS_PER_OCTAVE)
+    for index in range(MIN_INDEX + 1, MAX_INDEX + 1)
+]
 
 
 def index_of(value: float) -> int:
@@ -64,7 +67,9 @@ class Sketch:
             return
         start = zero = bisect_right(ordered, 0.0)
         total = math.fsum(ordered[zero:])
-        self._note_range(len(ordered), total, max(0.0, float(ordered[0])), max(0.0, float(ordered[-1])))
+        self._note_range(
+            len(ordered), total, max(0.0, float(ordered[0])), max(0.0, float(ordered[-1]))
+        )
         self.zero += zero
         if zero == len(ordered):
             return
@@ -79,7 +84,9 @@ class Sketch:
     def merge(self, other: Sketch) -> None:
         """Adds another sketch of the same scale to this one."""
         if other.scale != self.scale:
-            raise ValueError(f"cannot merge a sketch of scale {other.scale} into one of scale {self.scale}")
+            raise ValueError(
+                f"cannot merge a sketch of scale {other.scale} into one of scale {self.scale}"
+            )
         if other.count == 0:
             return
         self._note_range(other.count, other.sum, other.min, other.max)
@@ -107,7 +114,9 @@ class Sketch:
         while i < len(up_to) and up_to[i] == up_to[i - 1]:
             i += 1  # only rank 0 meets empty bins: it lies in the first that is filled
         if i < len(up_to):
-            exponent = (self.offset + i - 1 + (rank - up_to[i - 1]) / (up_to[i] - up_to[i - 1])) / BINS_PER_OCTAVE
+            exponent = (
+                self.offset + i - 1 + (rank - up_to[i - 1]) / (up_to[i] - up_to[i - 1])
+            ) / BINS_PER_OCTAVE
             value = math.ldexp(2.0 ** (exponent % 1.0), math.floor(exponent))
             return min(max(value, self.min), self.max)
         return self.max
@@ -121,7 +130,16 @@ class Sketch:
 
     def copy(self) -> Sketch:
         """A sketch of its own with the same content."""
-        return Sketch(self.scale, self.count, self.sum, self.min, self.max, self.zero, self.offset, list(self.bins))
+        return Sketch(
+            self.scale,
+            self.count,
+            self.sum,
+            self.min,
+            self.max,
+            self.zero,
+            self.offset,
+            list(self.bins),
+        )
 
     def problem(self) -> str | None:
         """What contradicts itself in this sketch, as a sentence, or None; a sketch from outside is checked before it is merged."""
@@ -156,7 +174,9 @@ class Sketch:
     def pack(self) -> bytes:
         """The sketch in few bytes, for a database column; `unpack` gives back an equal one."""
         head = varint.HEAD.pack(self.scale, self.sum, self.min, self.max)
-        return head + varint.varints((self.zero, varint.zigzag(self.offset), *varint.runs(self.bins)))
+        return head + varint.varints(
+            (self.zero, varint.zigzag(self.offset), *varint.runs(self.bins))
+        )
 
     @classmethod
     def unpack(cls, data: bytes) -> Sketch:

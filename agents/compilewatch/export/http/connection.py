@@ -38,7 +38,9 @@ class Address:
         """The address in an URL that was checked before."""
         parts = urlsplit(url)
         secure = parts.scheme == "https"
-        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+        user = (
+            f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+        )
         return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, user)
 
     @property
@@ -135,7 +137,9 @@ class Attempts(NamedTuple):
 
 
 @contextmanager
-def connected(target: Address, proxy: Address | None, tls: Tls | None, attempts: Attempts) -> Iterator[Bounded]:
+def connected(
+    target: Address, proxy: Address | None, tls: Tls | None, attempts: Attempts
+) -> Iterator[Bounded]:
     """A connection to the target, through the proxy if there is one, closed at the end of the block. Raises OSError."""
     opened = attempts.opened
     try:
@@ -175,7 +179,15 @@ def _dial(address: Address, attempts: Attempts) -> Bounded:
     raise failure
 
 
-def _connected(family: int, kind: int, protocol: int, _: str, place: Any, deadline: float, opened: list[Bounded]) -> Bounded:
+def _connected(
+    family: int,
+    kind: int,
+    protocol: int,
+    _: str,
+    place: Any,
+    deadline: float,
+    opened: list[Bounded],
+) -> Bounded:
     """To one address, within 3 s; a system may have no sockets of that family, as one without IPv6."""
     sock = socket.socket(family, kind, protocol)
     bounded = Bounded(sock, deadline)
@@ -192,7 +204,11 @@ def _connected(family: int, kind: int, protocol: int, _: str, place: Any, deadli
 
 def _tunnel(bounded: Bounded, target: Address, proxy: Address) -> None:
     place = f"[{target.host}]" if ":" in target.host else target.host.encode("idna").decode()
-    lines = [f"CONNECT {place}:{target.port} HTTP/1.1", f"Host: {place}:{target.port}", *authorization(proxy)]
+    lines = [
+        f"CONNECT {place}:{target.port} HTTP/1.1",
+        f"Host: {place}:{target.port}",
+        *authorization(proxy),
+    ]
     bounded.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
     status = head_read(bounded.reader()).status
     if status != 200:
@@ -203,4 +219,6 @@ def authorization(proxy: Address | None) -> list[str]:
     """The header that names the user to the proxy, if it has one."""
     if proxy is None or not proxy.credentials:
         return []
-    return [f"Proxy-Authorization: Basic {binascii.b2a_base64(proxy.credentials.encode(), newline=False).decode()}"]
+    return [
+        f"Proxy-Authorization: Basic {binascii.b2a_base64(proxy.credentials.encode(), newline=False).decode()}"
+    ]

@@ -13,7 +13,10 @@ _INTERIM = (100, 102, 103)
 """What may come before the answer itself."""
 _STATUS = re.compile(rb"HTTP/\d\.\d ([1-9]\d\d)(?: .*)?", re.DOTALL)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DATE = re.compile(rf"(?:\w+, *)?(\d\d?)[ -]({'|'.join(_MONTHS)})[ -](\d{{4}}) +(\d\d):(\d\d):(\d\d)(?: +(?:GMT|UTC?|[+-]0000))?", re.ASCII)
+_DATE = re.compile(
+    rf"(?:\w+, *)?(\d\d?)[ -]({'|'.join(_MONTHS)})[ -](\d{{4}}) +(\d\d):(\d\d):(\d\d)(?: +(?:GMT|UTC?|[+-]0000))?",
+    re.ASCII,
+)
 _DAYS_BEFORE_1970 = 719_162
 
 
@@ -42,13 +45,21 @@ def body_read(reader: BufferedReader, answer: HttpAnswer) -> bytes:
     if answer.headers.get("transfer-encoding", "").lower() == "chunked":
         return _chunks(reader)
     length = answer.headers.get("content-length", "")
-    return _exactly(reader, int(length[:20])) if length.isascii() and length.isdigit() else reader.read()
+    return (
+        _exactly(reader, int(length[:20]))
+        if length.isascii() and length.isdigit()
+        else reader.read()
+    )
 
 
 def _line(reader: BufferedReader) -> bytes:
     line = reader.readline()
     if not line.endswith(b"\n"):
-        raise AnswerError("the connection ended in the middle of an answer" if line else "the connection ended without an answer")
+        raise AnswerError(
+            "the connection ended in the middle of an answer"
+            if line
+            else "the connection ended without an answer"
+        )
     return line.rstrip(b"\r\n")
 
 
@@ -85,7 +96,9 @@ def _size(line: bytes) -> int:
 
 
 def _exactly(reader: BufferedReader, length: int) -> bytes:
-    data = reader.read(min(length, MAX_ANSWER + 1))  # an honest size: memory is taken before the bytes come
+    data = reader.read(
+        min(length, MAX_ANSWER + 1)
+    )  # an honest size: memory is taken before the bytes come
     if len(data) < length:
         raise AnswerError(f"an answer ended after {len(data)} of {length} bytes")
     return data
@@ -100,5 +113,14 @@ def unix_of(date: str) -> float | None:
     # Years that begin in March have their odd day at the end.
     month = _MONTHS.index(found[2]) + 1
     year, month = (year - 1, month + 12) if month < 3 else (year, month)
-    days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 307 - _DAYS_BEFORE_1970
+    days = (
+        365 * year
+        + year // 4
+        - year // 100
+        + year // 400
+        + (153 * month - 457) // 5
+        + day
+        - 307
+        - _DAYS_BEFORE_1970
+    )
     return float(days * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2])

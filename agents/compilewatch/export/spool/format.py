@@ -59,7 +59,11 @@ def window_read(payload: bytes) -> Entry | None:
     if len(payload) <= _WINDOW_HEAD.size:
         return None
     first, last, start, end = _WINDOW_HEAD.unpack_from(payload)
-    return Entry((first, last), start, end, payload[_WINDOW_HEAD.size :], attempted=True) if 1 <= first <= last else None
+    return (
+        Entry((first, last), start, end, payload[_WINDOW_HEAD.size :], attempted=True)
+        if 1 <= first <= last
+        else None
+    )
 
 
 @dataclass(slots=True)

@@ -130,7 +130,11 @@ class _Placed(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self._descriptor).st_size}[whence]
+        start = {
+            os.SEEK_SET: 0,
+            os.SEEK_CUR: self._at,
+            os.SEEK_END: os.fstat(self._descriptor).st_size,
+        }[whence]
         self._at = start + offset
         return self._at
 

@@ -26,7 +26,9 @@ MAX_BATCH_BYTES = 512 << 10
 class Leftover:
     """One file of a dead instance, sent batch by batch and then removed."""
 
-    def __init__(self, file: LockedFile, identity: Identity, windows: Iterator[Entry], transport: Transport) -> None:
+    def __init__(
+        self, file: LockedFile, identity: Identity, windows: Iterator[Entry], transport: Transport
+    ) -> None:
         self.file = file
         self._identity = identity
         self._windows = windows
@@ -74,7 +76,9 @@ class Leftover:
 class Leftovers:
     """Belongs to the agent's thread and never raises OSError."""
 
-    def __init__(self, config: Config, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, config: Config, transport: Transport, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.errors = 0
         """Stretches of files that were damaged, and files that could not be read."""
         self._config = config
@@ -117,7 +121,10 @@ class Leftovers:
             if kept.written < now - UNFINISHED_SECONDS:
                 kept.path.unlink(missing_ok=True)
         for kept in files_kept(folder, SUFFIX):
-            ours, too_old = kept.path.name.startswith(self._project), kept.written < now - MAX_WINDOW_AGE
+            ours, too_old = (
+                kept.path.name.startswith(self._project),
+                kept.written < now - MAX_WINDOW_AGE,
+            )
             if (ours or too_old) and kept.path not in self._unreadable:
                 try:
                     found = self._take(kept.path, remove=too_old)
@@ -138,7 +145,12 @@ class Leftovers:
             contents = Contents() if remove else contents_read(file.reader())
             self.errors += contents.damaged
             if contents.identity is not None:
-                return Leftover(file, contents.identity, windows_read(file.reader(), contents.watermark), self._transport)
+                return Leftover(
+                    file,
+                    contents.identity,
+                    windows_read(file.reader(), contents.watermark),
+                    self._transport,
+                )
             self.errors += path.name.startswith(self._project)
             file.remove()
         except OSError:

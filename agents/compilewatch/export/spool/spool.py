@@ -12,7 +12,13 @@ from pathlib import Path
 
 from compilewatch.config import Config
 from compilewatch.export.outbox import Entry
-from compilewatch.export.spool.format import IDENTITY, frame, head_frames, watermark_frame, window_frame
+from compilewatch.export.spool.format import (
+    IDENTITY,
+    frame,
+    head_frames,
+    watermark_frame,
+    window_frame,
+)
 from compilewatch.export.spool.locked_file import CAN_LOCK, LockedFile
 from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.runtime.private_files import base_folder, files_kept, folder_open
@@ -30,7 +36,11 @@ ADVICE = "make room there, or name a folder of this user's in COMPILEWATCH_SPOOL
 
 def spool_folder(config: Config) -> Path:
     """Where windows are kept. A folder that was chosen may be everybody's, so this user gets one inside. Raises OSError."""
-    return folder_open(Path(config.spool) / f"compilewatch-{os.getuid()}" if config.spool else base_folder() / "spool")
+    return folder_open(
+        Path(config.spool) / f"compilewatch-{os.getuid()}"
+        if config.spool
+        else base_folder() / "spool"
+    )
 
 
 def project_of(config: Config) -> str:
@@ -44,7 +54,11 @@ def why_off(config: Config) -> str:
         return "switched off by COMPILEWATCH_SPOOL=off: a job that is killed loses what was not acknowledged"
     if config.file is not None:
         return "reports are recorded to a file, where they are safe at once"
-    return "" if CAN_LOCK else "this system has no file locks: a job that is killed loses what was not acknowledged"
+    return (
+        ""
+        if CAN_LOCK
+        else "this system has no file locks: a job that is killed loses what was not acknowledged"
+    )
 
 
 def spool_capability(config: Config) -> tuple[str, str]:
@@ -53,7 +67,9 @@ def spool_capability(config: Config) -> tuple[str, str]:
     if off:
         return "no", off
     try:
-        made = LockedFile.create(spool_folder(config) / f"doctor-{os.getpid()}", [b"x" * CHECK_BYTES])
+        made = LockedFile.create(
+            spool_folder(config) / f"doctor-{os.getpid()}", [b"x" * CHECK_BYTES]
+        )
         made.remove()
     except OSError as error:
         return "no", f"closed windows would wait in memory alone: {error.strerror or error}"
@@ -96,7 +112,11 @@ class Spool:
         """What the capability table says: whether a job that is killed loses no more than its open window."""
         if self._off:
             return "no", self._off
-        return ("no", f"closed windows wait in memory alone: {self.problem}") if self.problem else ("yes", "")
+        return (
+            ("no", f"closed windows wait in memory alone: {self.problem}")
+            if self.problem
+            else ("yes", "")
+        )
 
     @property
     def holds(self) -> bool:
@@ -171,7 +191,9 @@ class Spool:
 
     def _rewrite(self, waiting: list[Entry]) -> None:
         """Another file in place of the one that is there, which stays whole until then."""
-        path = spool_folder(self._config) / f"{project_of(self._config)}-{self._identity.id}{SUFFIX}"
+        path = (
+            spool_folder(self._config) / f"{project_of(self._config)}-{self._identity.id}{SUFFIX}"
+        )
         identity = dumps(self._identity)
         head = head_frames(identity)
         self._check_host(path, len(head) + sum(len(entry.body) for entry in waiting))
@@ -206,5 +228,7 @@ class Spool:
         self.problem = f"{error.strerror or error}"
         if not self.said:
             self.said = True
-            self._say(f"closed windows wait in memory alone ({self.problem}) and are lost if this job is killed; {ADVICE}")
+            self._say(
+                f"closed windows wait in memory alone ({self.problem}) and are lost if this job is killed; {ADVICE}"
+            )
         self._retry_at = self._clock() + RETRY_SECONDS

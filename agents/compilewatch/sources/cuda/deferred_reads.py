@@ -37,7 +37,11 @@ class Later:
         nothing ever can."""
         if self._never not in ("", WAITING):
             raise NotCompared(f"the GPU cannot be read without waiting for it: {self._never}")
-        return not self._never and len(self._waiting) < MOST and not torch.cuda.is_current_stream_capturing()
+        return (
+            not self._never
+            and len(self._waiting) < MOST
+            and not torch.cuda.is_current_stream_capturing()
+        )
 
     def add(self, torch: Any, device: Any, then: Callable[[], None]) -> None:
         """`then` is called on the agent's thread, on a stream of its own, after the GPU has done all that was asked of it so far."""
@@ -62,7 +66,11 @@ class Timed:
     """How long something takes: on the host at once, on its GPU once that has come so far."""
 
     def __init__(self, torch: Any, device: Any) -> None:
-        self._events = () if device is None else (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+        self._events = (
+            ()
+            if device is None
+            else (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+        )
         self._stream = None if device is None else torch.cuda.current_stream(device)
         self._began = time.perf_counter()
         self.host = 0.0

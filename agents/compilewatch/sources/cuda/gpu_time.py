@@ -56,7 +56,10 @@ class GpuTime(Source):
     def install(self, recorder: Recorder) -> Answer:
         LATER.end()
         self._cuda = sys.modules["torch.cuda"]
-        if not all(hasattr(self._cuda, name) for name in ("Event", "is_initialized", "is_current_stream_capturing")):
+        if not all(
+            hasattr(self._cuda, name)
+            for name in ("Event", "is_initialized", "is_current_stream_capturing")
+        ):
             self._answer = ("no", "this torch has no CUDA events")
             LATER.end(self._answer[1])
         return self._answer
@@ -84,17 +87,28 @@ class GpuTime(Source):
         """What the probes can see: errors of CUDA first, then samples that found no room."""
         errors = [f"{probe.line.region.name}: {probe.off}" for probe in self._probes if probe.off]
         if errors:
-            return "partly", f"no GPU time of {len(errors)} of {len(self._probes)} regions, such as {errors[0]}"[:200]
+            return (
+                "partly",
+                f"no GPU time of {len(errors)} of {len(self._probes)} regions, such as {errors[0]}"[
+                    :200
+                ],
+            )
         skipped = sum(probe.skipped for probe in self._probes)
         if skipped:
-            return "yes", f"{skipped:,} samples were skipped: {MAX_PAIRS} pairs of events waited for the GPU"
+            return (
+                "yes",
+                f"{skipped:,} samples were skipped: {MAX_PAIRS} pairs of events waited for the GPU",
+            )
         return "yes", ""
 
     def _begin(self, recorder: Recorder) -> None:
         try:
             self._relax()
         except (OSError, AttributeError) as error:
-            self._answer = ("no", f"the agent's thread cannot relax its capture mode: {error}"[:200])
+            self._answer = (
+                "no",
+                f"the agent's thread cannot relax its capture mode: {error}"[:200],
+            )
             LATER.end(self._answer[1])
             return
         self._answer = ("yes", "")
@@ -173,7 +187,9 @@ class EventProbe:
         if self._countdown > 0 or self.off:
             return None
         now = time.perf_counter()
-        if (not self._rate and now - self._sampled < self._gap) or self._samples * self._gap > MOST_AHEAD * max(1.0, now - self._read):
+        if (
+            not self._rate and now - self._sampled < self._gap
+        ) or self._samples * self._gap > MOST_AHEAD * max(1.0, now - self._read):
             return None
         began = time.thread_time()
         try:

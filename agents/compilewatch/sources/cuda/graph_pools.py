@@ -42,11 +42,16 @@ class GraphPools:
             return None
         if self._asked != RECORDINGS.count:
             self._asked = RECORDINGS.count
-            self._sizes = {device: self._size(cuda, device, ids) for device, ids in list(RECORDINGS.pools.items())}
+            self._sizes = {
+                device: self._size(cuda, device, ids)
+                for device, ids in list(RECORDINGS.pools.items())
+            }
         return self._sizes.get(index) if self.why is None else None
 
     def _size(self, cuda: Any, device: int, ids: set[PoolId]) -> int:
-        segments = [segment for pool in list(ids) for segment in self._segments(cuda.memory_snapshot, pool)]
+        segments = [
+            segment for pool in list(ids) for segment in self._segments(cuda.memory_snapshot, pool)
+        ]
         return sum(segment["total_size"] for segment in segments if segment["device"] == device)
 
     def _segments(self, snapshot: Any, pool: PoolId) -> list[dict[str, Any]]:

@@ -59,14 +59,21 @@ class CudaGraphRecordings(Source):
             RECORDING.put(bound[1])
 
     def _tell(self, recorder: Recorder, manager: Any, function_id: Any, caller: FrameType) -> None:
-        RECORDINGS.note(int(getattr(manager, "device_index", 0)), getattr(manager, "cuda_graphs_thread_pool", None))
+        RECORDINGS.note(
+            int(getattr(manager, "device_index", 0)),
+            getattr(manager, "cuda_graphs_thread_pool", None),
+        )
         known = self._known.setdefault(manager, set())
         why = why_recorded(caller, function_id in known)
         if len(known) < MAX_REMEMBERED:
             known.add(function_id)
         if why:
             traces = getattr(manager, "ids_to_stack_traces", {}).get(function_id) or []
-            recorder.finding("cudagraph_rerecord", why, next((quoted_place(trace) for trace in traces if trace), ""))
+            recorder.finding(
+                "cudagraph_rerecord",
+                why,
+                next((quoted_place(trace) for trace in traces if trace), ""),
+            )
 
 
 def why_recorded(caller: FrameType, again: bool) -> str:

@@ -77,7 +77,9 @@ class CudaGraphPartitions(Source):
                 with guard:
                     reason = partition_skip(compiled_graph)
                     if reason:
-                        recorder.finding("cudagraph_skip", reason, frame_of(None, compiling_locals()).where)
+                        recorder.finding(
+                            "cudagraph_skip", reason, frame_of(None, compiling_locals()).where
+                        )
             return result
 
         self._bound = (ours, previous)
@@ -110,7 +112,10 @@ class _Handler(logging.Handler):
             text = record.getMessage()
             sizes = _SIZES.search(text)
             if sizes:
-                self._recorder.finding("cudagraph_rerecord", f"{sizes[1]} distinct input sizes, each a CUDA graph of its own")
+                self._recorder.finding(
+                    "cudagraph_rerecord",
+                    f"{sizes[1]} distinct input sizes, each a CUDA graph of its own",
+                )
             elif text.lstrip().startswith(_SKIPS):
                 counted = skips_counted()
                 if counted != self._last:
@@ -128,13 +133,18 @@ def skip_read(text: str) -> tuple[str, str]:
 
 def quoted_place(stack: str) -> str:
     """The innermost of the user's lines in a stack that torch keeps as text."""
-    lines = [(match["file"], int(match["line"]), match["function"]) for match in _STACK_LINE.finditer(stack)]
+    lines = [
+        (match["file"], int(match["line"]), match["function"])
+        for match in _STACK_LINE.finditer(stack)
+    ]
     return str(user_place(reversed(lines)) or "")
 
 
 def partition_skip(compiled_graph: Any) -> str:
     """Why no part of this graph is recorded; empty if one is."""
-    reasons = getattr(getattr(compiled_graph, "cudagraph_info", None), "cudagraph_fail_reasons", None)
+    reasons = getattr(
+        getattr(compiled_graph, "cudagraph_info", None), "cudagraph_fail_reasons", None
+    )
     if reasons:
         return normal(f"skipping cudagraphs due to {', '.join(map(str, reasons))}")
     if not getattr(compiled_graph, "partition_maps", None):

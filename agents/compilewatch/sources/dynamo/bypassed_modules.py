@@ -27,27 +27,45 @@ class Unentered:
     def note(self, compiling: Mapping[str, Any], frame: Frame) -> None:
         """The frame was compiled on this thread."""
         code, specs = compiling.get("code"), self._recorder.specs.all
-        modules = [module for reference, _ in compiling.get("modules", {}).values() if (module := reference()) is not None]
+        modules = [
+            module
+            for reference, _ in compiling.get("modules", {}).values()
+            if (module := reference()) is not None
+        ]
         for module in modules:
             if not _is_method(code, type(module)):
                 continue
-            for spec in [spec for spec in list(specs) if spec.module is not None and spec.module() is module]:
-                if spec.name not in self._reported and not self._recorder.entered(spec) and not _compares():
+            for spec in [
+                spec for spec in list(specs) if spec.module is not None and spec.module() is module
+            ]:
+                if (
+                    spec.name not in self._reported
+                    and not self._recorder.entered(spec)
+                    and not _compares()
+                ):
                     self._reported.add(spec.name)
-                    self._waiting.append((spec, f"{type(module).__name__}.{frame.name}", frame.where))
+                    self._waiting.append(
+                        (spec, f"{type(module).__name__}.{frame.name}", frame.where)
+                    )
                     self._recorder.report_at_close("unentered", self._report)
 
     def _report(self) -> None:
         while self._waiting:
             spec, method, where = self._waiting.pop()
             if not self._recorder.entered(spec):
-                self._recorder.finding("wrapper_not_entered", TEXT.format(method=method, region=spec.name), where)
+                self._recorder.finding(
+                    "wrapper_not_entered", TEXT.format(method=method, region=spec.name), where
+                )
 
 
 def _is_method(code: Any, kind: type) -> bool:
     """Whether the code is that of a method of the class."""
     method = inspect.getattr_static(kind, getattr(code, "co_name", ""), None)
-    return code is not None and getattr(inspect.unwrap(method) if callable(method) else method, "__code__", None) is code
+    return (
+        code is not None
+        and getattr(inspect.unwrap(method) if callable(method) else method, "__code__", None)
+        is code
+    )
 
 
 def _compares() -> bool:

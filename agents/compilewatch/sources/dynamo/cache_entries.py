@@ -72,10 +72,16 @@ class Entries:
         self._made = compiling.f_locals.get("code")
         entry = self._entries.setdefault(code, Entry(code))
         known = compiling.f_locals.get("globals") or {}
-        entry.breaks = [known[name].__code__ for name in code.co_names if name.startswith(_RESUME) and name in known]
+        entry.breaks = [
+            known[name].__code__
+            for name in code.co_names
+            if name.startswith(_RESUME) and name in known
+        ]
         self._look_at_reason(entry, self._made)
         # What a call at the very end answers is handed back at once, so that nothing of ours sees it: most likely it is a tensor.
-        entry.eager = any(rest in self._eager for rest in entry.breaks) or (entry.unseen and not entry.breaks)
+        entry.eager = any(rest in self._eager for rest in entry.breaks) or (
+            entry.unseen and not entry.breaks
+        )
         entry.beneath = self._is_beneath(compiling.f_back)
         if not entry.graph or entry.breaks or entry.eager or entry.beneath:
             _add_last_guard(manager, self._speaker(entry))
@@ -108,8 +114,16 @@ class Entries:
             return
         entry = self._entries[around.f_code]
         # The hook is asked for a function that has entries already, before it is compiled.
-        if code in entry.breaks and not entry.eager and self._is_unseen(entry, 1 + (known.get("cache_entry") is not None)):
-            given = [value for name, value in (*values.items(), *around.f_locals.items()) if not name.startswith(_OPERAND)]
+        if (
+            code in entry.breaks
+            and not entry.eager
+            and self._is_unseen(entry, 1 + (known.get("cache_entry") is not None))
+        ):
+            given = [
+                value
+                for name, value in (*values.items(), *around.f_locals.items())
+                if not name.startswith(_OPERAND)
+            ]
             if _is_new_tensor(_result(values), given):
                 self._mark(around, code)
 
@@ -119,7 +133,13 @@ class Entries:
         last = reasons[-1] if isinstance(reasons, list) and reasons else None
         seen, self._seen = self._seen, last
         stack = getattr(last, "user_stack", None) or []
-        if last is None or last is seen or recorder is None or not stack or stack[0].name != getattr(code, "co_name", ""):
+        if (
+            last is None
+            or last is seen
+            or recorder is None
+            or not stack
+            or stack[0].name != getattr(code, "co_name", "")
+        ):
             return
         entry.unseen = any(part in str(last.reason) for part in _NEVER_LOOKED_UP)
         if len(stack) > 1 and recorder.token:
@@ -200,7 +220,9 @@ def _frames_of(entries: Mapping[CodeType, Entry], frame: FrameType | None) -> It
 
 def _result(values: Mapping[str, Any]) -> Any:
     """What the call of a break answered: the newest operand of the function that goes on after it."""
-    operands = [name for name in values if name.startswith(_OPERAND) and name[len(_OPERAND) :].isdigit()]
+    operands = [
+        name for name in values if name.startswith(_OPERAND) and name[len(_OPERAND) :].isdigit()
+    ]
     return values[max(operands, key=lambda name: int(name[len(_OPERAND) :]))] if operands else None
 
 
@@ -208,8 +230,16 @@ def _is_new_tensor(result: Any, given: list[Any]) -> bool:
     """Whether it is, or holds, a tensor that was not there before; one that is handed back is no work. Asks for types alone: an object of
     the job's may fail to say its class."""
     tensor, kind = TENSOR.find(()), type(result)
-    held = dict.values(result) if issubclass(kind, dict) else result if issubclass(kind, (tuple, list)) else (result,)
-    return any(issubclass(type(one), tensor) and not any(one is other for other in given) for one in held)
+    held = (
+        dict.values(result)
+        if issubclass(kind, dict)
+        else result
+        if issubclass(kind, (tuple, list))
+        else (result,)
+    )
+    return any(
+        issubclass(type(one), tensor) and not any(one is other for other in given) for one in held
+    )
 
 
 def _add_last_guard(manager: Any, guard: Callable[[object], bool]) -> None:

@@ -61,10 +61,13 @@ def _variables(variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if type(value) is MethodType:
             yield name, value.__self__
         elif type(value) in (tuple, list):
-            yield from ((f"{name}[{number}]", item) for number, item in enumerate(value[:MOST_VARIABLES]))
+            yield from (
+                (f"{name}[{number}]", item) for number, item in enumerate(value[:MOST_VARIABLES])
+            )
         elif type(value) is dict:
             yield from (
-                (f"{name}[{key}]" if type(key) is str else name, item) for key, item in itertools.islice(value.items(), MOST_VARIABLES)
+                (f"{name}[{key}]" if type(key) is str else name, item)
+                for key, item in itertools.islice(value.items(), MOST_VARIABLES)
             )
         else:
             yield name, value

@@ -8,8 +8,19 @@ from typing import Any, NamedTuple
 
 from compilewatch.sources.dynamo.call_inputs import Inputs
 from compilewatch.sources.dynamo.compile_history import AGAIN, Function, History, function_of
-from compilewatch.sources.dynamo.phase_timer import HEADERS, phases_at_run_time, phases_of_record, total_of_record
-from compilewatch.sources.dynamo.scrubber import break_reason, error_reason, guard_group, guard_reason, short_path
+from compilewatch.sources.dynamo.phase_timer import (
+    HEADERS,
+    phases_at_run_time,
+    phases_of_record,
+    total_of_record,
+)
+from compilewatch.sources.dynamo.scrubber import (
+    break_reason,
+    error_reason,
+    guard_group,
+    guard_reason,
+    short_path,
+)
 from compilewatch.sources.dynamo.typed_getattr import line_number, number, text, truth
 from compilewatch.sources.dynamo.user_frames import Place, is_engines, is_installed, users_place
 from compilewatch.wire.messages import MAX_REASON
@@ -63,7 +74,12 @@ def function_compiled(record: Any, compiling: Mapping[str, Any]) -> Function:
     code = compiling.get("code")
     name = text(record, "co_name") or text(code, "co_name")
     file = text(record, "co_filename") or text(code, "co_filename")
-    return function_of(name, file, line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno"), code)
+    return function_of(
+        name,
+        file,
+        line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno"),
+        code,
+    )
 
 
 def compile_id_of(record: Any) -> str:
@@ -74,14 +90,22 @@ def compile_id_of(record: Any) -> str:
 def is_limit(record: Any) -> bool:
     """Torch refused to compile the frame once more; from now on its unseen inputs run eager without a word."""
     reason = text(record, "fail_reason").lower()
-    return text(record, "fail_type") == "Unsupported" and "limit" in reason and ("exceed" in reason or "reached" in reason)
+    return (
+        text(record, "fail_type") == "Unsupported"
+        and "limit" in reason
+        and ("exceed" in reason or "reached" in reason)
+    )
 
 
 def reasons_of(record: Any, compiling: Mapping[str, Any]) -> list[str]:
     """Torch's reason for each cache entry why it did not match, the newest entry first; its record has the first of them alone."""
     several = compiling.get("reasons") or getattr(record, "recompile_reasons", None)
     first = text(record, "recompile_reason")
-    lines = [reason for reason in several if isinstance(reason, str)] if isinstance(several, list) else []
+    lines = (
+        [reason for reason in several if isinstance(reason, str)]
+        if isinstance(several, list)
+        else []
+    )
     return lines if first in lines or not first else [first]
 
 
@@ -163,7 +187,9 @@ def failure_of(record: Any) -> str:
 def failure_place(record: Any, frame: Frame) -> str:
     filename = text(record, "fail_user_frame_filename")
     if filename and not is_installed(filename):
-        return str(Place(short_path(filename), line_number(record, "fail_user_frame_lineno"), frame.name))
+        return str(
+            Place(short_path(filename), line_number(record, "fail_user_frame_lineno"), frame.name)
+        )
     return frame.where
 
 
@@ -189,12 +215,17 @@ def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:
 
 def _is_recording(record: Any) -> bool:
     """Whether it spent its time on CUDA graphs; one that took no measurable time has a 0 there, and None where it benchmarked nothing."""
-    recorded, tuned = number(record, "runtime_cudagraphify_time_us"), number(record, "runtime_triton_autotune_time_us")
+    recorded, tuned = (
+        number(record, "runtime_cudagraphify_time_us"),
+        number(record, "runtime_triton_autotune_time_us"),
+    )
     return recorded is not None and recorded >= (tuned or 0)
 
 
 def _is_lazy_backward(record: Any) -> bool:
-    return bool(number(record, "backward_cumulative_compile_time_us")) and not text(record, "co_name")
+    return bool(number(record, "backward_cumulative_compile_time_us")) and not text(
+        record, "co_name"
+    )
 
 
 def _is_recompile(record: Any, compiling: Mapping[str, Any]) -> bool:

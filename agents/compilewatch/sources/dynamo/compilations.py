@@ -9,12 +9,33 @@ from collections import deque
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.torch_internals import AUTOMATIC, BREAKS, COUNTERS, EVENTS, RECORDS, RECORDS_ON, STATIC_FIRST, problems_of
+from compilewatch.runtime.torch_internals import (
+    AUTOMATIC,
+    BREAKS,
+    COUNTERS,
+    EVENTS,
+    RECORDS,
+    RECORDS_ON,
+    STATIC_FIRST,
+    problems_of,
+)
 from compilewatch.sources import Answer, Source
-from compilewatch.sources.dynamo.compilation_metrics import at_run_time_alone, compile_id_of, is_at_run_time, kind_of
+from compilewatch.sources.dynamo.compilation_metrics import (
+    at_run_time_alone,
+    compile_id_of,
+    is_at_run_time,
+    kind_of,
+)
 from compilewatch.sources.dynamo.compile_reporter import Ending, Teller
 from compilewatch.sources.dynamo.graph_breaks import BreakList
-from compilewatch.sources.dynamo.phase_timer import AHEAD, BACKWARD, CAPTURE, PHASES, ROOTS, clock_of
+from compilewatch.sources.dynamo.phase_timer import (
+    AHEAD,
+    BACKWARD,
+    CAPTURE,
+    PHASES,
+    ROOTS,
+    clock_of,
+)
 from compilewatch.sources.dynamo.recompile_limits import Latches
 from compilewatch.sources.function_patch import Binding
 from compilewatch.sources.inductor.cache_lookups import LOOKUPS, CacheLookups

@@ -21,7 +21,13 @@ AGAIN = {
 }
 """How a finding says why a function is compiled again without a guard that failed, by the kind of reason."""
 MOST_ENTRIES, MOST_FUNCTIONS, MOST_OF_A_FUNCTION = 2048, 1024, 64
-_MANY_OF_ONE_NAME = ("torch_dynamo_resume_in_", "<resume in ", "<lambda>", "<listcomp>", "<genexpr>")
+_MANY_OF_ONE_NAME = (
+    "torch_dynamo_resume_in_",
+    "<resume in ",
+    "<lambda>",
+    "<listcomp>",
+    "<genexpr>",
+)
 """How names begin that several functions of one line share."""
 _HISTORIES: weakref.WeakKeyDictionary[Recorder, History] = weakref.WeakKeyDictionary()
 
@@ -105,11 +111,16 @@ class History:
 
     def blamed(self, reasons: Sequence[str], inputs: Inputs) -> list[str]:
         """Of the reasons for which the cache entries did not match, those of the entries that were compiled for the likest call."""
-        rated = [(reason, self._entries.get(compile_id_in(reason), NO_INPUTS).likeness(inputs)) for reason in reasons]
+        rated = [
+            (reason, self._entries.get(compile_id_in(reason), NO_INPUTS).likeness(inputs))
+            for reason in reasons
+        ]
         likest = max((like for _, like in rated), default=None)
         return [reason for reason, like in rated if like == likest]
 
-    def note(self, function: Function, compile_id: str, kind: str, inputs: Inputs, failed: bool) -> str:
+    def note(
+        self, function: Function, compile_id: str, kind: str, inputs: Inputs, failed: bool
+    ) -> str:
         """A function was compiled; answers one of AGAIN if it was compiled before, and no guard says why again."""
         with self._changing:
             if kind == "first" and compile_id in self._entries:
@@ -126,7 +137,9 @@ class History:
                 self._entries.popitem(last=False)
             return again
 
-    def _again(self, function: Function, known: _Compiled, number: str, kind: str, inputs: Inputs) -> str:
+    def _again(
+        self, function: Function, known: _Compiled, number: str, kind: str, inputs: Inputs
+    ) -> str:
         if known.epoch < 0 or kind not in ("first", "recompile"):
             return ""
         if kind == "recompile":

@@ -41,10 +41,14 @@ def options_told(record: Any) -> Options:
         return NOT_KNOWN
     if not isinstance(settings, dict):
         return NOT_KNOWN
-    return Options(dynamic=_dynamic(settings.get(STATIC_FIRST.short), settings.get(AUTOMATIC.short)))
+    return Options(
+        dynamic=_dynamic(settings.get(STATIC_FIRST.short), settings.get(AUTOMATIC.short))
+    )
 
 
 def _dynamic(static_first: Any, automatic: Any) -> str:
     if static_first is False:
         return "yes"
-    return {True: "automatic", False: "no"}.get(automatic, "") if isinstance(automatic, bool) else ""
+    return (
+        {True: "automatic", False: "no"}.get(automatic, "") if isinstance(automatic, bool) else ""
+    )

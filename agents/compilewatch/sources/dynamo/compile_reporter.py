@@ -76,7 +76,14 @@ class Ending(NamedTuple):
     def now(cls, recorder: Recorder) -> Ending:
         """In the calling thread, which has just compiled."""
         lookups = CacheLookups.of(recorder).take()
-        ending = cls(time.monotonic(), time.time(), compiling_locals(), clock_of(recorder).take(), recorder.in_request(), lookups)
+        ending = cls(
+            time.monotonic(),
+            time.time(),
+            compiling_locals(),
+            clock_of(recorder).take(),
+            recorder.in_request(),
+            lookups,
+        )
         with FaultBarrier(recorder.internal_error):
             return ending._with_the_frame(LimitsSet.of(recorder))
         return ending
@@ -84,8 +91,12 @@ class Ending(NamedTuple):
     def _with_the_frame(self, limits: LimitsSet) -> Ending:
         """With what is seen of the function that was compiled, and of its cache entries."""
         variables = compiled_locals()
-        failed = {reason: failed_guard(reason, variables) for reason in reasons_of(None, self.compiling)}
-        return self._replace(inputs=inputs_of(variables), in_force=limits.in_force(self.compiling), failed=failed)
+        failed = {
+            reason: failed_guard(reason, variables) for reason in reasons_of(None, self.compiling)
+        }
+        return self._replace(
+            inputs=inputs_of(variables), in_force=limits.in_force(self.compiling), failed=failed
+        )
 
     def of_event(self, compile_id: str, is_forward: bool) -> Ending:
         """With what torch's record would say, from its frames."""
@@ -115,7 +126,9 @@ class _Thread(threading.local):
 class Teller:
     """Knows the frames compiled so far: backwards and what code does when it runs name none and go by their forward's compile id."""
 
-    def __init__(self, recorder: Recorder, latches: Latches, lookups: CacheLookups, breaks: BreakList) -> None:
+    def __init__(
+        self, recorder: Recorder, latches: Latches, lookups: CacheLookups, breaks: BreakList
+    ) -> None:
         self._recorder = recorder
         self._latches = latches
         self._entries = Entries.of(recorder)
@@ -142,10 +155,16 @@ class Teller:
         kind, outcome = kind_of(record, compiling), outcome_of(record, compiling)
         frame, options = self._who(compile_id, record, compiling if kind in _OF_A_FRAME else {})
         again = self._again(record, kind, outcome, ending)
-        causes = [] if again else causes_of(reasons_of(record, compiling), self._history, ending.inputs)
+        causes = (
+            [] if again else causes_of(reasons_of(record, compiling), self._history, ending.inputs)
+        )
         reason_kind, reason = reason_of(record, outcome, recompile_reasons(causes), again)
         # What failed has no code that a cache could hold, and a CUDA graph is never in one: neither looked anything up.
-        asked = self._lookups.asked(ending.lookups, record) if outcome == "ok" and kind != "cuda_graph" else NOTHING_ASKED
+        asked = (
+            self._lookups.asked(ending.lookups, record)
+            if outcome == "ok" and kind != "cuda_graph"
+            else NOTHING_ASKED
+        )
         compiled = Compile(
             at=ending.at,
             id=compile_id,
@@ -185,9 +204,13 @@ class Teller:
         if kind not in _OF_A_FRAME or not compile_id or is_limit(record):
             return ""
         function = function_compiled(record, ending.compiling)
-        return self._history.note(function, compile_id, kind, ending.inputs, outcome in ("raised", "suppressed"))
+        return self._history.note(
+            function, compile_id, kind, ending.inputs, outcome in ("raised", "suppressed")
+        )
 
-    def _why_again(self, frame: Frame, ending: Ending, again: str, causes: Iterable[list[str]]) -> None:
+    def _why_again(
+        self, frame: Frame, ending: Ending, again: str, causes: Iterable[list[str]]
+    ) -> None:
         """Findings of why the frame is compiled again, and of a limit that it ignores."""
         if again:
             self._recorder.finding("guard", AGAIN[again], frame.where)
@@ -198,18 +221,31 @@ class Teller:
     def _guard(self, reasons: list[str], frame: Frame, ending: Ending) -> None:
         """One guard failed for the entries that these reasons are of; torch lists the newest first."""
         group = guard_told(reasons[0])
-        failed = [ending.failed.get(reason) or failed_guard(reason, {}) for reason in reversed(reasons)]
+        failed = [
+            ending.failed.get(reason) or failed_guard(reason, {}) for reason in reversed(reasons)
+        ]
         varies = self._values.note(group, frame.where, failed)
-        self._recorder.finding("guard", group, frame.where, values=varies.values, distinct=varies.distinct, pattern=varies.pattern)
+        self._recorder.finding(
+            "guard",
+            group,
+            frame.where,
+            values=varies.values,
+            distinct=varies.distinct,
+            pattern=varies.pattern,
+        )
 
     def _limit_ignored(self, frame: Frame, ignored: Iterable[str]) -> None:
         """Once for each place, however often it compiles."""
         for text_ in ignored:
-            if (text_, frame.where) not in self._ignored and len(self._ignored) < _REMEMBERED_FRAMES:
+            if (text_, frame.where) not in self._ignored and len(
+                self._ignored
+            ) < _REMEMBERED_FRAMES:
                 self._ignored.add((text_, frame.where))
                 self._recorder.finding("limit_not_in_force", text_, frame.where)
 
-    def _who(self, compile_id: str, record: Any, compiling: Mapping[str, Any]) -> tuple[Frame, Options]:
+    def _who(
+        self, compile_id: str, record: Any, compiling: Mapping[str, Any]
+    ) -> tuple[Frame, Options]:
         frame = frame_of(record, compiling)
         if not frame.name:
             return self._known.get(compile_id, (NOWHERE, NOT_KNOWN))
@@ -223,19 +259,26 @@ class Teller:
 
     def _explain(self, record: Any, frame: Frame, outcome: str, reason: str) -> bool:
         """Answers whether torch leaves the frame eager for good though there is something to compile in it."""
-        told, failed = self._breaks.tell(self._recorder.finding), bool(getattr(record, "fail_type", None))
+        told, failed = (
+            self._breaks.tell(self._recorder.finding),
+            bool(getattr(record, "fail_type", None)),
+        )
         if is_limit(record):
             if outcome != "raised":
                 self._latches.latch(frame, "limit", reason=reason)
             return False  # its inputs are looked up as before
         if outcome in ("raised", "suppressed"):
-            self._recorder.finding("compile_error", failure_of(record), failure_place(record, frame))
+            self._recorder.finding(
+                "compile_error", failure_of(record), failure_place(record, frame)
+            )
         elif outcome == "skipped" and failed and not told:
             self._recorder.finding("graph_break", failure_of(record), failure_place(record, frame))
         # Without a failure and a break torch found nothing to compile: nothing of it would run faster.
         stays = outcome == "suppressed" or (outcome == "skipped" and (failed or bool(told)))
         if stays:
-            self._latches.latch(frame, "error" if outcome == "suppressed" else "skip", reason=reason)
+            self._latches.latch(
+                frame, "error" if outcome == "suppressed" else "skip", reason=reason
+            )
         return stays
 
     def _new_peak(self) -> int | None:

@@ -26,7 +26,11 @@ class Generators(FunctionSource):
         code = _code_of(wanted)
         if type(context).__name__ == _COMPILES and getattr(code, "co_flags", 0) & _GENERATES:
             frame = frame_of(None, {"code": code})
-            self._recorder.finding("generator_not_compiled", f"{frame.name} is a generator function, and those run eager", frame.where)
+            self._recorder.finding(
+                "generator_not_compiled",
+                f"{frame.name} is a generator function, and those run eager",
+                frame.where,
+            )
 
 
 def _code_of(wanted: Any) -> Any:

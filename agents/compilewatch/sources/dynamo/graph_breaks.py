@@ -21,7 +21,9 @@ class BreakList:
         """Hands each group of breaks that is new since the last call to `finding(kind, text, where, count)`; answers how many broke."""
         size = len(self._reasons)
         # After a reset the list may have grown back to any length: it is the same one only if the entry told last still stands there.
-        same = not self._seen or (size >= self._seen and self._reasons[self._seen - 1] is self._last)
+        same = not self._seen or (
+            size >= self._seen and self._reasons[self._seen - 1] is self._last
+        )
         start = self._seen if same else 0
         self._seen, self._last = size, self._reasons[size - 1] if size else None
         groups: dict[tuple[str, str], int] = {}

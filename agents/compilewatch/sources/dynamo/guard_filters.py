@@ -35,12 +35,23 @@ class GuardFilters(FunctionSource):
         super().__init__()
         self._thread = _Thread()
 
-    def hear(self, _: Any, guards: Sequence[Any], __: Any, code: Any, *___: Any, guard_filter_fn: Any = ..., **____: Any) -> None:
+    def hear(
+        self,
+        _: Any,
+        guards: Sequence[Any],
+        __: Any,
+        code: Any,
+        *___: Any,
+        guard_filter_fn: Any = ...,
+        **____: Any,
+    ) -> None:
         if guard_filter_fn is ...:
             self._thread.guards = list(guards)
             return
         before, self._thread.guards = self._thread.guards, []
-        if guard_filter_fn is None or str(getattr(guard_filter_fn, "__module__", "")).startswith(_TORCHS_OWN):
+        if guard_filter_fn is None or str(getattr(guard_filter_fn, "__module__", "")).startswith(
+            _TORCHS_OWN
+        ):
             return
         kept = {id(guard) for guard in guards}
         dropped = [guard for guard in before if id(guard) not in kept]
@@ -48,13 +59,20 @@ class GuardFilters(FunctionSource):
         NOTED[GUARDS_LEFT_OUT] = name
         if dropped:
             kinds = ", ".join(sorted({_kind(guard) for guard in dropped}))
-            self._recorder.finding("guards_left_out", f"{name} leaves out {kinds}", frame_of(None, {"code": code}).where, len(dropped))
+            self._recorder.finding(
+                "guards_left_out",
+                f"{name} leaves out {kinds}",
+                frame_of(None, {"code": code}).where,
+                len(dropped),
+            )
 
 
 def _name(chosen: Any) -> str:
     """Torch's own name for it; what the program calls a filter of its own stays in the process."""
     name = getattr(chosen, "__name__", None)
-    return str(name) if name and getattr(chosen, "__module__", "") == "torch.compiler" else OWN_FILTER
+    return (
+        str(name) if name and getattr(chosen, "__module__", "") == "torch.compiler" else OWN_FILTER
+    )
 
 
 def _kind(guard: Any) -> str:

@@ -15,7 +15,9 @@ from compilewatch.sources.function_patch import Binding
 
 Hook = Callable[[bool], bool]
 YES: Answer = ("yes", "")
-SUSPENDED_BLOCKS = "blocks inside coroutines and generators are suspended with them, so theirs are unknown"
+SUSPENDED_BLOCKS = (
+    "blocks inside coroutines and generators are suspended with them, so theirs are unknown"
+)
 
 
 class CompiledCalls(Source):
@@ -45,7 +47,10 @@ class CompiledCalls(Source):
             return self._answer
         self._slot = GUARD_HOOK.find()
         self._collectives = Binding(COLLECTIVES, self._collectives_run, recorder)
-        self._bound = [Binding(SWITCH_COLLECTIVES, self._before_switch, recorder, after=self._after_switch), self._collectives]
+        self._bound = [
+            Binding(SWITCH_COLLECTIVES, self._before_switch, recorder, after=self._after_switch),
+            self._collectives,
+        ]
         for binding in self._bound:
             binding.bind()
         self._turns = Turns(time.monotonic())
@@ -55,16 +60,26 @@ class CompiledCalls(Source):
     def poll(self, recorder: Recorder) -> Answer | None:
         """Counts for a while, then lets torch run without the hook. It costs little, but an interrupt that Python happens to raise at its
         first instruction, which no handler covers, aborts the process: the less the hook is there, the less likely that is."""
-        deaf = next((binding.problem for binding in self._bound if binding.bound and binding.problem), "")
+        deaf = next(
+            (binding.problem for binding in self._bound if binding.bound and binding.problem), ""
+        )
         if deaf:
-            self._answer = ("no" if self._aside else "partly", f"guard collectives may take torch's hook unheard: {deaf}")
+            self._answer = (
+                "no" if self._aside else "partly",
+                f"guard collectives may take torch's hook unheard: {deaf}",
+            )
         if self._slot is None or self._aside:
             return self._answer
         if self._answer == YES:
             self._answer = self._seen()
         now = time.monotonic()
         kinds = len(recorder.lines or ())
-        if recorder.epoch != self._epoch or recorder.compiling.frames() or kinds != self._kinds or not kinds:
+        if (
+            recorder.epoch != self._epoch
+            or recorder.compiling.frames()
+            or kinds != self._kinds
+            or not kinds
+        ):
             # Also while it lasts: the calls right after a long compilation are those that tell what came of it. The first calls of a
             # region, however late they come, tell what runs it.
             self._epoch, self._kinds = recorder.epoch, kinds
@@ -98,7 +113,12 @@ class CompiledCalls(Source):
             self._set(hook)
         except Exception as error:  # noqa: BLE001 - torch's slot is another than we know: then it is left alone
             self._slot = None
-            self._answer = ("no", f"{GUARD_HOOK.short} is called in an unknown way ({type(error).__name__}: {error})"[:200])
+            self._answer = (
+                "no",
+                f"{GUARD_HOOK.short} is called in an unknown way ({type(error).__name__}: {error})"[
+                    :200
+                ],
+            )
             return
         self._aside, self._answer = False, self._seen()
         self._previous, self._hook = previous, hook

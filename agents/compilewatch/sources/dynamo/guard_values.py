@@ -17,14 +17,22 @@ GROWING = 3
 """The count of numbers in a row that must follow one another to be called growth."""
 
 _GRADIENT = re.compile(r"expected requires_grad=(?P<compiled>[01])$")
-_BOUND = re.compile(r"^(?:-?\d+ <=? )?(?P<source>[^=<>!*+/ ]+)\.size\(\)\[(?P<dim>\d+)\](?: <=? -?\d+)?$")
+_BOUND = re.compile(
+    r"^(?:-?\d+ <=? )?(?P<source>[^=<>!*+/ ]+)\.size\(\)\[(?P<dim>\d+)\](?: <=? -?\d+)?$"
+)
 _EXPECTED = re.compile(r"expected (?P<compiled>.+?), (?:actual|got) (?P<met>.+)$")
-_CLASS = re.compile(r"_check_(?:type|obj)_id\((?P<source>.+), \d+\), type=<class '(?P<compiled>[^']+)'>")
+_CLASS = re.compile(
+    r"_check_(?:type|obj)_id\((?P<source>.+), \d+\), type=<class '(?P<compiled>[^']+)'>"
+)
 _FOUND = re.compile(r"\bfound <class '(?P<met>[^']+)'>")
 _LITERAL = r"""True|False|None|-?\d[\w.+-]*|'[^']*'|"[^"]*\""""
-_EQUAL = re.compile(rf"^(?P<length>len\()?(?P<source>[^=<>!]+?)(?(length)\)) == (?P<compiled>{_LITERAL})$")
+_EQUAL = re.compile(
+    rf"^(?P<length>len\()?(?P<source>[^=<>!]+?)(?(length)\)) == (?P<compiled>{_LITERAL})$"
+)
 _HEAD = re.compile(r"(?:[LG]\[['\"](?P<quoted>\w+)['\"]\]|(?P<plain>[A-Za-z_]\w*))")
-_STEP = re.compile(r"\.(?P<attribute>\w+)|\[(?P<number>-?\d+)\]|\[(?P<quote>['\"])(?P<key>[^'\"]*)(?P=quote)\]")
+_STEP = re.compile(
+    r"\.(?P<attribute>\w+)|\[(?P<number>-?\d+)\]|\[(?P<quote>['\"])(?P<key>[^'\"]*)(?P=quote)\]"
+)
 _NUMBER = re.compile(r"-?\d{1,18}")
 
 
@@ -62,7 +70,11 @@ def failed_guard(reason: str, variables: Mapping[str, Any]) -> Failed:
         known, value = _look_up(found["source"], variables)
         if known and found["length"]:
             value = len(value) if type(value) in (dict, list, tuple, set, str) else None
-        return Failed(group, found["compiled"], repr(value) if known and type(value) in (bool, int, float) else "")
+        return Failed(
+            group,
+            found["compiled"],
+            repr(value) if known and type(value) in (bool, int, float) else "",
+        )
     if found := _BOUND.search(line):
         known, value = _look_up(found["source"], variables)
         sizes = dict(enumerate(sizes_of(value))) if known else {}
@@ -122,7 +134,9 @@ class _Met:
         self._run, self._last = self._run + 1, number
         if len(self._seen) < MOST_SEEN:
             self._seen.add(value)
-        shown = "" if value[:1] in "'\"" else normal(value, MAX_VALUE)  # a text that an argument was stays in the process
+        shown = (
+            "" if value[:1] in "'\"" else normal(value, MAX_VALUE)
+        )  # a text that an argument was stays in the process
         if shown and shown not in self.shown and len(self.shown) < MAX_VALUES:
             self.shown.append(shown)
 
@@ -142,7 +156,9 @@ def _look_up(source: str, variables: Mapping[str, Any]) -> tuple[bool, Any]:
             if step["attribute"]:
                 value = object.__getattribute__(value, "__dict__")[step["attribute"]]
             elif issubclass(type(value), dict):
-                value = dict.__getitem__(value, int(step["number"]) if step["number"] else step["key"])
+                value = dict.__getitem__(
+                    value, int(step["number"]) if step["number"] else step["key"]
+                )
             elif type(value) in (list, tuple) and step["number"]:
                 value = value[int(step["number"])]
             else:
@@ -155,4 +171,8 @@ def _look_up(source: str, variables: Mapping[str, Any]) -> tuple[bool, Any]:
 
 def _class_name(kind: type) -> str:
     """As torch prints it."""
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )

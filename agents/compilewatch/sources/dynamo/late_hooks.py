@@ -92,10 +92,19 @@ def _late(roots: list[Root]) -> Iterator[tuple[str, str, tuple[str, int]]]:
                 for number, hook in list((module.__dict__.get(table) or {}).items()):
                     if number >= root.next_hook:
                         name = type(module).__qualname__
-                        yield f"a {kind} of {name}, registered after the code was compiled, never runs", _place(hook), (table, number)
+                        yield (
+                            f"a {kind} of {name}, registered after the code was compiled, never runs",
+                            _place(hook),
+                            (table, number),
+                        )
 
 
 def _place(hook: Any) -> str:
     """Where the hook's own code is; empty where it has none."""
-    code = getattr(hook, "__code__", None) or getattr(getattr(type(hook), "__call__", None), "__code__", None)  # noqa: B004 - its code
-    return "" if code is None else str(Place(short_path(code.co_filename), code.co_firstlineno, code.co_name))
+    call = getattr(type(hook), "__call__", None)  # noqa: B004
+    code = getattr(hook, "__code__", None) or getattr(call, "__code__", None)
+    return (
+        ""
+        if code is None
+        else str(Place(short_path(code.co_filename), code.co_firstlineno, code.co_name))
+    )

@@ -94,9 +94,21 @@ class LimitsSet:
     def _ignored(self) -> tuple[str, ...]:
         found = []
         for limit in LIMITS:
-            elsewhere = next((value for (name, _), value in reversed(list(self._values.items())) if name == limit.short), None)
+            elsewhere = next(
+                (
+                    value
+                    for (name, _), value in reversed(list(self._values.items()))
+                    if name == limit.short
+                ),
+                None,
+            )
             here = _limit(limit)
-            if elsewhere is not None and here is not None and elsewhere != here and not _is_set_here(limit, unknown=True):
+            if (
+                elsewhere is not None
+                and here is not None
+                and elsewhere != here
+                and not _is_set_here(limit, unknown=True)
+            ):
                 found.append(_not_in_force(limit, elsewhere, here))
         return tuple(found)
 
@@ -110,13 +122,21 @@ def _limit(limit: TorchName) -> int | None:
 def _is_set_here(limit: TorchName, unknown: bool = False) -> bool:
     """Whether this context sets the limit itself; `unknown` where torch keeps no settings by context, and so each is in force."""
     entries = SETTINGS.find()
-    override = getattr(entries.get(limit.short), "user_override", None) if isinstance(entries, Mapping) else None
+    override = (
+        getattr(entries.get(limit.short), "user_override", None)
+        if isinstance(entries, Mapping)
+        else None
+    )
     unset = UNSET.find()
     return override.get(unset) is not unset if isinstance(override, ContextVar) else unknown
 
 
 def _not_in_force(limit: TorchName, elsewhere: int, here: int) -> str:
-    way = f", or call torch.compile with recompile_limit={elsewhere} where it has that option" if limit is RECOMPILE_LIMIT else ""
+    way = (
+        f", or call torch.compile with recompile_limit={elsewhere} where it has that option"
+        if limit is RECOMPILE_LIMIT
+        else ""
+    )
     return (
         f"torch._dynamo.config.{limit.short} = {elsewhere} was set in another thread; {here} is in force in the thread that compiles: "
         f"set it in that thread{way}"

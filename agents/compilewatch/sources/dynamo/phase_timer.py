@@ -118,7 +118,10 @@ def clock_of(recorder: Recorder) -> PhaseClock:
 
 def phases_at_run_time(record: Any) -> dict[str, float]:
     """What compiled code still had to do when it first ran: tune its kernels, capture its CUDA graphs."""
-    named = (("autotune", "runtime_triton_autotune_time_us"), ("cuda_graphs", "runtime_cudagraphify_time_us"))
+    named = (
+        ("autotune", "runtime_triton_autotune_time_us"),
+        ("cuda_graphs", "runtime_cudagraphify_time_us"),
+    )
     spent = {phase: _seconds(record, (name,)) for phase, name in named}
     return {phase: seconds for phase, seconds in spent.items() if seconds}
 
@@ -141,7 +144,12 @@ def phases_of_record(record: Any) -> dict[str, float]:
 
 def total_of_record(record: Any) -> float:
     """The compilation's whole time as torch states it; 0 when it states none."""
-    names = ("duration_us", "dynamo_cumulative_compile_time_us", "backward_cumulative_compile_time_us", "entire_frame_compile_time_s")
+    names = (
+        "duration_us",
+        "dynamo_cumulative_compile_time_us",
+        "backward_cumulative_compile_time_us",
+        "entire_frame_compile_time_s",
+    )
     return next((value for value in (_seconds(record, (name,)) for name in names) if value), 0.0)
 
 

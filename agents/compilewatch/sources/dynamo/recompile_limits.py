@@ -12,11 +12,23 @@ from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import RESET, SET_OPTION
 from compilewatch.sources import Answer, Source
 from compilewatch.sources.dynamo.call_inputs import inputs_of
-from compilewatch.sources.dynamo.compilation_metrics import Frame, causes_of, frame_of, reasons_of, recompile_reason, recompile_reasons
+from compilewatch.sources.dynamo.compilation_metrics import (
+    Frame,
+    causes_of,
+    frame_of,
+    reasons_of,
+    recompile_reason,
+    recompile_reasons,
+)
 from compilewatch.sources.dynamo.compile_history import History
 from compilewatch.sources.dynamo.limit_settings import LimitsSet
 from compilewatch.sources.dynamo.scrubber import short_path
-from compilewatch.sources.dynamo.user_frames import Place, calling_place, compiled_locals, compiling_locals
+from compilewatch.sources.dynamo.user_frames import (
+    Place,
+    calling_place,
+    compiled_locals,
+    compiling_locals,
+)
 from compilewatch.sources.function_patch import Binding
 
 LOGGER = "torch._dynamo.convert_frame"
@@ -97,9 +109,15 @@ class Limits(Source):
         return self._answer(logging.getLogger(LOGGER))
 
     def _answer(self, logger: logging.Logger) -> Answer:
-        problems = [f"no {SET_OPTION.costs}: {binding.problem}" for binding in self._bound[1:] if binding.problem]
+        problems = [
+            f"no {SET_OPTION.costs}: {binding.problem}"
+            for binding in self._bound[1:]
+            if binding.problem
+        ]
         if not logger.isEnabledFor(logging.WARNING):
-            problems.append("torch's warnings are switched off: a limit is seen in its compilation record, without its name")
+            problems.append(
+                "torch's warnings are switched off: a limit is seen in its compilation record, without its name"
+            )
         return ("partly", "; ".join(problems)) if problems else ("yes", "")
 
     def _listen(self, recorder: Recorder) -> None:
@@ -114,7 +132,10 @@ class Limits(Source):
 
         limits = LimitsSet.of(recorder)
         limits.look()
-        self._bound = [Binding(RESET, reset, recorder, after=forget), Binding(SET_OPTION, limits.heard, recorder)]
+        self._bound = [
+            Binding(RESET, reset, recorder, after=forget),
+            Binding(SET_OPTION, limits.heard, recorder),
+        ]
         for binding in self._bound:
             binding.bind()
 
@@ -137,7 +158,11 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with self._guard:
-            if isinstance(record.msg, str) and record.msg.startswith(_LIMIT_MESSAGE) and isinstance(record.args, tuple):
+            if (
+                isinstance(record.msg, str)
+                and record.msg.startswith(_LIMIT_MESSAGE)
+                and isinstance(record.args, tuple)
+            ):
                 self._limit(*record.args[:4])
 
     def _limit(self, limit_name: object, limit: Any, function: object, reason: object) -> None:
@@ -149,6 +174,10 @@ class _Handler(logging.Handler):
         if not frame.name and match:
             line = int(match["line"])
             frame = Frame(match["name"], Place(short_path(match["file"]), line, match["name"]))
-        causes = causes_of(reasons_of(None, compiling), History.of(self._recorder), inputs_of(compiled_locals()))
+        causes = causes_of(
+            reasons_of(None, compiling), History.of(self._recorder), inputs_of(compiled_locals())
+        )
         text = recompile_reasons(causes) or (recompile_reason(str(reason)) if reason else "")
-        Latches.of(self._recorder).latch(frame, "limit", limit_name=str(limit_name), limit=int(limit), reason=text)
+        Latches.of(self._recorder).latch(
+            frame, "limit", limit_name=str(limit_name), limit=int(limit), reason=text
+        )

@@ -45,7 +45,9 @@ def short_path(path: str) -> str:
         folder = root.replace(os.sep, "/").rstrip("/") + "/"
         if len(folder) > 1 and path.startswith(folder):
             return path[len(folder) :]
-    temporary: str = importlib.import_module("tempfile").gettempdir()  # torch has loaded it, and a job without torch needs it not
+    temporary: str = importlib.import_module(
+        "tempfile"
+    ).gettempdir()  # torch has loaded it, and a job without torch needs it not
     if path.startswith(temporary.replace(os.sep, "/") + "/"):
         return "<tmp>/" + path.rpartition("/")[2]
     return path.rpartition("/")[2]
@@ -73,7 +75,9 @@ def guard_line(reason: str) -> str:
 def guard_reason(reason: str) -> str:
     """Why a guard failed. A text that an argument was stays in the process."""
     line = guard_line(reason)
-    return normal(_TOLD.sub(r"\1 *", line), MAX_REASON) if line else ""  # a first compilation has no reason
+    return (
+        normal(_TOLD.sub(r"\1 *", line), MAX_REASON) if line else ""
+    )  # a first compilation has no reason
 
 
 def guard_group(reason: str) -> str:
@@ -83,7 +87,9 @@ def guard_group(reason: str) -> str:
         return ""
     if " mismatch" in text or "tensor '" in text:
         text = _EXPECTED.sub(_expected, text)
-    text = _COMPARED.sub(r"\1 *", _COMPARING.sub(r"* \1 ", _KEYS.sub("== [*]", _CLASS.sub("<class *>", text))))
+    text = _COMPARED.sub(
+        r"\1 *", _COMPARING.sub(r"* \1 ", _KEYS.sub("== [*]", _CLASS.sub("<class *>", text)))
+    )
     return _RELATION.sub(r"\1(\2, *)", _BETWEEN.sub(r"\1", text))[:MAX_TEXT]
 
 
@@ -104,4 +110,6 @@ def break_reason(reason: str) -> str:
 
 def error_reason(reason: str) -> str:
     """What failed: the text before torch quotes the user's code."""
-    return normal(reason.split("from user code", 1)[0].split("Traceback (most recent call last)", 1)[0])
+    return normal(
+        reason.split("from user code", 1)[0].split("Traceback (most recent call last)", 1)[0]
+    )

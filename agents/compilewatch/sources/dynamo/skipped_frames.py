@@ -31,4 +31,6 @@ class SkippedFrames(FunctionSource):
         if cause is None or (_SKIPFILES in reason and is_installed(code.co_filename)):
             return
         Entries.of(self._recorder).skipped(code)
-        Latches.of(self._recorder).latch(frame_of(None, {"code": code}), cause, reason=normal(reason))
+        Latches.of(self._recorder).latch(
+            frame_of(None, {"code": code}), cause, reason=normal(reason)
+        )

@@ -17,7 +17,13 @@ def text(thing: Any, name: str) -> str:
 def number(thing: Any, name: str) -> float | None:
     """A number of a size that means something; None where there is none."""
     value = _value(thing, name)
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST < value < LARGEST else None
+    return (
+        value
+        if isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and -LARGEST < value < LARGEST
+        else None
+    )
 
 
 def line_number(thing: Any, name: str) -> int:

@@ -14,9 +14,21 @@ from compilewatch.runtime.torch_internals import MODULE
 from compilewatch.sources.dynamo.scrubber import short_path
 
 _COMPILE = "_compile"
-_COMPILERS = {_COMPILE: "torch/_dynamo/convert_frame.py", "aot_compile_fullgraph": "torch/_dynamo/aot_compile.py"}
+_COMPILERS = {
+    _COMPILE: "torch/_dynamo/convert_frame.py",
+    "aot_compile_fullgraph": "torch/_dynamo/aot_compile.py",
+}
 """The functions of torch that compile, and the files that they are in."""
-COMPILING = ("code", "one_graph", "compiler_fn", "cache_size", "recompile_reason", "reasons", "guarded_code", "graph_op_count")
+COMPILING = (
+    "code",
+    "one_graph",
+    "compiler_fn",
+    "cache_size",
+    "recompile_reason",
+    "reasons",
+    "guarded_code",
+    "graph_op_count",
+)
 """The variables of torch's `_compile` that are read."""
 _PACKAGE_FOLDERS = ("/site-packages/", "/dist-packages/")
 _OWN_FOLDER = Path(__file__).resolve().parents[2].as_posix() + "/"
@@ -75,7 +87,11 @@ def _placed(frame: tuple[str, int, str]) -> Place:
 
 def _starts_a_child(frame: tuple[str, int, str]) -> bool:
     """Whether it is the command that `multiprocessing` starts a child by, `-c "from multiprocessing.spawn import spawn_main; ..."`."""
-    return frame[0] == "<string>" and frame[2] == "<module>" and any(word.startswith(_CHILD) for word in sys.orig_argv)
+    return (
+        frame[0] == "<string>"
+        and frame[2] == "<module>"
+        and any(word.startswith(_CHILD) for word in sys.orig_argv)
+    )
 
 
 def compiling_frame() -> FrameType | None:
@@ -104,7 +120,9 @@ def compiling_locals() -> Mapping[str, Any]:
 def compiled_locals() -> Mapping[str, Any]:
     """The variables of the function that torch's `_compile` on this thread compiles: the job's own, to be looked at and never kept."""
     frame = _compiling_frame()
-    found = None if frame is None or frame.f_code.co_name != _COMPILE else frame.f_locals.get("locals")
+    found = (
+        None if frame is None or frame.f_code.co_name != _COMPILE else frame.f_locals.get("locals")
+    )
     return found if isinstance(found, Mapping) else {}
 
 
@@ -124,16 +142,28 @@ def modules_among(variables: Any, code: Any) -> dict[int, tuple[weakref.ref[Any]
     module_class = MODULE.find()
     if not isinstance(variables, dict) or not isinstance(module_class, type):
         return {}
-    bound = [value.__self__ if isinstance(value, MethodType) else value for value in variables.values()]
+    bound = [
+        value.__self__ if isinstance(value, MethodType) else value for value in variables.values()
+    ]
     found = [value for value in bound if isinstance(value, module_class)]
-    return {id(one): (weakref.ref(one), getattr(getattr(type(one), "forward", None), "__code__", None) is code) for one in found}
+    return {
+        id(one): (
+            weakref.ref(one),
+            getattr(getattr(type(one), "forward", None), "__code__", None) is code,
+        )
+        for one in found
+    }
 
 
 def _ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same of `aot_compile`, which is asked for a function, a method or a module."""
     model = known.get("model")
     called = model if hasattr(model, "__code__") else getattr(type(model), "forward", None)
-    return {"code": getattr(called, "__code__", None), "one_graph": True, "compiler_fn": known.get("backend")}
+    return {
+        "code": getattr(called, "__code__", None),
+        "one_graph": True,
+        "compiler_fn": known.get("backend"),
+    }
 
 
 def calling_place() -> Place | None:
@@ -143,14 +173,20 @@ def calling_place() -> Place | None:
 
 def users_place() -> Place | None:
     """The same; None where all frames are torch's or of installed packages, as in a process that an engine starts."""
-    frames = (frame for frame in _frames(sys._getframe(1)) if not is_installed(frame[0]) and not _starts_a_child(frame))
+    frames = (
+        frame
+        for frame in _frames(sys._getframe(1))
+        if not is_installed(frame[0]) and not _starts_a_child(frame)
+    )
     return next((_placed(frame) for frame in frames), None)
 
 
 def is_engines(filename: str) -> bool:
     """Whether it is a file of vLLM, which compiles its models by itself: no line of the user's leads to one of them."""
     engine = getattr(sys.modules.get("vllm"), "__file__", None)
-    return isinstance(engine, str) and filename.startswith(os.path.join(os.path.dirname(engine), ""))  # noqa: PTH118, PTH120 - both as they are
+    if not isinstance(engine, str):
+        return False
+    return filename.startswith(os.path.join(os.path.dirname(engine), ""))  # noqa: PTH118, PTH120
 
 
 def _frames(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:

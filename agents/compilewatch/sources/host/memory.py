@@ -32,7 +32,11 @@ class Memory(Source):
         self._blind = ""
 
     def install(self, recorder: Recorder) -> Answer:
-        return ("partly", "the host only: the job has not started CUDA") if rss("self") is not None else ("no", "no /proc here")
+        return (
+            ("partly", "the host only: the job has not started CUDA")
+            if rss("self") is not None
+            else ("no", "no /proc here")
+        )
 
     def poll(self, recorder: Recorder) -> Answer | None:
         """Host and GPUs now; the children now and then, since finding them costs more."""
@@ -60,13 +64,24 @@ class Memory(Source):
         for index in range(cuda.device_count()):
             stats = CUDA_MEMORY.answer(None, index)
             if not isinstance(stats, dict):
-                self._blind = CUDA_MEMORY.problem() or f"{CUDA_MEMORY.short} is called in an unknown way"
+                self._blind = (
+                    CUDA_MEMORY.problem() or f"{CUDA_MEMORY.short} is called in an unknown way"
+                )
                 return []
             allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
             self._shortages.tell(recorder, index, stats)
             if reserved["peak"]:
                 share, pool = self._utilisation.of(cuda, index), self._pools.of(cuda, index)
-                devices.append(Device(index, allocated["current"], allocated["peak"], reserved["current"], share, pool))
+                devices.append(
+                    Device(
+                        index,
+                        allocated["current"],
+                        allocated["peak"],
+                        reserved["current"],
+                        share,
+                        pool,
+                    )
+                )
         return devices
 
     def uninstall(self) -> None:
@@ -81,9 +96,14 @@ class Shortages:
 
     def tell(self, recorder: Recorder, index: int, stats: dict[str, Any]) -> None:
         """What is new since the last look."""
-        failed, retried = self._new(index, "num_ooms", stats), self._new(index, "num_alloc_retries", stats)
+        failed, retried = (
+            self._new(index, "num_ooms", stats),
+            self._new(index, "num_alloc_retries", stats),
+        )
         if failed:
-            recorder.fact("oom", {"text": f"out of memory on GPU {index}", "device": index, "count": failed})
+            recorder.fact(
+                "oom", {"text": f"out of memory on GPU {index}", "device": index, "count": failed}
+            )
         if retried:
             text = f"GPU {index} was full: the allocator gave its cache back and tried again"
             recorder.finding("alloc_retry", text, "", retried)

@@ -40,7 +40,11 @@ class AutotuneCache(Source):
             GEMM_CHOICES.put(bound[1])
 
     def _bind(self, recorder: Recorder) -> None:
-        previous, lookups, guard = GEMM_CHOICES.find(), CacheLookups.of(recorder), FaultBarrier(recorder.internal_error)
+        previous, lookups, guard = (
+            GEMM_CHOICES.find(),
+            CacheLookups.of(recorder),
+            FaultBarrier(recorder.internal_error),
+        )
 
         @functools.wraps(previous)
         def ours(owner: Any, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +57,11 @@ class AutotuneCache(Source):
                 with guard:
                     lookups.add(Lookup("autotune", "miss" if measured else "hit"))
                     if timings:
-                        chosen_note(_given(_OPERATOR, "op", args, kwargs), _given(_INPUTS, "inputs", args, kwargs), timings)
+                        chosen_note(
+                            _given(_OPERATOR, "op", args, kwargs),
+                            _given(_INPUTS, "inputs", args, kwargs),
+                            timings,
+                        )
             return timings
 
         self._bound = (ours, previous)
@@ -64,7 +72,9 @@ def _given(place: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any])
     return kwargs[name] if name in kwargs else args[place]
 
 
-def _noting(measured: list[bool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _noting(
+    measured: list[bool], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments with a function that measures as before and leaves a note that it did."""
     benchmark = _given(_BENCHMARK, "benchmark", args, kwargs)
     if benchmark is None:

@@ -39,7 +39,10 @@ from compilewatch.wire.cache_miss_causes import (
     variables_changed,
 )
 
-THREADS, THREAD_VARIABLES = "cpp_runtime_thread_count", ("env OMP_NUM_THREADS", "env MKL_NUM_THREADS")
+THREADS, THREAD_VARIABLES = (
+    "cpp_runtime_thread_count",
+    ("env OMP_NUM_THREADS", "env MKL_NUM_THREADS"),
+)
 _GRAPH = ("gm", "user_defined_triton_source", "triton_kernel_source_codes")
 _INPUTS = "example_inputs"
 
@@ -51,16 +54,26 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
     engine = engine_cause(now, earlier)
     if engine or VLLM_KEY.not_loaded:
         return engine or NOT_LOADED
-    now = {name: value for name, value in now.items() if not name.startswith(ENGINE)}  # of the last rank that wrote, and looked at
+    now = {
+        name: value for name, value in now.items() if not name.startswith(ENGINE)
+    }  # of the last rank that wrote, and looked at
     missed = [lookup for lookup in asked.lookups if lookup.answer == "miss"]
-    told = [(lookup, lookup.parts.read()) for lookup in missed if lookup.cache == "fx" and lookup.parts is not None]
-    graph, parts = next(((lookup, parts) for lookup, parts in told if parts is not None), (None, None))
+    told = [
+        (lookup, lookup.parts.read())
+        for lookup in missed
+        if lookup.cache == "fx" and lookup.parts is not None
+    ]
+    graph, parts = next(
+        ((lookup, parts) for lookup, parts in told if parts is not None), (None, None)
+    )
     if graph is not None and parts is not None:
         if graph.key in earlier.graphs:
             return _same_key(graph, now, earlier.graphs[graph.key].components)
         return _other_key(parts, frame, graph.backward, earlier, now)
     lost = any(lookup.key in earlier.keys for lookup in missed)
-    cause = first_difference(now, earlier.components) or (_lost(now, earlier.components, LACKING_FOLDER) if lost else NOTHING_DIFFERS)
+    cause = first_difference(now, earlier.components) or (
+        _lost(now, earlier.components, LACKING_FOLDER) if lost else NOTHING_DIFFERS
+    )
     return f"{AOT_ALONE}{cause}" if asked.answers.get("fx") == "hit" else cause
 
 
@@ -69,7 +82,8 @@ def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
     part of the model where those are known, or a version that everything depends on; empty where the key is the same."""
     shared = [part for part in VLLM_KEY.parts if part in earlier.engine]
     pairs: list[tuple[Mapping[str, str], Mapping[str, str]]] = [
-        ({**now, **VLLM_KEY.parts[part]}, {**earlier.components, **earlier.engine[part]}) for part in shared
+        ({**now, **VLLM_KEY.parts[part]}, {**earlier.components, **earlier.engine[part]})
+        for part in shared
     ]
     for mine, theirs in pairs or [(now, earlier.components)]:
         if any(engine_differences(mine, theirs)):
@@ -101,11 +115,17 @@ def _entries(key: str) -> int:
         return 0
 
 
-def _other_key(parts: KeyParts, frame: str, backward: bool, earlier: Run, now: Mapping[str, str]) -> str:
+def _other_key(
+    parts: KeyParts, frame: str, backward: bool, earlier: Run, now: Mapping[str, str]
+) -> str:
     """Torch asked for something new: what of it differs from the graph of the earlier run that comes nearest."""
     alike = [graph for graph in earlier.graphs.values() if graph.place == (frame, backward)]
     compared = [
-        (_differing(parts.own, graph.own) + _differing(parts.settings, earlier.settings.get(graph.settings, {})), graph)
+        (
+            _differing(parts.own, graph.own)
+            + _differing(parts.settings, earlier.settings.get(graph.settings, {})),
+            graph,
+        )
         for graph in reversed(alike or list(earlier.graphs.values()))
     ]
     if not compared:
@@ -130,7 +150,11 @@ def _named(differs: list[str], now: Mapping[str, str], before: Mapping[str, str]
         return _option(options, now, before)
     if THREADS in differs:
         return next((name for name in THREAD_VARIABLES if changed(name, now, before)), OF_THREADS)
-    others = [name for name in differs if name not in (*_GRAPH, _INPUTS) and not name.startswith("fx_kwargs")]
+    others = [
+        name
+        for name in differs
+        if name not in (*_GRAPH, _INPUTS) and not name.startswith("fx_kwargs")
+    ]
     if others:
         return _own_part(others[0], now, before)
     return _traced(now, before) or _graph(differs)
@@ -155,17 +179,32 @@ def _option(options: list[str], now: Mapping[str, str], before: Mapping[str, str
 
 def _own_part(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> str:
     """What torch hashes by itself; of these custom passes are options of inductor all the same."""
-    return option_words(option) if changed(option := f"inductor_config {name}", now, before) else name
+    return (
+        option_words(option) if changed(option := f"inductor_config {name}", now, before) else name
+    )
 
 
 def variable_of(options: list[str], variables: list[str]) -> str:
     """The variable, `env NAME`, that is named like one of the options; empty where none is."""
     pairs = [(variable, option) for option in options for variable in variables]
-    return next((variable for alike in (_named_after, _alike) for variable, option in pairs if alike(_plain_name(variable), option)), "")
+    return next(
+        (
+            variable
+            for alike in (_named_after, _alike)
+            for variable, option in pairs
+            if alike(_plain_name(variable), option)
+        ),
+        "",
+    )
 
 
 def _plain_name(variable: str) -> str:
-    return variable.removeprefix(ENVIRONMENT).removeprefix("TORCHINDUCTOR_").removeprefix("INDUCTOR_").lower()
+    return (
+        variable.removeprefix(ENVIRONMENT)
+        .removeprefix("TORCHINDUCTOR_")
+        .removeprefix("INDUCTOR_")
+        .lower()
+    )
 
 
 def _named_after(variable: str, option: str) -> bool:
@@ -176,7 +215,11 @@ def _named_after(variable: str, option: str) -> bool:
 def _alike(variable: str, option: str) -> bool:
     """force_layout_opt and force_layout_optimization; of three words and more one may be another."""
     words, others = variable.split("_"), option.replace(".", "_").split("_")
-    strange = [word for word in words if not any(word.startswith(other) or other.startswith(word) for other in others if other)]
+    strange = [
+        word
+        for word in words
+        if not any(word.startswith(other) or other.startswith(word) for other in others if other)
+    ]
     return len(strange) <= (len(words) >= 3)
 
 

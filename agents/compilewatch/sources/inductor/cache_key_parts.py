@@ -111,7 +111,9 @@ def _parted(lines: list[str]) -> tuple[Settings, list[str]]:
         others = lines[:start] + lines[end:]
         if lines[start:end] == known.lines and not any(map(_is_setting, others)):
             return known, others
-    return _read([line for line in lines if _is_setting(line)]), [line for line in lines if not _is_setting(line)]
+    return _read([line for line in lines if _is_setting(line)]), [
+        line for line in lines if not _is_setting(line)
+    ]
 
 
 def _is_setting(line: str) -> bool:
@@ -119,7 +121,9 @@ def _is_setting(line: str) -> bool:
 
 
 def _read(lines: list[str]) -> Settings:
-    settings = Settings(lines, _joined([line[: DIGEST_LENGTH + 1] for line in lines]), dict(_named(lines)))
+    settings = Settings(
+        lines, _joined([line[: DIGEST_LENGTH + 1] for line in lines]), dict(_named(lines))
+    )
     _known_settings.append(settings)
     del _known_settings[:-_MAX_SETTINGS]
     return settings

@@ -26,7 +26,12 @@ _COUNTED = (
     *(("fx", answer, "inductor", (f"fxgraph_cache_{answer}",)) for answer in _ANSWERS),
     *(("aot", answer, "aot_autograd", (f"autograd_cache_{answer}",)) for answer in _ANSWERS),
     ("bundle", "miss", "inductor", ("triton_bundler_save_kernel",)),
-    ("bundle", "hit", "inductor", ("triton_bundler_read_and_emit_kernel", "triton_bundler_load_static_autotuner")),
+    (
+        "bundle",
+        "hit",
+        "inductor",
+        ("triton_bundler_read_and_emit_kernel", "triton_bundler_load_static_autotuner"),
+    ),
     ("write", "error", "inductor", ("fxgraph_cache_write_error",)),
 )
 """Cache, answer, and the counters that grow by it; of each cache the worst answer first."""
@@ -74,13 +79,24 @@ class Asked(NamedTuple):
     @property
     def key(self) -> str:
         """What names the compilation in every process: AOTAutograd's key, which a hit tells too, else the graph's; cut short."""
-        keys = (lookup.key for cache in ("aot", "fx") for lookup in self.lookups if lookup.cache == cache and lookup.key)
+        keys = (
+            lookup.key
+            for cache in ("aot", "fx")
+            for lookup in self.lookups
+            if lookup.cache == cache and lookup.key
+        )
         return next(keys, "")[:KEY_LENGTH]
 
     @property
     def bypasses(self) -> list[str]:
         """Why caches were bypassed, each reason once."""
-        return list(dict.fromkeys(lookup.reason for lookup in self.lookups if lookup.answer == "bypass" and lookup.reason))
+        return list(
+            dict.fromkeys(
+                lookup.reason
+                for lookup in self.lookups
+                if lookup.answer == "bypass" and lookup.reason
+            )
+        )
 
 
 NOTHING_ASKED = Asked({}, [])
@@ -136,7 +152,9 @@ class CacheLookups:
                     cache=LOOKUPS[event["name"]],
                     answer=state,
                     key=str(told.get("key") or ""),
-                    reason=normal(str(told.get("cache_bypass_reason") or "")) if state == "bypass" else "",
+                    reason=normal(str(told.get("cache_bypass_reason") or ""))
+                    if state == "bypass"
+                    else "",
                     backward=bool(told.get("is_backward")),
                     parts=later(components) if isinstance(components, list) else None,
                 )
@@ -157,7 +175,11 @@ class CacheLookups:
         answers = {}
         for cache in CACHES:
             known = [answer for asked, answer in told if asked == cache]
-            answer = next((answer for answer in _ANSWERS if answer in known), "") or _recorded(record, cache) or counted.get(cache, "")
+            answer = (
+                next((answer for answer in _ANSWERS if answer in known), "")
+                or _recorded(record, cache)
+                or counted.get(cache, "")
+            )
             if answer:
                 answers[cache] = answer
         if answers.get("aot") == "hit" and "fx" not in dict(told):
@@ -199,7 +221,11 @@ class CacheCounters:
         answers: dict[str, str] = {}
         for cache, answer, group, names in _COUNTED:
             if cache not in answers:
-                had = _total(before.counts[group], names) if now.sections[group] is before.sections[group] else 0
+                had = (
+                    _total(before.counts[group], names)
+                    if now.sections[group] is before.sections[group]
+                    else 0
+                )
                 has = _total(now.counts[group], names)
                 # Cleared counters are other objects, or smaller: what stands there now is new.
                 if has > (had if has >= had else 0):
@@ -213,10 +239,20 @@ class CacheCounters:
     def _snapshot(self) -> _Snapshot:
         # The counters are default dictionaries: `get` leaves the job's own view of them unchanged.
         sections = {group: self._counters.get(group) for group in _GROUPS}
-        counts = {group: dict(section) if isinstance(section, Mapping) else {} for group, section in sections.items()}
+        counts = {
+            group: dict(section) if isinstance(section, Mapping) else {}
+            for group, section in sections.items()
+        }
         statistics = CACHE_STATISTICS.find()
-        found = [statistics.get(name) for name in _STATISTICS] if isinstance(statistics, Mapping) else []
-        autotune = {answer: sum([int(number(one, answer) or 0) for one in found if one is not None]) for answer in ("miss", "hit")}
+        found = (
+            [statistics.get(name) for name in _STATISTICS]
+            if isinstance(statistics, Mapping)
+            else []
+        )
+        autotune = {
+            answer: sum([int(number(one, answer) or 0) for one in found if one is not None])
+            for answer in ("miss", "hit")
+        }
         return _Snapshot(sections, counts, autotune)
 
 
@@ -229,7 +265,11 @@ def _recorded(record: Any, cache: str) -> str:
     """The answer in the counts of torch's own record, which nobody clears; empty where it has none."""
     prefix = _RECORDED.get(cache)
     hits, misses = (
-        [int(number(record, f"{prefix}_{place}_cache_{answer}_count") or 0) for place in ("local", "remote")] for answer in ("hit", "miss")
+        [
+            int(number(record, f"{prefix}_{place}_cache_{answer}_count") or 0)
+            for place in ("local", "remote")
+        ]
+        for answer in ("hit", "miss")
     )
     # What the folder missed and the remote cache had is a hit.
     if max(misses[0] - hits[1], 0 if hits[0] + misses[0] else misses[1]) > 0:

@@ -96,23 +96,39 @@ class MissCauses:
     def _tell_one(self, recorder: Recorder, noted: Noted, now: Mapping[str, str]) -> None:
         answers, seconds = noted.asked.answers, noted.compile.seconds.get("total", 0.0)
         for reason in noted.asked.bypasses:
-            recorder.finding("cache_miss", f"cache bypassed: {reason}", noted.where, seconds=seconds)
+            recorder.finding(
+                "cache_miss", f"cache bypassed: {reason}", noted.where, seconds=seconds
+            )
         if "miss" in (answers.get("fx"), answers.get("aot")):
             noted.compile.miss = cause = cause_of(noted.asked, noted.frame, self._earlier, now)
             # Without an earlier run every frame of a start misses for the same reason: that is one finding, not one per frame.
-            recorder.finding("cache_miss", cause, "" if cause == NO_EARLIER_RUN else noted.where, seconds=seconds)
+            recorder.finding(
+                "cache_miss", cause, "" if cause == NO_EARLIER_RUN else noted.where, seconds=seconds
+            )
         kernels = compiled_again(noted.compile, os.environ)
         if kernels:
             before = None if self._earlier is None else self._earlier.components
-            recorder.finding("cache_miss", sentence(kernels, now, before), noted.where, seconds=noted.compile.seconds["triton"])
+            recorder.finding(
+                "cache_miss",
+                sentence(kernels, now, before),
+                noted.where,
+                seconds=noted.compile.seconds["triton"],
+            )
 
     def _remember(self, noted: Noted, now: dict[str, str]) -> None:
         for lookup in noted.asked.lookups:
             if lookup.key:
                 self._own.asked(lookup.key)
-            parts = lookup.parts.read() if lookup.parts is not None and lookup.cache == "fx" else None
+            parts = (
+                lookup.parts.read() if lookup.parts is not None and lookup.cache == "fx" else None
+            )
             if parts is not None:
-                self._own.add(Graph(noted.frame, lookup.backward, lookup.key, parts.settings_id, parts.own, now), parts.settings)
+                self._own.add(
+                    Graph(
+                        noted.frame, lookup.backward, lookup.key, parts.settings_id, parts.own, now
+                    ),
+                    parts.settings,
+                )
 
     def _keep(self, now: dict[str, str]) -> None:
         if self._last_run is None:
@@ -149,7 +165,11 @@ def _unwritten(asked: Asked) -> bool:
     if not asked.unwritten:
         return False
     folder = cache_folder(os.environ)
-    return not all(_holds(folder, lookup.key) for lookup in asked.lookups if lookup.cache == "fx" and lookup.key)
+    return not all(
+        _holds(folder, lookup.key)
+        for lookup in asked.lookups
+        if lookup.cache == "fx" and lookup.key
+    )
 
 
 def _holds(folder: str, key: str) -> bool:

@@ -17,4 +17,7 @@ class KernelChoices(Source):
         problem = GEMM_CHOICES.problem()
         if problem:
             return "no", f"no choices of kernels: {problem}"
-        return "partly", "of operators with several kernels, the one measured fastest; not the configurations within a Triton kernel"
+        return (
+            "partly",
+            "of operators with several kernels, the one measured fastest; not the configurations within a Triton kernel",
+        )

@@ -20,7 +20,9 @@ def keys_write(folder: str, keys: Iterable[str]) -> None:
     known = dict.fromkeys([*keys_read(folder), *keys])
     path = Path(folder) / NAME
     unfinished = path.with_name(f".{NAME}.{os.getpid()}")
-    unfinished.write_text(json.dumps(list(itertools.islice(known, max(0, len(known) - MAX_KEYS), None))))
+    unfinished.write_text(
+        json.dumps(list(itertools.islice(known, max(0, len(known) - MAX_KEYS), None)))
+    )
     unfinished.replace(path)
 
 

@@ -10,7 +10,12 @@ from typing import Any
 from compilewatch.lazy_modules import CACHE_LOOKUPS, require
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
-from compilewatch.runtime.torch_internals import LOAD_ARTIFACTS, SAVE_ARTIFACTS, TorchName, problems_of
+from compilewatch.runtime.torch_internals import (
+    LOAD_ARTIFACTS,
+    SAVE_ARTIFACTS,
+    TorchName,
+    problems_of,
+)
 from compilewatch.sources import Answer, Source
 
 
@@ -36,7 +41,13 @@ class MegaCache(Source):
             if name.find() is ours:
                 name.put(previous)
 
-    def _bind(self, recorder: Recorder, name: TorchName, previous: Callable[..., Any], told: Callable[..., None]) -> None:
+    def _bind(
+        self,
+        recorder: Recorder,
+        name: TorchName,
+        previous: Callable[..., Any],
+        told: Callable[..., None],
+    ) -> None:
         guard = FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
@@ -56,9 +67,18 @@ class MegaCache(Source):
             packed, info = result
             _tell(recorder, "mega-cache saved", seconds, len(packed), info)
 
-    def _loaded(self, recorder: Recorder, seconds: float, info: Any, serialized_artifacts: bytes) -> None:
+    def _loaded(
+        self, recorder: Recorder, seconds: float, info: Any, serialized_artifacts: bytes
+    ) -> None:
         if info is None:
-            recorder.fact("mark", {"name": "mega-cache could not be loaded", "seconds": seconds, "bytes": len(serialized_artifacts)})
+            recorder.fact(
+                "mark",
+                {
+                    "name": "mega-cache could not be loaded",
+                    "seconds": seconds,
+                    "bytes": len(serialized_artifacts),
+                },
+            )
             return
         _tell(recorder, "mega-cache loaded", seconds, len(serialized_artifacts), info)
         # Loaded here: every process that has torch installs this source, and few of them load a mega-cache.

@@ -11,7 +11,14 @@ from typing import Any
 
 from compilewatch.config import Config
 from compilewatch.identity.sha256 import sha256_hex
-from compilewatch.runtime.private_files import FolderError, base_folder, file_read, file_replace, folder_open, folder_trim
+from compilewatch.runtime.private_files import (
+    FolderError,
+    base_folder,
+    file_read,
+    file_replace,
+    folder_open,
+    folder_trim,
+)
 
 SUFFIX = ".run"
 MAX_FILE_BYTES, MAX_READ_BYTES = 1 << 20, 8 << 20
@@ -81,7 +88,9 @@ class Run:
             self.add(graph, newer.settings.get(graph.settings, {}))
         for key in newer.keys:
             self.asked(key)
-        used = list(dict.fromkeys(graph.settings for graph in reversed(self.graphs.values())))[:MAX_SETTINGS]
+        used = list(dict.fromkeys(graph.settings for graph in reversed(self.graphs.values())))[
+            :MAX_SETTINGS
+        ]
         self.graphs = {key: graph for key, graph in self.graphs.items() if graph.settings in used}
         self.settings = {id: self.settings[id] for id in used}
 
@@ -136,7 +145,16 @@ def _run_packed(run: Run) -> bytes:
     for graph in run.graphs.values():
         if graph.components not in tables:
             tables.append(graph.components)
-        graphs.append([graph.frame, graph.backward, graph.key, graph.settings, graph.own, tables.index(graph.components)])
+        graphs.append(
+            [
+                graph.frame,
+                graph.backward,
+                graph.key,
+                graph.settings,
+                graph.own,
+                tables.index(graph.components),
+            ]
+        )
     data = [_FORMAT, tables, graphs, run.settings, list(run.keys), run.engine]
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
 
@@ -150,10 +168,19 @@ def _run_read(packed: bytes) -> Run:
     if version != _FORMAT:
         raise DamagedRun("another format")
     tables = [_texts(table) for table in tables]
-    run = Run(tables[0], {}, {str(id): _texts(hashes) for id, hashes in settings.items()}, dict.fromkeys(map(str, keys)))
-    run.engine = {str(part): _texts(factors) for engine in more[:1] for part, factors in engine.items()}
+    run = Run(
+        tables[0],
+        {},
+        {str(id): _texts(hashes) for id, hashes in settings.items()},
+        dict.fromkeys(map(str, keys)),
+    )
+    run.engine = {
+        str(part): _texts(factors) for engine in more[:1] for part, factors in engine.items()
+    }
     for frame, backward, key, settings_id, own, table in graphs:
-        run.graphs[str(key)] = Graph(str(frame), bool(backward), str(key), str(settings_id), _texts(own), tables[table])
+        run.graphs[str(key)] = Graph(
+            str(frame), bool(backward), str(key), str(settings_id), _texts(own), tables[table]
+        )
     return run
 
 

@@ -23,10 +23,20 @@ def compiled_again(compile: Compile, environ: Mapping[str, str]) -> int:
     """How many kernels were written while the compilation ran, which the graph cache served; 0 where torch had bundled them."""
     answers = {compile.cache.get("fx"), compile.cache.get("aot")}
     served = "hit" in answers and "miss" not in answers
-    if not served or compile.cache.get("bundle") == "hit" or compile.seconds.get("triton", 0.0) < MIN_SECONDS:
+    if (
+        not served
+        or compile.cache.get("bundle") == "hit"
+        or compile.seconds.get("triton", 0.0) < MIN_SECONDS
+    ):
         return 0
-    began, ended = compile.at - compile.seconds.get("total", 0.0) - SLACK_SECONDS, compile.at + SLACK_SECONDS
-    return sum(began <= written <= ended for written in islice(_written(kernels_folder(environ)), MAX_KERNELS))
+    began, ended = (
+        compile.at - compile.seconds.get("total", 0.0) - SLACK_SECONDS,
+        compile.at + SLACK_SECONDS,
+    )
+    return sum(
+        began <= written <= ended
+        for written in islice(_written(kernels_folder(environ)), MAX_KERNELS)
+    )
 
 
 def sentence(count: int, now: Mapping[str, str], before: Mapping[str, str] | None) -> str:

@@ -39,7 +39,13 @@ class AotInductor(Source):
             loaded = original(*args, **kwargs)
             with guard:
                 if self._bound is not None and recorder.lines is not None:
-                    recorder.fact("mark", {"name": "AOTInductor package loaded", "seconds": round(time.monotonic() - begun, 6)})
+                    recorder.fact(
+                        "mark",
+                        {
+                            "name": "AOTInductor package loaded",
+                            "seconds": round(time.monotonic() - begun, 6),
+                        },
+                    )
             return loaded
 
         LOAD_PACKAGE.put(load)
@@ -48,7 +54,11 @@ class AotInductor(Source):
 
     def poll(self, recorder: Recorder) -> Answer:
         """The class of packages may be defined after the module that installs us."""
-        problems = [f"no {name.costs}: {name.problem()}" for name in (LOAD_PACKAGE, CALL_PACKAGE) if name.problem()]
+        problems = [
+            f"no {name.costs}: {name.problem()}"
+            for name in (LOAD_PACKAGE, CALL_PACKAGE)
+            if name.problem()
+        ]
         if self._calls is not None:
             self._calls.bind()
         return ("partly", "; ".join(problems)) if problems else ("yes", "")

@@ -70,7 +70,9 @@ class Jax(Source):
         self._on = True
         if "register_event_duration_secs_listener" in missing:
             return "no", "this JAX has no jax.monitoring.register_event_duration_secs_listener"
-        return "partly", "; ".join([LIMITS, *(f"this JAX has no jax.monitoring.{name}" for name in missing)])
+        return "partly", "; ".join(
+            [LIMITS, *(f"this JAX has no jax.monitoring.{name}" for name in missing)]
+        )
 
     def uninstall(self) -> None:
         """Older versions of JAX cannot forget a listener: ours then stays, and does nothing."""

@@ -15,7 +15,11 @@ class TorchScript(Source):
     module = "torch.jit"
 
     def install(self, recorder: Recorder) -> Answer:
-        guess = "" if profiled_runs() is not None else f", by guess: no {PROFILED_RUNS.costs} ({PROFILED_RUNS.short})"
+        guess = (
+            ""
+            if profiled_runs() is not None
+            else f", by guess: no {PROFILED_RUNS.costs} ({PROFILED_RUNS.short})"
+        )
         return "partly", (
             f"the first {warmup_calls()} calls of a callable count as warm-up{guess}; "
             "torch does not tell when it compiles again for another shape"

@@ -27,7 +27,8 @@ MAX_FRAMES, MAX_SECONDS = 12, 86_400.0
 _TAG = r"^(?:\[(?P<tag>[^\]]*)\] )?"
 _LOADED = re.compile(_TAG + r"Directly load AOT compilation from path (?P<path>.+)$")
 _FAILED = re.compile(
-    _TAG + r"(?:Compiling model again due to a load failure from|Cannot load aot compilation from path) (?P<path>\S+), "
+    _TAG
+    + r"(?:Compiling model again due to a load failure from|Cannot load aot compilation from path) (?P<path>\S+), "
     r"(?:reason|error): (?P<reason>.*)$",
     re.DOTALL,
 )
@@ -79,13 +80,19 @@ class VllmLoads(Source):
             self._took(found["tag"] or "", float(found["seconds"]))
         elif found := _FAILED.match(said):
             model, VLLM_KEY.not_loaded = _model(), True
-            self._recorder.finding("aot_load_failed", f"{NOT_LOADED}{normal(found['reason'])}", str(model or ""))
+            self._recorder.finding(
+                "aot_load_failed", f"{NOT_LOADED}{normal(found['reason'])}", str(model or "")
+            )
         elif found := _FOLDER.match(said):
             VLLM_KEY.note(found["folder"])
 
     def _note(self, tag: str, path: str) -> None:
-        self._loaded[threading.get_ident(), tag] = Loaded(time.time(), path, _model(), _since_start())
-        self._recorder.report_at_close(self.name, self._tell_rest)  # outside of its compile mode vLLM does not say how long it took
+        self._loaded[threading.get_ident(), tag] = Loaded(
+            time.time(), path, _model(), _since_start()
+        )
+        self._recorder.report_at_close(
+            self.name, self._tell_rest
+        )  # outside of its compile mode vLLM does not say how long it took
 
     def _took(self, tag: str, seconds: float) -> None:
         """The line also ends a compilation: only after a load it is about that."""
@@ -101,7 +108,11 @@ class VllmLoads(Source):
 
     def _tell(self, loaded: Loaded) -> None:
         key = _KEY.search(loaded.path)
-        took = {} if loaded.seconds is None else {"total": loaded.seconds, "cache_load": loaded.seconds}
+        took = (
+            {}
+            if loaded.seconds is None
+            else {"total": loaded.seconds, "cache_load": loaded.seconds}
+        )
         place = loaded.model or Place("", 0, "")
         self._recorder.compile_finished(
             Compile(
@@ -127,7 +138,11 @@ def _model() -> Place | None:
             return None
         if Path(frame.f_code.co_filename).parts[-3:] == ("vllm", "compilation", "decorators.py"):
             known = frame.f_locals
-            code = getattr(getattr(type(known.get("model", known.get("self"))), "forward", None), "__code__", None)
+            code = getattr(
+                getattr(type(known.get("model", known.get("self"))), "forward", None),
+                "__code__",
+                None,
+            )
             if code is not None:
                 return Place(short_path(code.co_filename), code.co_firstlineno, code.co_name)
         frame = frame.f_back
@@ -136,7 +151,16 @@ def _model() -> Place | None:
 
 def _since_start() -> float | None:
     """Seconds since vLLM began to load, by its own note; releases differ in which clock that is of."""
-    started: Any = getattr(sys.modules.get("vllm.compilation.monitor"), "torch_compile_start_time", None)
+    started: Any = getattr(
+        sys.modules.get("vllm.compilation.monitor"), "torch_compile_start_time", None
+    )
     if not isinstance(started, float) or not started:
         return None
-    return next((round(took, 6) for now in (time.time(), time.perf_counter()) if 0 <= (took := now - started) <= MAX_SECONDS), None)
+    return next(
+        (
+            round(took, 6)
+            for now in (time.time(), time.perf_counter())
+            if 0 <= (took := now - started) <= MAX_SECONDS
+        ),
+        None,
+    )
