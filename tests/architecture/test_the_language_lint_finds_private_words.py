@@ -1,0 +1,63 @@
+"""The language lint reads docstrings, comments, literals with a space and Markdown, and leaves code alone."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.lint.language import check_file, find_words
+
+SENTENCES = (
+    "The agent tells the server.",
+    "It was told by the process.",
+    "The version says HEALTHY.",
+    "The loss of which no report exists.",
+    "What was compiled is sent.",
+    "It keeps so many windows.",
+    "A gap of 3 % is small.",
+    "It costs 3ms.",
+)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize(
+    "source",
+    ['"""{}"""\n', "# {}\nX = 1\n", 'print("{}")\n', 'def send() -> None:\n    """{}"""\n'],
+    ids=["module docstring", "comment", "literal", "function docstring"],
+)
+def test_each_kind_of_prose_in_python_is_read(sentence: str, source: str, tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(source.format(sentence))
+    assert len(list(check_file(file))) == 1
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_prose_in_markdown_is_read(sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text(f"# Title\n\n{sentence}\n")
+    assert [found.split(":")[1] for found in check_file(file)] == ["3"]
+
+
+@pytest.mark.parametrize("heading", ["## What does it cost?", "## A sentence.", "# Who reads this?"])
+def test_a_heading_that_is_a_sentence_is_found(heading: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_text(heading + "\n")
+    assert list(check_file(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("module.py", 'told = {"told": 1}\n\n\ndef tell() -> None:\n    """Send `told` at once."""\n'),
+        ("page.md", "# Title\n\n`told` is a field. [Link](told.md)\n\n```\nit says nobody\n```\n"),
+    ],
+)
+def test_identifiers_and_code_are_left_alone(name: str, source: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(source)
+    assert not list(check_file(file))
+
+
+def test_a_violation_names_file_line_words_and_replacement(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("# Title\n\nIt is shown beside the baseline.\n")
+    (found,) = find_words(tmp_path)
+    assert found == f"{tmp_path}/page.md:3: 'beside': write compared with, next to, alongside, in addition to"

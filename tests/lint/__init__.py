@@ -1,0 +1,1 @@
+"""Linters of the project's own rules; `make check` runs them."""
