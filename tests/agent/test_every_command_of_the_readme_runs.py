@@ -1,4 +1,4 @@
-"""Each command that the agent's README names is run as it stands there; options, variables and files exist."""
+"""Runs each command in the README and the guides of the agent as written; options, variables and files exist."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ import pytest
 from compilewatch.config import Config
 
 from tests.agent.conftest import KEY
+from tests.agent.guides import read_guides
 from tests.agent.programs import environment
 from tests.agent.pythons import AGENT
 from tests.agent.server import Dashboard
 
 ROOT = AGENT.parent
-README = (AGENT / "README.md").read_text()
+GUIDES = read_guides()
 TOP = (ROOT / "README.md").read_text()
 WORDS = ("compilewatch ", "python ", "pip ", "torchrun ", "uvicorn ", "-m ")
 SERVE = """
@@ -41,7 +42,7 @@ GOLDEN_REAL = "python -m tests.agent.golden_real"
 
 
 def commands(text: str) -> set[str]:
-    """What stands in backticks or on an indented line of its own and begins like a command."""
+    """Code spans and indented lines that begin like a command."""
     quoted = [" ".join(found.split()) for found in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))]
     indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
     return {command for command in quoted + indented if command.startswith(WORDS)}
@@ -165,7 +166,7 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
 
 
 def test_there_is_a_run_for_every_command() -> None:
-    assert commands(README) == set(RUNS)
+    assert commands(GUIDES) == set(RUNS)
 
 
 @pytest.mark.parametrize("command", RUNS)
@@ -184,7 +185,7 @@ def test_the_program_of_the_top_readme_reports(tmp_path: Path, dashboard: Dashbo
 
 @cache
 def named(pattern: str) -> frozenset[str]:
-    return frozenset(re.findall(pattern, README))
+    return frozenset(re.findall(pattern, GUIDES))
 
 
 def test_every_variable_that_is_named_is_a_setting() -> None:

@@ -1,4 +1,4 @@
-"""The five settings of the guide's section on installing work as they stand there: of each process a report arrives."""
+"""The programs of the guides on installing work as written: a report arrives from each process."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ import yaml
 from compilewatch.config import Config
 
 from tests.agent.conftest import KEY
+from tests.agent.guides import read_section
 from tests.agent.programs import environment
 from tests.agent.pythons import AGENT
 from tests.agent.server import Dashboard
 
-SECTION = (AGENT / "README.md").read_text().split("\n## Installing it\n")[1].split("\n## ")[0]
-SETTINGS = (
-    "A service of one process",
-    "Servers that fork their workers",
-    "A training job with ranks",
-    "A container image and Kubernetes",
-    "A notebook, or a program that cannot be changed",
-)
+INSTALL = read_section("README.md", "Install")
+SERVICE = read_section("docs/guide/services.md", "Single-process service")
+FORKING = read_section("docs/guide/services.md", "Forking servers")
+CONTAINER = read_section("docs/guide/services.md", "Container image and Kubernetes")
+TRAINING = read_section("docs/guide/training.md", "Training job with ranks")
+NOTEBOOK = read_section("docs/guide/unchanged-programs.md", "Notebook")
+UNCHANGED = read_section("docs/guide/unchanged-programs.md", "Unchanged program")
 PATIENT = "import compilewatch.agent\ncompilewatch.client.EXIT_SECONDS = 60.0\n"
 """What arrives is the question here, not how long an exit may take on a machine that is busy."""
 LIMIT = 170
 
 
-def blocks(setting: str, kind: str) -> list[str]:
-    """The blocks of this kind that stand under the heading; under none, what stands before the first one."""
-    under = {title.strip(): text for title, _, text in (part.partition("\n") for part in f"\n{SECTION}".split("\n### "))}
-    return re.findall(rf"```{kind}\n(.*?)```", under[setting] if setting else SECTION.split("\n### ")[0], flags=re.DOTALL)
+def blocks(section: str, kind: str) -> list[str]:
+    """The code blocks of this kind in a section of a guide."""
+    return re.findall(rf"```{kind}\n(.*?)```", section, flags=re.DOTALL)
 
 
 @pytest.fixture
@@ -76,12 +75,8 @@ def senders(dashboard: Dashboard) -> dict[int, dict[str, Any]]:
     return {instance["pid"]: instance for instance, region in regions if region["calls"]}
 
 
-def test_the_section_has_the_five_settings() -> None:
-    assert tuple(re.findall(r"^### (.+)$", SECTION, flags=re.MULTILINE)) == SETTINGS
-
-
 def test_a_service_of_one_process_reports(folder: Path, dashboard: Dashboard) -> None:
-    [program] = blocks(SETTINGS[0], "python")
+    [program] = blocks(SERVICE, "python")
     (folder / "serve.py").write_text(program)
     run([sys.executable, "serve.py"], folder, surroundings(folder, dashboard))
     [sender] = senders(dashboard).values()
@@ -90,7 +85,7 @@ def test_a_service_of_one_process_reports(folder: Path, dashboard: Dashboard) ->
 
 @pytest.mark.parametrize("preload", [True, False], ids=["preload", "no preload"])
 def test_each_worker_of_gunicorn_reports(folder: Path, dashboard: Dashboard, preload: bool) -> None:
-    program, settings = blocks(SETTINGS[1], "python")
+    program, settings = blocks(FORKING, "python")
     (folder / "serve.py").write_text(program)
     (folder / "gunicorn.conf.py").write_text(settings.replace("True", str(preload)))
     words = [*command_of(program), "-b", "127.0.0.1:0", "--access-logfile", "served", "--access-logformat", "%(p)s"]
@@ -110,7 +105,7 @@ def test_each_worker_of_gunicorn_reports(folder: Path, dashboard: Dashboard, pre
 
 
 def test_each_rank_of_torchrun_reports(folder: Path, dashboard: Dashboard) -> None:
-    [program] = blocks(SETTINGS[2], "python")
+    [program] = blocks(TRAINING, "python")
     (folder / "train.py").write_text(program)
     torchrun, *rest = command_of(program)
     assert torchrun == "torchrun"
@@ -123,14 +118,14 @@ def test_each_rank_of_torchrun_reports(folder: Path, dashboard: Dashboard) -> No
 
 def test_the_wheel_is_built_as_the_guide_says_and_installs_without_an_index(folder: Path) -> None:
     """With the build tool that is here, and into a folder: a test downloads nothing and changes no environment."""
-    build, install = blocks("", "sh")[0].splitlines()
+    build, install = blocks(INSTALL, "sh")[0].splitlines()
     shutil.copytree(AGENT, folder / "agents", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
     alone = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
     pip = [sys.executable, "-m", "pip"]
     run([*pip, *shlex.split(build)[1:], "-q", "--no-build-isolation", "--no-index"], folder, alone)
     [wheel] = (folder / "dist").iterdir()
     assert wheel.match(shlex.split(install)[-1]), "nothing else is needed"
-    copied, placed = re.findall(r"^(?:COPY|RUN pip install) (\S+)", blocks(SETTINGS[3], "dockerfile")[0], flags=re.MULTILINE)
+    copied, placed = re.findall(r"^(?:COPY|RUN pip install) (\S+)", blocks(CONTAINER, "dockerfile")[0], flags=re.MULTILINE)
     assert wheel.match(copied) and Path(placed).name == "*.whl"
     run([*pip, "install", "-q", "--no-index", "--no-deps", "--target", "installed", str(wheel)], folder, alone)
     program = "import sys; sys.path.insert(0, 'installed'); import compilewatch; print(compilewatch.__file__)"
@@ -138,12 +133,12 @@ def test_the_wheel_is_built_as_the_guide_says_and_installs_without_an_index(fold
 
 
 def test_the_container_starts_with_what_the_image_and_the_pod_give_it(folder: Path, dashboard: Dashboard) -> None:
-    secret, pod = (yaml.safe_load(block) for block in blocks(SETTINGS[3], "yaml"))
+    secret, pod = (yaml.safe_load(block) for block in blocks(CONTAINER, "yaml"))
     values = {one["name"]: one.get("value") for one in pod["env"]}
     [asked] = [one["valueFrom"]["secretKeyRef"] for one in pod["env"] if "valueFrom" in one]
     assert (asked["name"], set(secret["stringData"])) == (secret["metadata"]["name"], {asked["key"]})
     assert all(isinstance(value, str) for name, value in values.items() if name != "COMPILEWATCH_API_KEY")
-    [image] = blocks(SETTINGS[3], "dockerfile")
+    [image] = blocks(CONTAINER, "dockerfile")
     settings = dict(one.split("=", 1) for one in re.findall(r"COMPILEWATCH_\w+=\S+", image))
     told = {**settings, "COMPILEWATCH_VERSION": values["COMPILEWATCH_VERSION"], "COMPILEWATCH_ENDPOINT": dashboard.endpoint}
     (folder / "serve.py").write_text("import compilewatch\nwith compilewatch.region('step'):\n    pass\n")
@@ -154,7 +149,7 @@ def test_the_container_starts_with_what_the_image_and_the_pod_give_it(folder: Pa
 
 
 def test_a_cell_of_a_notebook_reports_with_the_key_of_a_file(folder: Path, dashboard: Dashboard) -> None:
-    [cell] = blocks(SETTINGS[4], "python")
+    [cell] = blocks(NOTEBOOK, "python")
     (folder / "compilewatch.key").write_text(f"{KEY}\n")
     told = cell.replace("https://dashboard.example.com", dashboard.endpoint)
     assert told != cell
@@ -167,7 +162,7 @@ def test_a_cell_of_a_notebook_reports_with_the_key_of_a_file(folder: Path, dashb
 
 def test_a_program_that_stays_as_it_is_reports(folder: Path, dashboard: Dashboard) -> None:
     (folder / "serve.py").write_text("import torch\nmodel = torch.compile(torch.nn.Linear(64, 64))\nmodel(torch.randn(8, 64))\n")
-    exported, words = blocks(SETTINGS[4], "sh")[0].splitlines()
+    exported, words = blocks(UNCHANGED, "sh")[0].splitlines()
     told = dict(re.findall(r"COMPILEWATCH_(\w+)=(\S+)", exported))
     command, *rest = shlex.split(words)
     run([sys.executable, "-m", command, *rest], folder, surroundings(folder, dashboard, **told))
@@ -175,7 +170,7 @@ def test_a_program_that_stays_as_it_is_reports(folder: Path, dashboard: Dashboar
     assert (sender["model"], sender["version"], dashboard.calls("Linear")) == ("ranker", "2026.11.3", 1)
 
 
-def test_every_variable_of_the_section_is_one_that_the_agent_reads() -> None:
-    named = set(re.findall(r"COMPILEWATCH_[A-Z_]*[A-Z]", SECTION))
+def test_every_variable_of_the_sections_is_one_that_the_agent_reads() -> None:
+    named = set(re.findall(r"COMPILEWATCH_[A-Z_]*[A-Z]", INSTALL + SERVICE + FORKING + CONTAINER + TRAINING + NOTEBOOK + UNCHANGED))
     assert named >= {"COMPILEWATCH_ENDPOINT", "COMPILEWATCH_API_KEY", "COMPILEWATCH_API_KEY_FILE", "COMPILEWATCH_VERSION"}
     assert named - {f"COMPILEWATCH_{one.name.upper()}" for one in fields(Config)} == set()

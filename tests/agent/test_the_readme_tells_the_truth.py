@@ -1,4 +1,4 @@
-"""The report in agents/README.md is what the program beside it sends; settings, fields and commands named there exist."""
+"""The program in the reference sends the example report; settings, capabilities, fields and commands in the guides exist."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from typing import Any
 from compilewatch.cli.doctor import Findings
 from compilewatch.cli.main import _parser
 from compilewatch.config import Config
+from compilewatch.sources import SOURCES
 
+from tests.agent.guides import read_guides, read_section
 from tests.agent.programs import run
+from tests.agent.pythons import AGENT
 
-README = (Path(__file__).resolve().parents[2] / "agents" / "README.md").read_text()
-SECTION = README.split("### A report, as it was sent")[1]
+GUIDES = read_guides()
+SETTINGS = (AGENT / "docs/reference/settings.md").read_text()
+EXAMPLE = read_section("docs/reference/reports.md", "Example report")
 
 
 def block(kind: str) -> str:
     """The first block of this kind in the section of the report."""
-    return SECTION.split(f"```{kind}\n")[1].split("```")[0]
+    return EXAMPLE.split(f"```{kind}\n")[1].split("```")[0]
 
 
 def paths(data: Any, where: str = "") -> Iterator[str]:
@@ -49,12 +53,17 @@ def test_the_program_sends_every_field_that_is_shown(tmp_path: Path) -> None:
 
 
 def test_every_setting_and_every_field_of_doctor_is_explained() -> None:
-    assert [one.name for one in fields(Config) if not re.search(rf"\b{one.name.upper()}\b", README)] == []
-    assert [one.name for one in fields(Findings) if f"`{one.name}`" not in README] == []
+    assert [one.name for one in fields(Config) if not re.search(rf"\b{one.name.upper()}\b", SETTINGS)] == []
+    assert [one.name for one in fields(Findings) if f"`{one.name}`" not in GUIDES] == []
+
+
+def test_every_capability_of_a_source_is_explained() -> None:
+    page = (AGENT / "docs/reference/capabilities.md").read_text()
+    assert [name for _, name, _ in SOURCES if f"| `{name}` |" not in page] == []
 
 
 def test_every_command_is_one_that_there_is() -> None:
-    commands = re.findall(r"`compilewatch ([a-z][^`]*)`", README)
+    commands = re.findall(r"`compilewatch ([a-z][^`]*)`", GUIDES)
     assert {words.split()[0] for words in commands} >= {"run", "doctor", "replay"}
     for words in commands:
         assert _parser().parse_args(shlex.split(words)).command is not None

@@ -24,7 +24,7 @@ def test_every_setting_of_the_dashboard_is_in_env_example() -> None:
 
 
 def test_every_error_of_the_endpoint_is_documented() -> None:
-    text = (REPOSITORY / "agents/README.md").read_text()
+    text = (REPOSITORY / "agents/docs/reference/responses.md").read_text()
     missing = [code for code in (*ERROR_CODES, *REJECTED_CODES) if f"`{code}`" not in text]
     assert not missing
 

@@ -36,7 +36,8 @@ def test_the_symmetric_key_of_the_release_before_opens_it(given: dict[str, Any])
 
 def test_it_is_signed_over_a_line_of_its_own_and_the_body_as_the_guide_says(given: dict[str, Any]) -> None:
     line = "compilewatch-command-ed25519-1"
-    assert f"over the {len(line)} characters\n`{line}`, a line feed (0x0A)" in (REPOSITORY / "agents/README.md").read_text()
+    guide = " ".join((REPOSITORY / "agents/docs/guide/kill-switch.md").read_text().split())
+    assert f"over the {len(line)} characters `{line}`, a line feed (0x0A)" in guide
     signature = Ed25519PrivateKey.from_private_bytes(PRIVATE).sign(line.encode() + b"\n" + base64.b64decode(given["body"]))
     assert given["ed25519"] == {PUBLIC: base64.b64encode(signature).decode()}
 

@@ -45,7 +45,7 @@ IN_CODE = "(named by init)"
 
 @dataclass
 class Findings:
-    """What `doctor` found out; agents/README.md explains the fields of `--json`."""
+    """Results of `doctor`; agents/docs/reference/cli.md explains the fields of `--json`."""
 
     schema: int = 1
     healthy: bool = False

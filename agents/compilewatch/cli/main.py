@@ -55,7 +55,7 @@ Checks what a job with these settings would meet: are the settings right, does t
 does it take the key, and what can be seen of the torch that is installed here. Sends no report."""
 DOCTOR_MORE = """\
 exit codes: 0 reports would arrive; 1 they would not, and the output says why; 2 wrong use.
---json prints one object; agents/README.md explains its fields."""
+--json prints one object; agents/docs/reference/cli.md explains its fields."""
 REPLAY = """\
 Sends reports that were recorded with COMPILEWATCH_ENDPOINT=file:PATH to a dashboard.
 Sending a recording twice changes nothing there, unless --new-ids makes it new instances."""

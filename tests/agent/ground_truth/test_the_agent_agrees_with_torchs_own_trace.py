@@ -36,7 +36,7 @@ def test_the_readme_counts_these_rows() -> None:
     rows = sum(case.processes for case in CASES for _ in (COLD, WARM) for _ in measures)
     differing = sum(case.processes for case in CASES for start in (COLD, WARM) for measure in measures if case.why(measure, start))
     reasons = {reason for case in CASES for reason in case.explained.values()}
-    told = " ".join((AGENTS / "README.md").read_text().split())
+    told = " ".join((AGENTS / "docs/design/evidence.md").read_text().split())
     assert f"runs {len(CASES)} programs as real processes" in told
     counted = f"Of {rows} rows {rows - differing} agree; the other {differing} differ for {len(reasons)} reasons that the table names"
     assert counted in told
