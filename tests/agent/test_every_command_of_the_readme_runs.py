@@ -80,7 +80,7 @@ def calls_arrive(command: str) -> Callable[[Path, Dashboard], None]:
 
 
 def installed(folder: Path, dashboard: Dashboard) -> None:
-    """As it stands, but into a folder, and with the build tool that is here: a test changes no environment and downloads nothing."""
+    """Installs into a folder, with the installed build tool: a test changes no environment and downloads nothing."""
     done = run("pip install --no-deps --no-build-isolation --target installed ./agents", folder, dashboard.endpoint)
     assert done.returncode == 0, done.stderr
     program = "import sys; sys.path.insert(0, 'installed'); import compilewatch; print(compilewatch.__file__)"
@@ -89,7 +89,7 @@ def installed(folder: Path, dashboard: Dashboard) -> None:
 
 
 def workers_report(folder: Path, dashboard: Dashboard) -> None:
-    """Two workers stand for the eight: each of them reports."""
+    """Runs two workers instead of eight; each worker reports."""
     done = run(f"{UNDER_RUN}torchrun --nproc-per-node 2 train.py", folder, dashboard.endpoint)
     assert done.returncode == 0, done.stderr
     dashboard.wait(lambda it: it.calls("forward") == 20)

@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def surroundings(folder: Path, dashboard: Dashboard, **settings: str) -> dict[str, str]:
-    """The variables of a process of a reader. What torch makes of a model takes long, and other tests look at it: here nothing compiles."""
+    """The variables of a reader's process. Compiling takes long, and other tests cover it: here nothing compiles."""
     known = environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, **settings)
     path = f"{Path(sys.executable).parent}:{known['PATH']}"
     return {**known, "PATH": path, "PYTHONPATH": f"{folder / 'patient'}:{AGENT}", "TORCHDYNAMO_DISABLE": "1"}
@@ -58,12 +58,12 @@ def surroundings(folder: Path, dashboard: Dashboard, **settings: str) -> dict[st
 def run(words: list[str], folder: Path, variables: dict[str, str]) -> str:
     done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert done.returncode == 0, done.stderr
-    assert "compilewatch:" not in done.stderr, "a wrong setting would be said there"
+    assert "compilewatch:" not in done.stderr, "a wrong setting is reported there"
     return done.stdout
 
 
 def command_of(program: str) -> list[str]:
-    """What the first line of a program says it is for."""
+    """The command in the first line of a program."""
     found = re.match(r"# \S+, for: (.+)\n", program)
     assert found, program
     return shlex.split(found[1])

@@ -30,7 +30,7 @@ def block(kind: str) -> str:
 
 
 def paths(data: Any, where: str = "") -> Iterator[str]:
-    """Every field, wherever it stands; those of free tables by their table alone."""
+    """Every field at any depth; fields of free tables only by their table."""
     if isinstance(data, dict):
         for key, value in data.items():
             yield f"{where}.{key}"
