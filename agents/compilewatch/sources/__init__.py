@@ -1,4 +1,7 @@
-"""Where facts come from: one source per origin, each installed when the module that it binds is first imported."""
+"""Source registry: the list of all sources of facts, and the protocol of a source.
+
+A source observes one part of one library. The agent installs a source when the module that the
+source patches is first imported."""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from typing import Protocol
 from compilewatch.recording.recorder import Recorder
 
 Answer = tuple[str, str]
-"""A capability: "yes", "partly" or "no", and why; found by trying, never by a version number."""
+"""A capability: "yes", "partly" or "no", and the reason. Sources test for the names that they need
+and never compare version numbers."""
 
 Listed = tuple[str, str, str]
-"""A source's module and class, its key in the capability table, and the module that it binds."""
+"""Module and class of a source, its key in the capability table, and the module that it patches."""
 
 SOURCES: tuple[Listed, ...] = (
     ("dynamo.compilations:Compilations", "compilations", "torch._dynamo.utils"),
@@ -53,31 +57,36 @@ SOURCES: tuple[Listed, ...] = (
     ("runtimes.vllm_loads:VllmLoads", "vllm_loads", "vllm.compilation.decorators"),
     ("host.memory:Memory", "memory", ""),
 )
-"""In the order of installation. Name and module stand here too so that a source's code is loaded no sooner than it is needed."""
+"""In the order of installation. Key and module are repeated here so that the code of a source is
+loaded only when the source is installed."""
 
 
 class Source(Protocol):
-    """Inherit from it and override; whatever raises is counted as an internal error and never reaches the job."""
+    """Base class of all sources. The registry counts each exception of a source as an internal
+    error; no exception reaches the job."""
 
     name: str
-    """The key of this source in the capability table."""
+    """Key of the source in the capability table."""
     module: str
-    """The module whose first import installs the source, never imported for the source's sake; empty: the agent's thread installs it."""
+    """Module whose first import installs the source. The agent never imports this module.
+Empty: the agent's thread installs the source."""
 
     def install(self, recorder: Recorder) -> Answer:
-        """Binds to torch and says what can be seen. Runs right after `module` was executed, or at once if it is there already."""
+        """Patch the library and return the capability. Runs directly after the import of `module`,
+        or immediately if `module` is already imported."""
         ...
 
     def poll(self, recorder: Recorder) -> Answer | None:
-        """Called about once a second on the agent's thread, from the installation on; answers when the capability changed."""
+        """Update the source. The agent's thread calls this about once a second after `install`.
+        Return the capability if it may have changed, otherwise None."""
         return None
 
     def uninstall(self) -> None:
-        """Takes back what is still ours; also called when `install` raised."""
+        """Remove all patches that are still in place; also called after `install` raised."""
 
 
-def load(listed: Listed) -> Source:
-    """The source that an entry of `SOURCES` names."""
-    module, name = listed[0].split(":")
+def load(entry: Listed) -> Source:
+    """Import and create the source of an entry of `SOURCES`."""
+    module, name = entry[0].split(":")
     source: Source = getattr(importlib.import_module(f"compilewatch.sources.{module}"), name)()
     return source

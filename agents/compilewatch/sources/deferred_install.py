@@ -1,4 +1,6 @@
-"""Torch functions whose next call has the sources installed first, where torch was there before the agent and none was called yet."""
+"""Deferred install: the next call of certain torch functions installs the sources first.
+
+Used where the job imported torch before `init` and the sources are not installed yet."""
 
 from __future__ import annotations
 
@@ -16,44 +18,48 @@ from compilewatch.runtime.torch_internals import (
 )
 
 NAMES = (EVENTS, SKIPS, SET_STANCE, SAVE_ARTIFACTS, LOAD_ARTIFACTS)
-"""What sources hear of at the moment when it happens. The first event of a compilation comes before anything else of it."""
+"""Functions that sources must observe from the first call on. Torch sends the first event of a
+compilation before it does any other work of this compilation."""
 
 
 class Tripwires:
-    """Lies until the agent's thread has installed the sources, which takes tens of milliseconds; a compilation may be faster."""
+    """Wraps the functions until the agent's thread has installed the sources. The installation
+    takes tens of milliseconds; a compilation can start earlier."""
 
     def __init__(self, install: Callable[[], None]) -> None:
-        """`install` takes the wires away, and never raises."""
+        """`install` must call `remove` and must not raise."""
         self._install = install
-        self._laid: dict[TorchName, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        self._wrapped: dict[TorchName, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
     def lay(self) -> bool:
-        """Whether nothing can happen unheard; if not, there are none."""
+        """Wrap the functions. Return False, and wrap none, if torch has no usable event function:
+        a compilation could then start unobserved."""
         if EVENTS.find() is None or EVENTS.problem():
             return False
         for name in NAMES:
-            theirs = name.find()
-            if callable(theirs):
-                wire = self._wire(name, theirs)
-                self._laid[name] = (wire, theirs)
-                name.put(wire)
+            original = name.find()
+            if callable(original):
+                wrapper = self._wrap(name, original)
+                self._wrapped[name] = (wrapper, original)
+                name.put(wrapper)
         return True
 
     def remove(self) -> None:
-        """Gives the names back. Someone who wrapped a wire still calls it: then it stays in the chain, silent."""
-        laid, self._laid = self._laid, {}
-        for name, (wire, theirs) in laid.items():
-            if name.find() is wire:
-                name.put(theirs)
+        """Restore the original functions. Other code may have wrapped a wrapper and still call it:
+        this wrapper stays in the chain and only forwards calls."""
+        wrapped, self._wrapped = self._wrapped, {}
+        for name, (wrapper, original) in wrapped.items():
+            if name.find() is wrapper:
+                name.put(original)
 
-    def _wire(self, name: TorchName, theirs: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(theirs)
-        def wire(*args: Any, **kwargs: Any) -> Any:
-            first = name.find() is wire
-            if self._laid:
+    def _wrap(self, name: TorchName, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            is_outermost = name.find() is wrapper
+            if self._wrapped:
                 self._install()
-            # What is installed now hears this call too, unless it would lead back here.
-            called = name.find(theirs) if first else theirs
-            return (theirs if called is wire else called)(*args, **kwargs)
+            # The sources installed now must observe this call too, unless this would recurse.
+            target = name.find(original) if is_outermost else original
+            return (original if target is wrapper else target)(*args, **kwargs)
 
-        return wire
+        return wrapper

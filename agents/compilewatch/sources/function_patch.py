@@ -1,4 +1,20 @@
-"""A callable of torch's with ours in front of it, for as long as that works and is wanted."""
+"""Function patch: a reversible monkey patch of one torch function (decorator pattern).
+
+The wrapper calls an observer with the arguments, then the original function, then optionally a
+second observer. Source: the pattern of `wrapt.wrap_function_wrapper`, without its dependency.
+
+Invariants:
+- Arguments, result and exception of the original function pass unchanged. The original function
+  runs exactly once for each call.
+- An exception of an observer is counted and never reaches the job. After `MAX_FAULTS` exceptions
+  the wrapper only forwards calls: torch then calls the function in an unknown way.
+- `unbind` restores the original only if the name still refers to the wrapper. If other code
+  wrapped the wrapper later, restoring would remove that code too. The wrapper then stays in the
+  chain and only forwards calls.
+- The job calls a patched function on any thread. The wrapper takes no lock: it reads two attributes
+  that only `bind`, `unbind` and the fault counter write. A race costs at most one unobserved call.
+
+Cost: one Python call and two attribute reads for each call, plus the observers."""
 
 from __future__ import annotations
 
@@ -10,98 +26,103 @@ from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import TorchName
 
 MAX_FAULTS = 5
-"""So many failures mean that torch calls the name in another way than we know: then we stop listening; the rest goes on."""
-_OF_CACHED = ("cache_clear", "cache_info", "cache_parameters")
+"""Number of exceptions after which the wrapper stops calling the observer: torch then calls the
+function in an unknown way."""
+_CACHE_METHODS = ("cache_clear", "cache_info", "cache_parameters")
 
 
 class Binding:
-    """Hears each call of a torch function before torch's own code runs; what goes wrong in `hear` is counted and never reaches the job."""
+    """Calls an observer before each call of a torch function. Exceptions of the observer are
+    counted and never reach the job."""
 
     def __init__(
         self,
         name: TorchName,
-        hear: Callable[..., None],
+        observe: Callable[..., None],
         recorder: Recorder,
         after: Callable[[], None] | None = None,
     ) -> None:
-        """`hear` gets the arguments of each call; `after` is called when torch's own code is through, whatever came of it."""
+        """`observe` receives the arguments of each call. `after` runs when torch's function returns
+        or raises."""
         self._name = name
-        self._hear = hear
+        self._observe = observe
         self._after = after
         self._recorder = recorder
-        self._ours: Callable[..., Any] | None = None
-        self._theirs: Callable[..., Any] | None = None
+        self._wrapper: Callable[..., Any] | None = None
+        self._original: Callable[..., Any] | None = None
         self._faults = 0
         self._last_fault = ""
         self.listens = False
-        """Whether calls are heard; a name that someone bound after us may or may not still lead to us."""
+        """True if the wrapper calls the observer. Code that replaced the name later may or may not
+still call the wrapper."""
 
     def bind(self) -> None:
-        """Takes the name, if torch has it and it can be called; a second time changes nothing."""
-        theirs = self._name.find()
-        if self._ours is None and callable(theirs):
-            self._theirs, self._ours = theirs, self._wrapper(theirs)
-            self._name.put(self._ours)
+        """Patch the name if torch has a callable of this name. A second call has no effect."""
+        original = self._name.find()
+        if self._wrapper is None and callable(original):
+            self._original, self._wrapper = original, self._wrap(original)
+            self._name.put(self._wrapper)
             self.listens = True
 
     def unbind(self) -> None:
-        """Gives the name back. Someone who wrapped us later still calls us: then we stay in the chain, silent."""
+        """Restore the original function if the name still refers to the wrapper. Otherwise the
+        wrapper stays in the chain of later patches and only forwards calls."""
         self.listens = False
-        if self._ours is not None and self.in_place:
-            self._name.put(self._theirs)
-        self._ours = self._theirs = None
+        if self._wrapper is not None and self.in_place:
+            self._name.put(self._original)
+        self._wrapper = self._original = None
 
     def leads_to(self, thing: Any) -> bool:
-        """Whether the thing is what we took, or what we put in its place."""
-        return thing is not None and thing in (self._ours, self._theirs)
+        """True if `thing` is the wrapper or the original function."""
+        return thing is not None and thing in (self._wrapper, self._original)
 
     @property
     def bound(self) -> bool:
-        """Whether torch has the name, so that we took it."""
-        return self._ours is not None
+        """True if torch has the function and the function is patched."""
+        return self._wrapper is not None
 
     @property
     def in_place(self) -> bool:
-        """Whether the name still leads to us first."""
-        return self._ours is not None and self._name.find() is self._ours
+        """True if the name still refers to the wrapper."""
+        return self._wrapper is not None and self._name.find() is self._wrapper
 
     @property
     def problem(self) -> str:
-        """Why not everything is heard; empty if it is."""
-        if self._ours is None:
+        """Reason why some calls may be unobserved; empty if all calls are observed."""
+        if self._wrapper is None:
             return self._name.problem()
         if not self.listens:
             return f"{self._name.short} is called in an unknown way ({self._last_fault})"
         return "" if self.in_place else f"{self._name.short} was replaced by other code"
 
-    def _wrapper(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
-        hear, after = self._hear, self._after
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        observe, after = self._observe, self._after
 
-        @functools.wraps(theirs)
-        def ours(*args: Any, **kwargs: Any) -> Any:
-            heard = self.listens and self._ours is ours
-            if heard:
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            is_observed = self.listens and self._wrapper is wrapper
+            if is_observed:
                 try:
-                    hear(*args, **kwargs)
-                except Exception as error:  # noqa: BLE001 - this runs inside a call of the job, which goes on
-                    self._failed(error)
-                    heard = False
-            if not heard or after is None:
-                return theirs(*args, **kwargs)
+                    observe(*args, **kwargs)
+                except Exception as error:  # noqa: BLE001 - the job's call must continue
+                    self._count_fault(error)
+                    is_observed = False
+            if not is_observed or after is None:
+                return original(*args, **kwargs)
             try:
-                return theirs(*args, **kwargs)
+                return original(*args, **kwargs)
             finally:
                 try:
                     after()
-                except Exception as error:  # noqa: BLE001 - as above
-                    self._failed(error)
+                except Exception as error:  # noqa: BLE001 - the job's call must continue
+                    self._count_fault(error)
 
-        for name in _OF_CACHED:
-            if hasattr(theirs, name):
-                setattr(ours, name, getattr(theirs, name))
-        return ours
+        for name in _CACHE_METHODS:
+            if hasattr(original, name):
+                setattr(wrapper, name, getattr(original, name))
+        return wrapper
 
-    def _failed(self, error: Exception) -> None:
+    def _count_fault(self, error: Exception) -> None:
         self._recorder.internal_error(error)
         self._faults += 1
         self._last_fault = f"{type(error).__name__}: {error}"[:120]

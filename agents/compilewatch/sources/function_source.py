@@ -1,4 +1,4 @@
-"""Source that listens to the calls of one function of torch."""
+"""Function source: base class of sources that observe the calls of one torch function."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from compilewatch.sources.function_patch import Binding
 
 
 class FunctionSource(Source):
-    """Calls `hear` with the arguments of each call of `function`, before torch's own code runs."""
+    """Calls `hear` with the arguments of each call of `function`, before torch's code runs."""
 
     function: TorchName
     without: str = "partly"
-    """The answer where this torch has no such function."""
+    """Capability value for a torch version without this function."""
 
     def __init__(self) -> None:
         self._binding: Binding | None = None

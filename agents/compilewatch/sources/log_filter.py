@@ -1,4 +1,6 @@
-"""Lines that a library logs, heard by a filter on its logger: no handler is added, and nothing more than before is printed."""
+"""Log filter: observes the records of a library's logger.
+
+A filter adds no handler and prints no additional records."""
 
 from __future__ import annotations
 
@@ -9,37 +11,39 @@ from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
 
 LISTENING = logging.INFO - 1
-"""A level that no job sets: what a job sets later is its own and stays."""
+"""Level that no job sets. The filter distinguishes the agent's level from a level that the job sets
+later, and keeps the level of the job."""
 
 
 class LogLines(logging.Filter):
-    """Has `hear` called with each record from INFO on, and lets through what the logger's own level would have let through."""
+    """Calls `hear` with each record of level INFO or higher. Passes on only the records that the
+    logger's original level accepts."""
 
     def __init__(
         self, name: str, hear: Callable[[logging.LogRecord], None], recorder: Recorder
     ) -> None:
         super().__init__()
-        self._hear, self._guard = hear, FaultBarrier(recorder.internal_error)
+        self._hear, self._barrier = hear, FaultBarrier(recorder.internal_error)
         self._logger = logging.getLogger(name)
         self._level = self._logger.level
-        self._raised = not self._logger.isEnabledFor(logging.INFO)
+        self._is_level_lowered = not self._logger.isEnabledFor(logging.INFO)
         self._logger.addFilter(self)
-        if self._raised:
+        if self._is_level_lowered:
             self._logger.setLevel(LISTENING)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        with self._guard:
+        with self._barrier:
             self._hear(record)
-        return not self._raised or record.levelno >= self._level_of_job()
+        return not self._is_level_lowered or record.levelno >= self._level_of_job()
 
     def remove(self) -> None:
-        """Puts back the level, unless somebody else has changed it meanwhile."""
+        """Remove the filter. Restore the level unless other code has changed it since."""
         self._logger.removeFilter(self)
-        if self._raised and self._logger.level == LISTENING:
+        if self._is_level_lowered and self._logger.level == LISTENING:
             self._logger.setLevel(self._level)
 
     def _level_of_job(self) -> int:
-        """The level that would be in force without us."""
+        """Effective level of the logger without the agent."""
         if self._logger.level != LISTENING:
             return self._logger.getEffectiveLevel()
         return self._level or (

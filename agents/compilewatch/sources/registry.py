@@ -1,8 +1,9 @@
-"""The sources of this process: each installed once its module is there, polled, and taken back at the end."""
+"""Source registry at run time: installs, polls and uninstalls the sources of this process."""
 
 from __future__ import annotations
 
 import contextvars
+import functools
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,116 +17,125 @@ if TYPE_CHECKING:
     from compilewatch.sources.deferred_install import Tripwires
 
 AT_ONCE = "compiled_calls"
-"""Looks at calls of what is compiled already, of which nothing else tells."""
+"""Installed immediately, also if torch is already imported: only this source observes calls of
+code that is already compiled."""
 
 
 class InstalledSources:
-    """Knows what each source answered; a source that fails is counted, and the others go on."""
+    """Holds the sources and their capabilities. A failure of one source is counted and does not
+    affect the other sources.
+
+    The import hook calls `_install` on the importing thread; `poll` and `install_unbound` run on
+    the agent's thread. `_installing` serialises the deferred installation, which both kinds of
+    thread can start."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._hook = ImportHook()
         self._answers: dict[str, tuple[str, str]] = {}
         self._installed: list[Source] = []
-        self._unbound: list[Listed] = []
-        self._late: list[Listed] = []
+        self._polled_only: list[Listed] = []
+        self._deferred: list[Listed] = []
         self._context = contextvars.Context()
-        """Where `init` was called: torch's options are set by context, and a source that is installed aside looks at them there."""
+        """Context of the caller of `init`. Torch keeps its options by context; a source that
+another thread installs must read the options of the caller."""
         self._tripwires: Tripwires | None = None
         self._installing = threading.RLock()
 
-    def install(self, listed: tuple[Listed, ...] = SOURCES, late: bool = False) -> None:
-        """Installs each source now, or when the module that it binds is imported. `late`: where that is there already and can wait, the
-        agent's thread installs it, or the thread that first needs it."""
-        self._unbound = []
+    def install(self, entries: tuple[Listed, ...] = SOURCES, late: bool = False) -> None:
+        """Install each source now, or when the module that the source patches is imported.
+
+        With `late`, a source whose module is already imported is deferred: the agent's thread
+        installs it, or the first thread that needs it."""
+        self._polled_only = []
         for module in ("torch", "torch._dynamo"):
-            self._hook.when_imported(
-                module, lambda: None
-            )  # how long that takes is a stage of the cold start
+            # The hook times these imports: they are stages of the cold start.
+            self._hook.when_imported(module, lambda: None)
         self._hook.when_imported("torch._dynamo.eval_frame", self._skip_frames)
-        for one in listed:
-            _, name, module = one
+        for entry in entries:
+            _, name, module = entry
             self._answers[name] = ("no", f"{module} is not imported")
             if late and name != AT_ONCE and module and fully_imported(module):
-                self._late.append(one)
+                self._deferred.append(entry)
             elif module:
-                self._hook.when_imported(module, lambda one=one: self._install(one))  # type: ignore[misc]
+                self._hook.when_imported(module, functools.partial(self._install, entry))
             else:
-                self._unbound.append(one)
-        if self._late:
+                self._polled_only.append(entry)
+        if self._deferred:
             self._context = contextvars.copy_context()
             tripwires: type[Tripwires] = require(DEFERRED_INSTALL).Tripwires
-            self._tripwires = tripwires(self._install_late)
+            self._tripwires = tripwires(self._install_deferred)
             if not self._tripwires.lay():
-                self._install_late()
+                self._install_deferred()
 
     def when_imported(self, module: str, then: Callable[[], None]) -> None:
-        """Calls `then`, which must not raise, when the module is there, until `uninstall`."""
+        """Call `then` when the module is imported, until `uninstall`; `then` must not raise."""
         self._hook.when_imported(module, then)
 
     def after_fork(self) -> None:
-        """In a forked child: a lock that another thread held stays held for ever."""
+        """Replace the lock in a forked child: another thread of the parent may hold it."""
         self._installing = threading.RLock()
 
-    def _install_late(self) -> None:
+    def _install_deferred(self) -> None:
         with self._installing:
             if self._tripwires is not None:
                 self._tripwires.remove()
-            while self._late:
-                self._context.copy().run(self._install, self._late.pop(0))
+            while self._deferred:
+                self._context.copy().run(self._install, self._deferred.pop(0))
             self._context = contextvars.Context()
 
     def install_unbound(self) -> None:
-        """Installs what can wait, and what binds no module and only polls; the agent's thread does it, so that no start waits for it."""
-        self._install_late()
-        while self._unbound:
-            self._install(self._unbound.pop(0))
+        """Install the deferred sources and the sources that patch no module and only poll. The
+        agent's thread calls this, so that the start of the job does not wait."""
+        self._install_deferred()
+        while self._polled_only:
+            self._install(self._polled_only.pop(0))
 
-    def _install(self, listed: Listed) -> None:
+    def _install(self, entry: Listed) -> None:
         source: Source | None = None
         try:
-            source = load(listed)
+            source = load(entry)
             self._answers[source.name] = source.install(self._recorder)
             self._installed.append(source)
-        except Exception as error:  # noqa: BLE001 - this runs inside an import of the job
-            self._answers[listed[1]] = ("no", f"{type(error).__name__}: {error}"[:200])
+        except Exception as error:  # noqa: BLE001 - runs inside an import of the job
+            self._answers[entry[1]] = ("no", f"{type(error).__name__}: {error}"[:200])
             self._recorder.internal_error(error)
             if source is not None:
-                self._take_back(source)
+                self._uninstall(source)
 
     def _skip_frames(self) -> None:
         try:
             require(DYNAMO_SKIP).frames_skip()
-        except Exception as error:  # noqa: BLE001 - this runs inside an import of the job
+        except Exception as error:  # noqa: BLE001 - runs inside an import of the job
             self._recorder.internal_error(error)
 
     def poll(self) -> None:
-        """Lets each installed source look at what it watches."""
+        """Poll each installed source and update its capability."""
         for source in list(self._installed):
             try:
                 changed = source.poll(self._recorder)
                 if changed is not None:
                     self._answers[source.name] = changed
-            except Exception as error:  # noqa: BLE001 - the next source still gets its turn
+            except Exception as error:  # noqa: BLE001 - the next source must still be polled
                 self._recorder.internal_error(error)
 
     def capabilities(self) -> dict[str, tuple[str, str]]:
-        """What each source can see, and why."""
+        """Capability of each source, with its reason."""
         return dict(self._answers)
 
     def uninstall(self) -> None:
-        """Takes everything back, the last first."""
+        """Uninstall all sources, in reverse order of installation."""
         self._hook.remove()
-        self._late = []
+        self._deferred = []
         if self._tripwires is not None:
             self._tripwires.remove()
         for source in reversed(self._installed):
-            self._take_back(source)
+            self._uninstall(source)
         self._installed = []
         self._answers = {}
 
-    def _take_back(self, source: Source) -> None:
+    def _uninstall(self, source: Source) -> None:
         try:
             source.uninstall()
-        except Exception as error:  # noqa: BLE001 - the others are still to be taken back
+        except Exception as error:  # noqa: BLE001 - the other sources must still be uninstalled
             self._recorder.internal_error(error)
