@@ -1,18 +1,35 @@
-"""What is told of one compilation: the event itself, why it happened, what broke in it, and what runs eager because of it."""
+"""Compile reporter: turns one finished compilation into an event and its findings.
+
+Event correlation: torch sends timer events while it compiles and one record afterwards, both on the
+compiling thread. `compilations.py` pairs them; this module merges a pair into one `Compile` event.
+The findings follow the event: the guard that failed, graph breaks, errors and eager fallback.
+
+Invariants:
+- `CompileOutcome` is captured on the compiling thread while torch's `_compile` is on the stack. It
+  holds no tensor and no module of the job, only texts, numbers and weak references to modules.
+- The reporter runs on the compiling thread. It runs on the agent's thread only for a compilation
+  without a record. Tables are bounded and keep the newest frames.
+- The event precedes its findings.
+- The history is updated before the causes are read: a reset found there empties the entries.
+- Torch's internals may be absent or changed: fields are read by type, and a missing field is
+  reported as unknown.
+
+Costs: one walk of the thread's stack and one pass over at most 64 variables for each compilation.
+Source: `CompilationMetrics` and `record_chromium_event_internal` in `torch/_dynamo/utils.py`; local
+variables of `_compile` in `torch/_dynamo/convert_frame.py`."""
 
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
-from compilewatch.runtime.torch_internals import CUDA_DEVICE, CUDA_MEMORY, CUDA_STARTED
+from compilewatch.sources.cuda.memory_peak import MemoryPeak
 from compilewatch.sources.dynamo.bypassed_modules import Unentered
 from compilewatch.sources.dynamo.cache_entries import Entries
 from compilewatch.sources.dynamo.call_inputs import NO_INPUTS, Inputs, inputs_of
@@ -25,7 +42,6 @@ from compilewatch.sources.dynamo.compilation_metrics import (
     failure_place,
     frame_of,
     function_compiled,
-    guard_told,
     is_at_run_time,
     is_limit,
     kind_of,
@@ -36,45 +52,48 @@ from compilewatch.sources.dynamo.compilation_metrics import (
     saved_of,
     seconds_of,
 )
-from compilewatch.sources.dynamo.compile_history import AGAIN, History
+from compilewatch.sources.dynamo.compile_history import History
 from compilewatch.sources.dynamo.compile_options import NOT_KNOWN, Options, options_of, options_told
 from compilewatch.sources.dynamo.graph_breaks import BreakList
-from compilewatch.sources.dynamo.guard_values import Failed, GuardValues, failed_guard
+from compilewatch.sources.dynamo.guard_values import Failed, failed_guard
 from compilewatch.sources.dynamo.late_hooks import CompiledModules
 from compilewatch.sources.dynamo.limit_settings import NOT_LIMITED, InForce, LimitsSet
 from compilewatch.sources.dynamo.phase_timer import clock_of
+from compilewatch.sources.dynamo.recompile_findings import RecompileFindings
 from compilewatch.sources.dynamo.recompile_limits import Latches
 from compilewatch.sources.dynamo.typed_getattr import text
 from compilewatch.sources.dynamo.user_frames import compiled_locals, compiling_locals
-from compilewatch.sources.inductor.cache_lookups import NOTHING_ASKED, CacheLookups, Taken
+from compilewatch.sources.inductor.cache_lookups import NOTHING_ASKED, Asked, CacheLookups, Taken
 from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
 from compilewatch.wire.messages import Compile
 
-_REMEMBERED_FRAMES = 1024
+_MAX_FRAMES = 1024
 NO_GUARDS: Mapping[str, Failed] = MappingProxyType({})
-_OF_A_FRAME = ("first", "recompile", "empty")
+_FRAME_KINDS = ("first", "recompile", "empty")
 
 
 class Ending(NamedTuple):
-    """How things stood in the compiling thread when a compilation ended."""
+    """State of the compiling thread at the end of a compilation."""
 
     ended: float
-    """By `time.monotonic`."""
+    """Time of the end by `time.monotonic`."""
     at: float
+    """Time of the end by `time.time`."""
     compiling: Mapping[str, Any]
+    """Local variables of torch's `_compile`, as `compiling_locals` returns them."""
     phases: dict[str, float]
     in_request: bool
     lookups: Taken
     inputs: Inputs = NO_INPUTS
     in_force: InForce = NOT_LIMITED
     failed: Mapping[str, Failed] = NO_GUARDS
-    """By torch's reason the guard that failed, with the values that it met."""
+    """The failed guard of each of torch's reasons, with the values that the guard met."""
     record: Any = None
-    """What can be said without torch's record."""
+    """Substitute for torch's record, built from the frames of `_compile`."""
 
     @classmethod
     def now(cls, recorder: Recorder) -> Ending:
-        """In the calling thread, which has just compiled."""
+        """Capture the state of the calling thread, which has just compiled."""
         lookups = CacheLookups.of(recorder).take()
         ending = cls(
             time.monotonic(),
@@ -85,11 +104,11 @@ class Ending(NamedTuple):
             lookups,
         )
         with FaultBarrier(recorder.internal_error):
-            return ending._with_the_frame(LimitsSet.of(recorder))
+            return ending._add_frame(LimitsSet.of(recorder))
         return ending
 
-    def _with_the_frame(self, limits: LimitsSet) -> Ending:
-        """With what is seen of the function that was compiled, and of its cache entries."""
+    def _add_frame(self, limits: LimitsSet) -> Ending:
+        """Add the inputs of the compiled function, its cache entries and its failed guards."""
         variables = compiled_locals()
         failed = {
             reason: failed_guard(reason, variables) for reason in reasons_of(None, self.compiling)
@@ -99,7 +118,7 @@ class Ending(NamedTuple):
         )
 
     def of_event(self, compile_id: str, is_forward: bool) -> Ending:
-        """With what torch's record would say, from its frames."""
+        """Add a substitute for torch's record, for a compilation that may get none."""
         failure, known = sys.exc_info()[1], self.compiling
         return self._replace(
             record=SimpleNamespace(
@@ -114,17 +133,35 @@ class Ending(NamedTuple):
         )
 
     def belongs_to(self, compile_id: str) -> bool:
-        """Whether it may be the ending of this compilation."""
+        """True if this may be the end of the compilation `compile_id`."""
         return not self.record.compile_id or not compile_id or self.record.compile_id == compile_id
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.peak: int | None = None
+class _Facts(NamedTuple):
+    """Facts about one compilation, merged from torch's record and the captured state."""
+
+    record: Any
+    ending: Ending
+    compile_id: str
+    kind: str
+    outcome: str
+    frame: Frame
+    options: Options
+    again: str
+    """A key of AGAIN if the function compiles again without a failed guard, otherwise empty."""
+    causes: list[list[str]]
+    reason_kind: str
+    reason: str
+
+    @property
+    def is_frame(self) -> bool:
+        """True if Dynamo compiled a frame: no backward graph and no work at run time."""
+        return self.kind in _FRAME_KINDS
 
 
 class Teller:
-    """Knows the frames compiled so far: backwards and what code does when it runs name none and go by their forward's compile id."""
+    """Reports compilations and keeps the frames compiled so far. Records of backward graphs and of
+    work at run time name no frame: the compile ID of the forward frame identifies them."""
 
     def __init__(
         self, recorder: Recorder, latches: Latches, lookups: CacheLookups, breaks: BreakList
@@ -137,161 +174,128 @@ class Teller:
         self._modules = CompiledModules.of(recorder)
         self._unentered = Unentered(recorder)
         self._breaks = breaks
-        self._thread = _Thread()
-        self._known: OrderedDict[str, tuple[Frame, Options]] = OrderedDict()
+        self._memory_peak = MemoryPeak()
+        self._frames: OrderedDict[str, tuple[Frame, Options]] = OrderedDict()
+        """Frame and options of each compile ID."""
         self._history = History.begin(recorder)
-        self._values = GuardValues()
-        self._ignored: set[tuple[str, str]] = set()
+        self._findings = RecompileFindings(recorder)
 
     def began(self, compile_id: str) -> str:
-        """A compilation began in this thread; answers the name of its frame."""
-        self._thread.peak = _peak_memory()
-        known, _ = self._known.get(compile_id, (NOWHERE, NOT_KNOWN))
+        """Record the start of a compilation on this thread; return the name of its frame."""
+        self._memory_peak.record_start()
+        known, _ = self._frames.get(compile_id, (NOWHERE, NOT_KNOWN))
         return text(compiling_locals().get("code"), "co_name") or known.name
 
     def tell(self, record: Any, ending: Ending) -> None:
-        """One compilation is over."""
+        """Report one finished compilation: first the event, then its findings."""
+        facts = self._collect_facts(record, ending)
+        asked = self._collect_lookups(facts)
+        compiled = self._build_event(facts, asked)
+        self._recorder.compile_finished(compiled)
+        self._causes.note(compiled, asked, facts.frame.where)
+        if facts.outcome == "ok":
+            self._modules.note(ending.compiling.get("modules", {}))
+            self._unentered.note(ending.compiling, facts.frame)
+        if facts.kind == "first" and facts.compile_id.endswith("/0"):
+            self._latches.compiled_again(facts.frame)
+        if facts.is_frame:
+            self._findings.report(
+                facts.frame, facts.again, facts.causes, ending.failed, ending.in_force.ignored
+            )
+        stays_eager = self._report_failure(facts)
+        if facts.is_frame and facts.outcome != "raised" and not is_limit(record):
+            self._entries.ended(ending.compiling.get("code"), stays_eager)
+
+    def _collect_facts(self, record: Any, ending: Ending) -> _Facts:
         compile_id, compiling = compile_id_of(record), ending.compiling
         kind, outcome = kind_of(record, compiling), outcome_of(record, compiling)
-        frame, options = self._who(compile_id, record, compiling if kind in _OF_A_FRAME else {})
-        again = self._again(record, kind, outcome, ending)
+        frame, options = self._identify_frame(
+            compile_id, record, compiling if kind in _FRAME_KINDS else {}
+        )
+        again = self._find_repeat(record, kind, outcome, ending)
         causes = (
             [] if again else causes_of(reasons_of(record, compiling), self._history, ending.inputs)
         )
-        reason_kind, reason = reason_of(record, outcome, recompile_reasons(causes), again)
-        # What failed has no code that a cache could hold, and a CUDA graph is never in one: neither looked anything up.
-        asked = (
-            self._lookups.asked(ending.lookups, record)
-            if outcome == "ok" and kind != "cuda_graph"
-            else NOTHING_ASKED
+        reasons = reason_of(record, outcome, recompile_reasons(causes), again)
+        return _Facts(
+            record, ending, compile_id, kind, outcome, frame, options, again, causes, *reasons
         )
-        compiled = Compile(
+
+    def _collect_lookups(self, facts: _Facts) -> Asked:
+        """Return the cache lookups. A failed compilation has no code that a cache could hold, and
+        no cache holds CUDA graphs: neither looks up anything."""
+        if facts.outcome != "ok" or facts.kind == "cuda_graph":
+            return NOTHING_ASKED
+        return self._lookups.asked(facts.ending.lookups, facts.record)
+
+    def _build_event(self, facts: _Facts, asked: Asked) -> Compile:
+        record, ending, frame = facts.record, facts.ending, facts.frame
+        return Compile(
             at=ending.at,
-            id=compile_id,
-            kind="recompile" if again else kind,
-            outcome=outcome,
+            id=facts.compile_id,
+            kind="recompile" if facts.again else facts.kind,
+            outcome=facts.outcome,
             frame=frame.name,
             file=frame.file,
             line=frame.line,
-            reason=reason,
-            reason_kind=reason_kind,
+            reason=facts.reason,
+            reason_kind=facts.reason_kind,
             seconds=seconds_of(record, {} if is_at_run_time(record) else ending.phases),
             cache=asked.answers,
             saved=saved_of(record),
-            new_peak=self._new_peak(),
+            new_peak=self._memory_peak.read_new_peak(),
             in_request=ending.in_request,
             key=asked.key,
-            entries=ending.in_force.entries if kind in _OF_A_FRAME else None,
-            limit=ending.in_force.limit if kind in _OF_A_FRAME else None,
-            **options._asdict(),
+            entries=ending.in_force.entries if facts.is_frame else None,
+            limit=ending.in_force.limit if facts.is_frame else None,
+            **facts.options._asdict(),
         )
-        self._recorder.compile_finished(compiled)
-        self._causes.note(compiled, asked, frame.where)
-        if outcome == "ok":
-            self._modules.note(compiling.get("modules", {}))
-            self._unentered.note(compiling, frame)
-        if kind == "first" and compile_id.endswith("/0"):
-            self._latches.compiled_again(frame)
-        if kind in _OF_A_FRAME:
-            self._why_again(frame, ending, again, causes)
-        stays_eager = self._explain(record, frame, outcome, reason)
-        if kind in _OF_A_FRAME and outcome != "raised" and not is_limit(record):
-            self._entries.ended(compiling.get("code"), stays_eager)
 
-    def _again(self, record: Any, kind: str, outcome: str, ending: Ending) -> str:
-        """One of AGAIN where no guard says why a function is compiled again."""
+    def _find_repeat(self, record: Any, kind: str, outcome: str, ending: Ending) -> str:
+        """Return a key of AGAIN if a function compiles again and no guard is the cause."""
         compile_id = compile_id_of(record)
-        if kind not in _OF_A_FRAME or not compile_id or is_limit(record):
+        if kind not in _FRAME_KINDS or not compile_id or is_limit(record):
             return ""
         function = function_compiled(record, ending.compiling)
         return self._history.note(
             function, compile_id, kind, ending.inputs, outcome in ("raised", "suppressed")
         )
 
-    def _why_again(
-        self, frame: Frame, ending: Ending, again: str, causes: Iterable[list[str]]
-    ) -> None:
-        """Findings of why the frame is compiled again, and of a limit that it ignores."""
-        if again:
-            self._recorder.finding("guard", AGAIN[again], frame.where)
-        for reasons in causes:
-            self._guard(reasons, frame, ending)
-        self._limit_ignored(frame, ending.in_force.ignored)
-
-    def _guard(self, reasons: list[str], frame: Frame, ending: Ending) -> None:
-        """One guard failed for the entries that these reasons are of; torch lists the newest first."""
-        group = guard_told(reasons[0])
-        failed = [
-            ending.failed.get(reason) or failed_guard(reason, {}) for reason in reversed(reasons)
-        ]
-        varies = self._values.note(group, frame.where, failed)
-        self._recorder.finding(
-            "guard",
-            group,
-            frame.where,
-            values=varies.values,
-            distinct=varies.distinct,
-            pattern=varies.pattern,
-        )
-
-    def _limit_ignored(self, frame: Frame, ignored: Iterable[str]) -> None:
-        """Once for each place, however often it compiles."""
-        for text_ in ignored:
-            if (text_, frame.where) not in self._ignored and len(
-                self._ignored
-            ) < _REMEMBERED_FRAMES:
-                self._ignored.add((text_, frame.where))
-                self._recorder.finding("limit_not_in_force", text_, frame.where)
-
-    def _who(
+    def _identify_frame(
         self, compile_id: str, record: Any, compiling: Mapping[str, Any]
     ) -> tuple[Frame, Options]:
         frame = frame_of(record, compiling)
         if not frame.name:
-            return self._known.get(compile_id, (NOWHERE, NOT_KNOWN))
+            return self._frames.get(compile_id, (NOWHERE, NOT_KNOWN))
         found = frame, options_of(compiling) if compiling else options_told(record)
         if not compile_id:
-            return found  # compiled ahead of time: nothing that comes later can name it
-        self._known[compile_id] = found
-        if len(self._known) > _REMEMBERED_FRAMES:
-            self._known.popitem(last=False)
-        return self._known[compile_id]
+            return found  # compiled ahead of time: no later record refers to this frame
+        self._frames[compile_id] = found
+        if len(self._frames) > _MAX_FRAMES:
+            self._frames.popitem(last=False)
+        return self._frames[compile_id]
 
-    def _explain(self, record: Any, frame: Frame, outcome: str, reason: str) -> bool:
-        """Answers whether torch leaves the frame eager for good though there is something to compile in it."""
-        told, failed = (
-            self._breaks.tell(self._recorder.finding),
-            bool(getattr(record, "fail_type", None)),
-        )
+    def _report_failure(self, facts: _Facts) -> bool:
+        """Report graph breaks, errors and eager fallback. Return True if torch leaves the frame
+        eager until a reset although the frame contains work to compile."""
+        record, frame, outcome = facts.record, facts.frame, facts.outcome
+        break_count = self._breaks.tell(self._recorder.finding)
+        has_failed = bool(getattr(record, "fail_type", None))
         if is_limit(record):
             if outcome != "raised":
-                self._latches.latch(frame, "limit", reason=reason)
-            return False  # its inputs are looked up as before
+                self._latches.latch(frame, "limit", reason=facts.reason)
+            return False  # torch still looks up the inputs of the frame
         if outcome in ("raised", "suppressed"):
             self._recorder.finding(
                 "compile_error", failure_of(record), failure_place(record, frame)
             )
-        elif outcome == "skipped" and failed and not told:
+        elif outcome == "skipped" and has_failed and not break_count:
             self._recorder.finding("graph_break", failure_of(record), failure_place(record, frame))
-        # Without a failure and a break torch found nothing to compile: nothing of it would run faster.
-        stays = outcome == "suppressed" or (outcome == "skipped" and (failed or bool(told)))
-        if stays:
-            self._latches.latch(
-                frame, "error" if outcome == "suppressed" else "skip", reason=reason
-            )
-        return stays
-
-    def _new_peak(self) -> int | None:
-        """The process's peak of GPU memory, if this compilation raised it."""
-        before, self._thread.peak = self._thread.peak, None
-        now = _peak_memory() if before is not None else None
-        return now if now is not None and before is not None and now > before else None
-
-
-def _peak_memory() -> int | None:
-    """Bytes; None where CUDA is absent or not initialised by the job."""
-    started, device, memory = CUDA_STARTED.find(), CUDA_DEVICE.find(), CUDA_MEMORY.find()
-    try:
-        return int(memory(device())["allocated_bytes"]["all"]["peak"]) if started() else None
-    except (TypeError, KeyError, ValueError, RuntimeError):
-        return None
+        # Without a failure and a break, torch found nothing to compile: eager is not slower.
+        stays_eager = outcome == "suppressed" or (
+            outcome == "skipped" and (has_failed or bool(break_count))
+        )
+        if stays_eager:
+            cause = "error" if outcome == "suppressed" else "skip"
+            self._latches.latch(frame, cause, reason=facts.reason)
+        return stays_eager
