@@ -133,4 +133,4 @@ def test_a_flood_of_guards_and_values_stays_small() -> None:
     assert (len(varies.values), varies.distinct, varies.pattern) == (MAX_VALUES, MOST_SEEN, "grows by one")
     for number in range(4 * MOST_GUARDS):
         values.note(f"L[{number}] == *", "app.py:3 in f", [Failed("", "1", "2")])
-    assert len(values._met) == MOST_GUARDS
+    assert len(values._guards) == MOST_GUARDS

@@ -45,7 +45,7 @@ def test_a_step_that_is_called_past_the_wrapper_is_reported_once(watching: Seen)
     watched = compilewatch.compile(Model(), backend="eager", name="model")
     fit(watched)
     line = Model.training_step.__code__.co_firstlineno
-    text = "torch compiles Model.training_step, and nothing calls the watched module `model` itself: its calls are not counted"
+    text = "torch compiles Model.training_step, but nothing calls the watched module `model` directly: calls of `model` are not counted"
     assert reported(watching) == [(text, f"{FILE}:{line} in training_step", 1)]
     fit(watched, torch.ones(3, 4))
     assert reported(watching) == []

@@ -1,1 +1,1 @@
-"""Sources from Dynamo: compilations, guards, graph breaks and limits."""
+"""Dynamo sources: compilations, guards, graph breaks and recompile limits."""

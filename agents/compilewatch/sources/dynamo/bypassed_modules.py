@@ -1,4 +1,6 @@
-"""Watched modules that torch compiles although nothing enters their wrapper: a framework unwraps the module and calls its methods."""
+"""Bypass detector: finds watched modules that torch compiles although no call enters their wrapper.
+
+A framework may unwrap a module and call its methods directly."""
 
 from __future__ import annotations
 
@@ -12,20 +14,24 @@ from compilewatch.recording.recorder import Recorder
 from compilewatch.recording.series_buffer import Spec
 from compilewatch.sources.dynamo.compilation_metrics import Frame
 
-TEXT = "torch compiles {method}, and nothing calls the watched module `{region}` itself: its calls are not counted"
-_COMPARISONS = str(Path(__file__).resolve().parents[2] / "numerics")
+TEXT = (
+    "torch compiles {method}, but nothing calls the watched module `{region}` directly: "
+    "calls of `{region}` are not counted"
+)
+_NUMERICS_FOLDER = str(Path(__file__).resolve().parents[2] / "numerics")
 
 
 class Unentered:
-    """Notes compilations of watched modules; the end of the window reports those whose wrapper was not entered until then."""
+    """Records compilations of watched modules. At the end of the window, reports the modules whose
+    wrapper no call has entered."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._waiting: list[tuple[Spec, str, str]] = []
+        self._candidates: list[tuple[Spec, str, str]] = []
         self._reported: set[str] = set()
 
     def note(self, compiling: Mapping[str, Any], frame: Frame) -> None:
-        """The frame was compiled on this thread."""
+        """Record that a frame was compiled on this thread."""
         code, specs = compiling.get("code"), self._recorder.specs.all
         modules = [
             module
@@ -41,17 +47,17 @@ class Unentered:
                 if (
                     spec.name not in self._reported
                     and not self._recorder.entered(spec)
-                    and not _compares()
+                    and not _is_comparison()
                 ):
                     self._reported.add(spec.name)
-                    self._waiting.append(
+                    self._candidates.append(
                         (spec, f"{type(module).__name__}.{frame.name}", frame.where)
                     )
                     self._recorder.report_at_close("unentered", self._report)
 
     def _report(self) -> None:
-        while self._waiting:
-            spec, method, where = self._waiting.pop()
+        while self._candidates:
+            spec, method, where = self._candidates.pop()
             if not self._recorder.entered(spec):
                 self._recorder.finding(
                     "wrapper_not_entered", TEXT.format(method=method, region=spec.name), where
@@ -59,7 +65,7 @@ class Unentered:
 
 
 def _is_method(code: Any, kind: type) -> bool:
-    """Whether the code is that of a method of the class."""
+    """True if the code belongs to a method of the class."""
     method = inspect.getattr_static(kind, getattr(code, "co_name", ""), None)
     return (
         code is not None
@@ -68,11 +74,11 @@ def _is_method(code: Any, kind: type) -> bool:
     )
 
 
-def _compares() -> bool:
-    """Whether a golden batch or a shadow call compiles here, which goes past the wrapper on purpose."""
+def _is_comparison() -> bool:
+    """True if a golden batch or a shadow call compiles on this thread: both bypass the wrapper."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename.startswith(_COMPARISONS):
+        if frame.f_code.co_filename.startswith(_NUMERICS_FOLDER):
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False

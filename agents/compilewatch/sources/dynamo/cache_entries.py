@@ -1,7 +1,25 @@
-"""What torch's cache entries lead to: code with a graph or without one, and eager work inside it that Dynamo never looks up.
+"""Cache-entry classifier: finds entries without a graph and eager work that Dynamo never looks up.
 
-The hook for guard lookups hears only that one entry or another was hit. Entries of which there is more to say get one more guard, the last
-one, which always holds: it runs right before the hook does, and says so to the thread's counts."""
+Epilogue guard: the hook for guard lookups (`guard_lookups.py`) learns only that some entry was hit.
+An entry that is not plain compiled code therefore gets one additional guard, the last one, which
+always holds. It runs directly before the hook and corrects the counts of the thread's call:
+- An entry without a graph is no hit: the guard subtracts the hit that the hook is about to add.
+- An entry with eager work in a graph break adds a miss: the call is only partly compiled.
+- An entry compiled below a skipped frame adds a miss while a skipped frame is among its callers.
+
+Eager work in a break is detected when torch compiles the function that resumes after the break:
+the operand that the break left is a new tensor, and the lookup counts did not rise in the break.
+
+Invariants:
+- `made` runs on the compiling thread before torch stores the entry. A later change of the guards
+  would race with lookups on other threads. The guard itself runs on any thread, under the GIL.
+- Entries, functions and the recorder are held weakly: torch may free its code at any time.
+- The guard returns True and never raises: a failed or raising guard would change the job.
+
+Costs: one Python call for each hit of such an entry. An entry with a graph and without breaks gets
+no guard unless it is below a skipped frame, which is searched in at most 12 callers.
+Source: `CheckFunctionManager` in `torch/_dynamo/guards.py`; names of generated code in
+`output_graph.py`, `symbolic_convert.py` and `resume_execution.py`."""
 
 from __future__ import annotations
 
@@ -17,59 +35,63 @@ from compilewatch.sources.dynamo.user_frames import compiling_frame
 from compilewatch.sources.function_source import FunctionSource
 
 _GRAPH, _RESUME, _OPERAND = "__compiled_fn", "__resume_at", "___stack"
-"""How the names begin by which torch's code calls a graph and the rest of a function after a break, and hands on what a break left."""
-_NEVER_LOOKED_UP = ("torch.compiler.disable", "torch._dynamo.disable", "marked as skipped")
-"""Parts of the reasons of breaks at a call that runs eager with all that it calls, so that torch looks nothing of it up."""
-_MOST_CALLERS = 12
+"""Prefixes of names in torch's generated code: a graph, the function that resumes after a break,
+and an operand that the break left on the stack."""
+_EAGER_CALL_REASONS = ("torch.compiler.disable", "torch._dynamo.disable", "marked as skipped")
+"""Parts of break reasons at a call that runs eager with all its callees, without lookups."""
+_MAX_CALLERS = 12
 _ENTRIES: weakref.WeakKeyDictionary[Recorder, Entries] = weakref.WeakKeyDictionary()
 
 
 class Entry:
-    """One cache entry's code."""
+    """State of one cache entry's code."""
 
     __slots__ = ("beneath", "breaks", "eager", "graph", "lookups", "unseen")
 
     def __init__(self, code: CodeType) -> None:
         self.graph = any(name.startswith(_GRAPH) for name in code.co_names)
         self.breaks: list[CodeType] = []
-        """The functions that it goes on with after its break."""
+        """Code of the functions that resume after the break of this entry."""
         self.unseen = False
-        """Whether it breaks at a call that torch never looks up."""
+        """True if the entry breaks at a call that torch never looks up."""
         self.lookups: int | None = None
-        """Of this thread until then, where it breaks at a call of which only what follows says whether torch looks it up."""
+        """Lookup count of the thread at the break. Set if the reason of the break does not show
+        whether torch looks up the call."""
         self.eager = False
-        """Whether tensors are computed eager in its break."""
+        """True if the break computes tensors eagerly."""
         self.beneath = False
-        """Whether it was compiled below a frame that torch skipped."""
+        """True if the entry was compiled below a frame that torch skipped."""
 
 
 class Entries:
-    """The entries of this process, by their code, and the frames that torch skipped. One per recorder."""
+    """Cache entries of this process by their code, and the frames that torch skipped. One for each
+    recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = weakref.ref(recorder)
         self._entries: weakref.WeakKeyDictionary[CodeType, Entry] = weakref.WeakKeyDictionary()
         self._skipped: weakref.WeakSet[CodeType] = weakref.WeakSet()
         self._eager: weakref.WeakSet[CodeType] = weakref.WeakSet()
-        """Functions after breaks in which tensors were computed eager."""
-        self._made: Any = None
-        """The function of the newest entry, until its record arrives."""
-        self._compiled = 0
-        """How often torch compiled, or tried to."""
-        self._seen: Any = None
-        """The break that was met last."""
+        """Resume functions whose break computed tensors eagerly."""
+        self._new_code: Any = None
+        """Code of the function of the newest entry, until its record arrives."""
+        self._compile_count = 0
+        """Number of compilations that torch started."""
+        self._last_break: Any = None
+        """The break in torch's list that was read last."""
 
     @classmethod
     def of(cls, recorder: Recorder) -> Entries:
         return _ENTRIES.setdefault(recorder, cls(recorder))
 
     def made(self, code: CodeType, manager: Any, *_: Any, **__: Any) -> None:
-        """Torch made an entry and is about to keep it: later its guards may be in use, and nothing can be added to them."""
+        """Classify an entry that torch is about to store, and add the guard. After torch has stored
+        the entry, its guards may be in use and must not change."""
         compiling = compiling_frame()
         if compiling is None:
             return
-        self._look_at_break(compiling)
-        self._made = compiling.f_locals.get("code")
+        self._check_break(compiling)
+        self._new_code = compiling.f_locals.get("code")
         entry = self._entries.setdefault(code, Entry(code))
         known = compiling.f_locals.get("globals") or {}
         entry.breaks = [
@@ -77,47 +99,51 @@ class Entries:
             for name in code.co_names
             if name.startswith(_RESUME) and name in known
         ]
-        self._look_at_reason(entry, self._made)
-        # What a call at the very end answers is handed back at once, so that nothing of ours sees it: most likely it is a tensor.
+        self._check_reason(entry, self._new_code)
+        # The result of a call at the very end is returned directly, so no hook observes the result.
+        # Most likely the result is a tensor.
         entry.eager = any(rest in self._eager for rest in entry.breaks) or (
             entry.unseen and not entry.breaks
         )
-        entry.beneath = self._is_beneath(compiling.f_back)
+        entry.beneath = self._is_below_skipped(compiling.f_back)
         if not entry.graph or entry.breaks or entry.eager or entry.beneath:
-            _add_last_guard(manager, self._speaker(entry))
+            _add_last_guard(manager, self._make_guard(entry))
 
     def ended(self, code: Any, stays_eager: bool) -> None:
-        """Torch is through with the frame that it looked at on this thread; `stays_eager`: it left it so though it holds work."""
-        made, self._made, recorder = self._made, None, self._recorder()
-        if made is not None and made is code:
-            return  # an entry: known already
+        """Record that torch has finished with a frame on this thread. `stays_eager`: torch left the
+        frame eager although the frame contains work."""
+        new_code, self._new_code, recorder = self._new_code, None, self._recorder()
+        if new_code is not None and new_code is code:
+            return  # `made` has recorded this entry
         compiling = compiling_frame()
         if compiling is not None and compiling.f_locals.get("code") is code:
-            self._look_at_break(compiling)
+            self._check_break(compiling)
             if stays_eager:
                 self.skipped(code)
         if not stays_eager and recorder is not None:
             recorder.met_no_graph(recorder.innermost())
 
     def skipped(self, code: Any) -> None:
-        """Torch leaves the frame eager for good, and does not look it up again; it holds tensors."""
+        """Record that torch leaves a frame with tensors eager, without further lookups."""
         if isinstance(code, CodeType):
             self._skipped.add(code)
-            self._mark(sys._getframe(1), code)
+            self._mark_eager(sys._getframe(1), code)
 
-    def _look_at_break(self, compiling: FrameType) -> None:
-        """Whether what is compiled goes on after a break in which a tensor came out of a call that torch never looked up."""
+    def _check_break(self, compiling: FrameType) -> None:
+        """Detect eager work before the resume function that torch compiles now: the call of the
+        break returned a new tensor, and torch never looked up this call."""
         known = compiling.f_locals
-        code, values, self._compiled = known.get("code"), known.get("locals"), self._compiled + 1
+        code, values = known.get("code"), known.get("locals")
+        self._compile_count += 1
         around = next(_frames_of(self._entries, compiling.f_back), None)
         if around is None or not isinstance(values, Mapping):
             return
         entry = self._entries[around.f_code]
-        # The hook is asked for a function that has entries already, before it is compiled.
+        # Torch runs the hook before a compilation only if the function already has entries.
         if (
             code in entry.breaks
             and not entry.eager
-            and self._is_unseen(entry, 1 + (known.get("cache_entry") is not None))
+            and self._is_unchecked(entry, 1 + (known.get("cache_entry") is not None))
         ):
             given = [
                 value
@@ -125,48 +151,50 @@ class Entries:
                 if not name.startswith(_OPERAND)
             ]
             if _is_new_tensor(_result(values), given):
-                self._mark(around, code)
+                self._mark_eager(around, code)
 
-    def _look_at_reason(self, entry: Entry, code: Any) -> None:
-        """What torch says of the break in the code that it compiled just now, if there is one."""
+    def _check_reason(self, entry: Entry, code: Any) -> None:
+        """Read torch's reason for the break in the code that it has just compiled, if any."""
         reasons, recorder = BREAKS.find(), self._recorder()
         last = reasons[-1] if isinstance(reasons, list) and reasons else None
-        seen, self._seen = self._seen, last
+        before, self._last_break = self._last_break, last
         stack = getattr(last, "user_stack", None) or []
         if (
             last is None
-            or last is seen
+            or last is before
             or recorder is None
             or not stack
             or stack[0].name != getattr(code, "co_name", "")
         ):
             return
-        entry.unseen = any(part in str(last.reason) for part in _NEVER_LOOKED_UP)
+        entry.unseen = any(part in str(last.reason) for part in _EAGER_CALL_REASONS)
         if len(stack) > 1 and recorder.token:
-            entry.lookups = self._lookups(recorder)
+            entry.lookups = self._count_lookups(recorder)
 
-    def _lookups(self, recorder: Recorder) -> int:
+    def _count_lookups(self, recorder: Recorder) -> int:
         call = recorder.call()
-        return call.hits + call.misses + self._compiled
+        return call.hits + call.misses + self._compile_count
 
-    def _is_unseen(self, entry: Entry, lookups: int) -> bool:
-        """Whether torch looked nothing up since the entry's break but, in `lookups` steps, the function that goes on after it."""
+    def _is_unchecked(self, entry: Entry, lookups: int) -> bool:
+        """True if torch looked up nothing in the entry's break. The `lookups` steps since the break
+        belong to the resume function."""
         recorder = self._recorder()
         if entry.unseen or entry.lookups is None or recorder is None or not recorder.token:
             return entry.unseen
-        return self._lookups(recorder) == entry.lookups + lookups
+        return self._count_lookups(recorder) == entry.lookups + lookups
 
-    def _mark(self, frame: FrameType | None, code: CodeType) -> None:
-        """The innermost entry that runs holds eager work, and so will others that break at the same place."""
+    def _mark_eager(self, frame: FrameType | None, code: CodeType) -> None:
+        """Mark the innermost running entry and later entries with the same break as partly
+        eager."""
         around = next(_frames_of(self._entries, frame), None)
         if around is not None and around.f_code is not code:
             entry = self._entries[around.f_code]
             entry.eager = True
             self._eager.update(entry.breaks)
 
-    def _is_beneath(self, frame: FrameType | None) -> bool:
-        """Whether a frame that torch skipped is among the next callers."""
-        for _ in range(_MOST_CALLERS):
+    def _is_below_skipped(self, frame: FrameType | None) -> bool:
+        """True if a frame that torch skipped is among the next callers."""
+        for _ in range(_MAX_CALLERS):
             if frame is None or frame.f_code in self._entries:
                 return False
             if frame.f_code in self._skipped:
@@ -174,11 +202,12 @@ class Entries:
             frame = frame.f_back
         return False
 
-    def _speaker(self, entry: Entry) -> Callable[[object], bool]:
-        """A guard that always holds, asked where all others held: the entry is hit."""
+    def _make_guard(self, entry: Entry) -> Callable[[object], bool]:
+        """Return a guard that always holds. Torch runs the guard after all others held, so the
+        entry is hit."""
         entries = weakref.ref(self)
 
-        def speak(_: object) -> bool:
+        def correct_counts(_: object) -> bool:
             if entry.graph and not entry.eager and not entry.beneath:
                 return True
             known = entries()
@@ -188,19 +217,19 @@ class Entries:
             try:
                 call = recorder.call()
                 if not entry.graph:
-                    call.hits -= 1  # the hook adds one at once, and this is none
+                    call.hits -= 1  # the hook adds one next, but this is no hit
                     recorder.met_no_graph(call.line)
-                if entry.eager or (entry.beneath and known._is_beneath(sys._getframe(1))):
+                if entry.eager or (entry.beneath and known._is_below_skipped(sys._getframe(1))):
                     call.misses += 1
-            except Exception as error:  # noqa: BLE001 - the lookup goes on
+            except Exception as error:  # noqa: BLE001 - the lookup must continue
                 recorder.internal_error(error)
             return True
 
-        return speak
+        return correct_counts
 
 
 class CacheEntries(FunctionSource):
-    """Hears of each entry before torch keeps it."""
+    """Observes each entry before torch stores it."""
 
     name = "cache_entries"
     module = "torch._dynamo.convert_frame"
@@ -211,7 +240,7 @@ class CacheEntries(FunctionSource):
 
 
 def _frames_of(entries: Mapping[CodeType, Entry], frame: FrameType | None) -> Iterator[FrameType]:
-    """The frames that run an entry's code, from the innermost outwards."""
+    """Yield the frames that run an entry's code, innermost first."""
     while frame is not None:
         if frame.f_code in entries:
             yield frame
@@ -219,7 +248,7 @@ def _frames_of(entries: Mapping[CodeType, Entry], frame: FrameType | None) -> It
 
 
 def _result(values: Mapping[str, Any]) -> Any:
-    """What the call of a break answered: the newest operand of the function that goes on after it."""
+    """Return the result of the call at a break: the newest operand of the resume function."""
     operands = [
         name for name in values if name.startswith(_OPERAND) and name[len(_OPERAND) :].isdigit()
     ]
@@ -227,8 +256,10 @@ def _result(values: Mapping[str, Any]) -> Any:
 
 
 def _is_new_tensor(result: Any, given: list[Any]) -> bool:
-    """Whether it is, or holds, a tensor that was not there before; one that is handed back is no work. Asks for types alone: an object of
-    the job's may fail to say its class."""
+    """True if `result` is or contains a tensor that is not in `given`. Returning an argument is
+    no work.
+
+    Reads types only: `isinstance` reads `__class__`, which may run code of the job."""
     tensor, kind = TENSOR.find(()), type(result)
     held = (
         dict.values(result)
@@ -238,14 +269,15 @@ def _is_new_tensor(result: Any, given: list[Any]) -> bool:
         else (result,)
     )
     return any(
-        issubclass(type(one), tensor) and not any(one is other for other in given) for one in held
+        issubclass(type(value), tensor) and not any(value is other for other in given)
+        for value in held
     )
 
 
 def _add_last_guard(manager: Any, guard: Callable[[object], bool]) -> None:
     add = manager.root.add_epilogue_lambda_guard
-    said = ["what the entry leads to is counted"]
+    texts = ["compilewatch counts hits of this entry"]
     try:
-        add(guard, said, None)
+        add(guard, texts, None)
     except TypeError:
-        add(guard, said)  # of a torch that does not ask for the user's stack
+        add(guard, texts)  # older torch takes no user stack

@@ -1,4 +1,4 @@
-"""What a function that compiles was called with: the modules and the tensors among its variables, distinguished and never kept."""
+"""Call fingerprint: identifies the modules and tensors of a call without keeping them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ MOST_VARIABLES = 64
 
 
 class Inputs(NamedTuple):
-    """Two calls of one layer with tensors of one kind have equal ones."""
+    """Fingerprint of a call. Two calls of one layer with tensors of the same properties are
+    equal."""
 
     modules: tuple[int, ...] = ()
-    """The modules by their identity: layers that share their code differ in them."""
+    """Identity of each module: layers with the same code differ here."""
     tensors: frozenset[tuple[str, str]] = frozenset()
-    """Shape, type and need of a gradient of each tensor, each with the name of its variable."""
+    """Shape, dtype and `requires_grad` of each tensor, each with the name of the variable."""
 
     def likeness(self, other: Inputs) -> tuple[bool, int]:
-        """How much two calls have in common: the layer first, then the properties of tensors."""
+        """Sort key of similarity: the same modules first, then the number of equal properties."""
         return self.modules == other.modules, len(self.tensors & other.tensors)
 
 
@@ -30,29 +31,30 @@ NO_INPUTS = Inputs()
 
 
 def sizes_of(value: Any) -> tuple[int, ...]:
-    """The sizes of a tensor; nothing for what is none, or does not say."""
+    """Return the sizes of a tensor; empty for other values and for tensors without a shape."""
     tensor = TENSOR.find()
-    with suppress(Exception):  # a subclass may refuse to say
+    with suppress(Exception):  # a tensor subclass may raise
         if isinstance(tensor, type) and issubclass(type(value), tensor):
             return tuple(value.shape)
     return ()
 
 
 def inputs_of(variables: Mapping[str, Any]) -> Inputs:
-    """The modules and tensors among the variables of a frame, and one level deep in its tuples, lists and dictionaries."""
+    """Return the fingerprint of a frame's variables, including one level of tuples, lists and
+    dictionaries."""
     modules: list[int] = []
     tensors: list[tuple[str, str]] = []
     tensor, module = TENSOR.find(), MODULE.find()
     if not (isinstance(tensor, type) and isinstance(module, type)):
         return NO_INPUTS
     for name, value in itertools.islice(_variables(variables), MOST_VARIABLES):
-        # By their types alone: `isinstance` asks an object for its class, and that may be the job's own code.
+        # Reads types only: `isinstance` reads `__class__`, which may run code of the job.
         if issubclass(type(value), module):
             modules.append(id(value))
         elif issubclass(type(value), tensor):
-            with suppress(Exception):  # a subclass may refuse to say
+            with suppress(Exception):  # a tensor subclass may raise
                 properties = str(sizes_of(value)), str(value.dtype), f"grad {value.requires_grad}"
-                tensors += [(name, said) for said in properties]
+                tensors += [(name, value_text) for value_text in properties]
     return Inputs(tuple(modules), frozenset(tensors))
 
 

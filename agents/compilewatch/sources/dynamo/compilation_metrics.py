@@ -1,4 +1,7 @@
-"""One of torch's compilation records, read: what kind of compilation it was, how it ended, of which frame."""
+"""Record reader: kind, outcome, frame and reasons from torch's `CompilationMetrics`.
+
+The reader combines the record with the local variables of torch's `_compile` (`compiling`), which
+hold fields that some torch versions leave out of the record."""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ from compilewatch.sources.dynamo.user_frames import Place, is_engines, is_instal
 from compilewatch.wire.messages import MAX_REASON
 
 _SOFT_FAILURES = ("Unsupported", "UserError", "SkipFrame")
-_RACES = "runtime guards failed even though they passed"
-_OTHER_BACKEND = "BACKEND_MATCH failure"
+_RACE_TEXT = "runtime guards failed even though they passed"
+_BACKEND_TEXT = "BACKEND_MATCH failure"
 RACE = "race: several threads compiled the cold function at once"
 MIN_HEADER_SECONDS = 0.001
 
 
 class Frame(NamedTuple):
-    """The function that was compiled; `place` is the user's line that leads to it."""
+    """The compiled function. `place` is the line of user code that leads to the function."""
 
     name: str
     place: Place | None
@@ -55,7 +58,8 @@ NOWHERE = Frame("", None)
 
 
 def frame_of(record: Any, compiling: Mapping[str, Any]) -> Frame:
-    """The record's frame; a record of a compilation refused at the limit names none, but torch still has its code at hand."""
+    """Return the frame of a record. The record of a compilation refused at the recompile limit
+    names no frame; the frame then comes from the code in `compiling`."""
     code = compiling.get("code")
     name = text(record, "co_name") or text(code, "co_name")
     if not name:
@@ -64,13 +68,13 @@ def frame_of(record: Any, compiling: Mapping[str, Any]) -> Frame:
     line = line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno")
     caller = None
     if is_installed(filename) and not is_engines(filename):
-        # A record out of a trace brings its caller: this thread's frames have nothing to do with it.
+        # A record from a trace has its caller: the frames of this thread are unrelated.
         caller = record.caller if hasattr(record, "caller") else users_place()
     return Frame(name, caller or Place(short_path(filename), line, name))
 
 
 def function_compiled(record: Any, compiling: Mapping[str, Any]) -> Function:
-    """The function by the place where it is written, also where it belongs to a library."""
+    """Return the function by its place in the source, also for a function of a library."""
     code = compiling.get("code")
     name = text(record, "co_name") or text(code, "co_name")
     file = text(record, "co_filename") or text(code, "co_filename")
@@ -83,12 +87,13 @@ def function_compiled(record: Any, compiling: Mapping[str, Any]) -> Function:
 
 
 def compile_id_of(record: Any) -> str:
-    """Torch's name for the compilation, one per process; empty where it has none."""
+    """Return torch's ID of the compilation, unique in the process; empty if there is none."""
     return str(getattr(record, "compile_id", None) or "")
 
 
 def is_limit(record: Any) -> bool:
-    """Torch refused to compile the frame once more; from now on its unseen inputs run eager without a word."""
+    """True if torch refused to compile the frame again. From now on, new inputs of the frame run
+    eager without a message."""
     reason = text(record, "fail_reason").lower()
     return (
         text(record, "fail_type") == "Unsupported"
@@ -98,39 +103,44 @@ def is_limit(record: Any) -> bool:
 
 
 def reasons_of(record: Any, compiling: Mapping[str, Any]) -> list[str]:
-    """Torch's reason for each cache entry why it did not match, the newest entry first; its record has the first of them alone."""
-    several = compiling.get("reasons") or getattr(record, "recompile_reasons", None)
+    """Return torch's reason for each cache entry that did not match, newest entry first. The
+    record of some torch versions holds only the first reason."""
+    listed = compiling.get("reasons") or getattr(record, "recompile_reasons", None)
     first = text(record, "recompile_reason")
-    lines = (
-        [reason for reason in several if isinstance(reason, str)]
-        if isinstance(several, list)
-        else []
+    reasons = (
+        [reason for reason in listed if isinstance(reason, str)] if isinstance(listed, list) else []
     )
-    return lines if first in lines or not first else [first]
+    return reasons if first in reasons or not first else [first]
 
 
 def causes_of(reasons: Sequence[str], history: History, inputs: Inputs) -> list[list[str]]:
-    """The reasons that say why a frame is compiled again: those of one guard together, and the guard that most entries share first."""
-    sure = [reason for reason in reasons if _RACES in reason or _OTHER_BACKEND in reason]
+    """Return the reasons that explain a recompile, grouped by guard. The guard shared by most
+    entries is first."""
+    unrelated_to_inputs = [
+        reason for reason in reasons if _RACE_TEXT in reason or _BACKEND_TEXT in reason
+    ]
     causes: dict[str, list[str]] = {}
-    # An entry whose guards all hold would have matched but for a race or another backend; of the rest the likest would have.
-    for reason in sure or history.blamed(reasons, inputs):
+    # An entry whose guards all hold fails to match only because of a race or another backend.
+    # Otherwise the entries compiled for the most similar call should have matched.
+    for reason in unrelated_to_inputs or history.blamed(reasons, inputs):
         causes.setdefault(guard_told(reason), []).append(reason)
     return sorted(causes.values(), key=len, reverse=True)
 
 
-def recompile_reason(said: str) -> str:
-    """Why a frame is compiled again, in torch's words, or in ours where torch takes a race for a fault of its own."""
-    return RACE if _RACES in said else guard_reason(said)
+def recompile_reason(reason: str) -> str:
+    """Return why a frame is compiled again: torch's text, or RACE if torch reports a race as an
+    internal error."""
+    return RACE if _RACE_TEXT in reason else guard_reason(reason)
 
 
 def recompile_reasons(causes: Iterable[Sequence[str]]) -> str:
-    """The causes, one a line, each with the values of the newest entry."""
+    """Return one line for each cause, with the values of the newest entry."""
     return "\n".join(recompile_reason(reasons[0]) for reasons in causes)[:MAX_REASON]
 
 
 def is_at_run_time(record: Any) -> bool:
-    """Whether it is about what compiled code still had to do when it ran: tune its kernels, or record its CUDA graphs."""
+    """True if the record is about work of compiled code at run time: autotuning or CUDA graph
+    recording."""
     return bool(truth(record, "is_runtime"))
 
 
@@ -147,7 +157,7 @@ def kind_of(record: Any, compiling: Mapping[str, Any]) -> str:
 def outcome_of(record: Any, compiling: Mapping[str, Any]) -> str:
     failure = text(record, "fail_type")
     if not failure:
-        # Without a failure, only a forward frame can end without code: torch looked at it and chose to leave it eager.
+        # Only a forward frame can end without failure and code: torch chose to leave it eager.
         return "skipped" if truth(record, "has_guarded_code") is False else "ok"
     if failure in _SOFT_FAILURES:
         return "raised" if compiling.get("one_graph") is True else "skipped"
@@ -155,7 +165,8 @@ def outcome_of(record: Any, compiling: Mapping[str, Any]) -> str:
 
 
 def reason_of(record: Any, outcome: str, recompiled: str, again: str) -> tuple[str, str]:
-    """Which kind of reason, one of REASON_KINDS, and the reason: why it compiled again, or, for one that failed, why it failed."""
+    """Return the kind of reason (one of REASON_KINDS) and the reason: the cause of the failure or
+    of the recompile."""
     failure = failure_of(record) if outcome != "ok" and text(record, "fail_reason") else ""
     if is_limit(record):
         return "limit", recompiled
@@ -169,12 +180,13 @@ def reason_of(record: Any, outcome: str, recompiled: str, again: str) -> tuple[s
 
 
 def guard_told(reason: str) -> str:
-    """The guard whose failure made torch compile again, whatever value it met."""
-    return RACE if _RACES in reason else guard_group(reason)
+    """Return the guard whose failure caused a recompile, without the value that the guard met."""
+    return RACE if _RACE_TEXT in reason else guard_group(reason)
 
 
 def saved_of(record: Any) -> float | None:
-    """Seconds torch believes its cache saved, which it keeps under another name; an estimate."""
+    """Return torch's estimate of the seconds that its cache saved. Torch stores the estimate under
+    another name."""
     saved = number(record, "distributed_ephemeral_timeout_us")
     return saved / 1e6 if saved and saved > 0 else None
 
@@ -194,7 +206,8 @@ def failure_place(record: Any, frame: Frame) -> str:
 
 
 def at_run_time_alone(record: Any) -> Any:
-    """What of a record is of compiled code's first run, None where nothing is: torch adds to it what `aot_compile` took, told already."""
+    """Return the run-time part of a record, or None. Torch adds the time of `aot_compile` to this
+    record, which is already reported."""
     if not phases_at_run_time(record):
         return None
     names = ("runtime_triton_autotune_time_us", "runtime_cudagraphify_time_us", "triton_version")
@@ -202,19 +215,20 @@ def at_run_time_alone(record: Any) -> Any:
 
 
 def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:
-    """The total and the exclusive phases; the sum of the phases never passes the total."""
+    """Return the total and the exclusive phases. The sum of the phases never exceeds the total."""
     exclusive = phases or phases_at_run_time(record) or phases_of_record(record)
     if exclusive.get(HEADERS, 1.0) < MIN_HEADER_SECONDS:
-        del exclusive[HEADERS]  # they were there already
+        del exclusive[HEADERS]  # the headers were already compiled
     if getattr(record, "triton_version", None) == "" and "triton" in exclusive:
-        # Without triton, what torch waits for under that name is the C++ compiler.
+        # Without triton, the time under this name is the wait for the C++ compiler.
         exclusive["cpp"] = exclusive.get("cpp", 0.0) + exclusive.pop("triton")
     seconds = {phase: round(value, 6) for phase, value in exclusive.items()}
     return {"total": max(round(total_of_record(record), 6), sum(seconds.values())), **seconds}
 
 
 def _is_recording(record: Any) -> bool:
-    """Whether it spent its time on CUDA graphs; one that took no measurable time has a 0 there, and None where it benchmarked nothing."""
+    """True if the record is about recording CUDA graphs, not about autotuning. A recording without
+    measurable time has 0 seconds; autotuning without a benchmark has None."""
     recorded, tuned = (
         number(record, "runtime_cudagraphify_time_us"),
         number(record, "runtime_triton_autotune_time_us"),
@@ -232,6 +246,7 @@ def _is_recompile(record: Any, compiling: Mapping[str, Any]) -> bool:
     if hasattr(record, "recompile_reason"):
         return record.recompile_reason is not None
     sizes = compiling.get("cache_size")
-    # Entries of other objects of one class are no sign of a recompile: each module of a list compiles once.
+    # Entries of other objects of the class are no sign of a recompile: each module of a list
+    # compiles once.
     same = number(sizes, "num_cache_entries_with_same_id_matched_objs")
     return bool(number(sizes, "num_cache_entries") if same is None else same)

@@ -1,4 +1,6 @@
-"""Compilations: torch's record of each one, with the begin and end of its timers for the live start and the phases."""
+"""Compilation source: pairs torch's record of each compilation with the events of its timers.
+
+The timer events give the live start and the phases; the record gives kind, outcome and reasons."""
 
 from __future__ import annotations
 
@@ -41,126 +43,130 @@ from compilewatch.sources.function_patch import Binding
 from compilewatch.sources.inductor.cache_lookups import LOOKUPS, CacheLookups
 
 PATIENCE_SECONDS = 1.0
-"""Torch's record follows the end of the timers at once, in the same thread; after so long it does not come any more."""
+"""Wait for torch's record after the last timer event. Torch sends the record immediately, on the
+same thread; after this time no record will follow."""
 
 
 class Compilations(Source):
-    """Binds torch's two compile-time callbacks and pairs what they say: each compilation is told once, by its record if there is one."""
+    """Patches torch's functions for events and records. Reports each compilation once, with its
+    record if there is one."""
 
     name = "compilations"
     module = "torch._dynamo.utils"
 
     def __init__(self) -> None:
-        self._bound: list[Binding] = []
-        self._lists: list[str] = []
+        self._patches: list[Binding] = []
+        self._list_problems: list[str] = []
         self._unconfirmed: dict[int, Ending] = {}
         self._pid = os.getpid()
-        self._told_early: deque[tuple[str, bool]] = deque(maxlen=64)
-        self._ahead = False
+        self._reported_early: deque[tuple[str, bool]] = deque(maxlen=64)
+        self._expects_run_time_record = False
+        """True after `aot_compile`, until its record at run time."""
 
     def install(self, recorder: Recorder) -> Answer:
-        if self._bound:
+        if self._patches:
             return self._answer()
         self._recorder = recorder
-        self._lists = problems_of(COUNTERS, BREAKS)
+        self._list_problems = problems_of(COUNTERS, BREAKS)
         counters = {} if COUNTERS.problem() else COUNTERS.find()
         breaks = [] if BREAKS.problem() else BREAKS.find()
         self._lookups = CacheLookups.of(recorder)
         self._lookups.count_in(counters)
-        self._teller = Teller(recorder, Latches.begin(recorder), self._lookups, BreakList(breaks))
+        self._reporter = Teller(recorder, Latches.begin(recorder), self._lookups, BreakList(breaks))
         self._records = Binding(RECORDS, self._on_record, recorder)
         self._events = Binding(EVENTS, self._on_event, recorder)
-        self._bound = [self._records, self._events]
-        for binding in self._bound:
-            binding.bind()
+        self._patches = [self._records, self._events]
+        for patch in self._patches:
+            patch.bind()
         return self._answer()
 
     def poll(self, recorder: Recorder) -> Answer | None:
-        """Tells what ended and got no record, and what has become of the bindings."""
-        self._tell_unconfirmed(time.monotonic() - PATIENCE_SECONDS)
-        return self._answer() if self._bound else None
+        """Report ended compilations without a record, and return the state of the patches."""
+        self._report_unconfirmed(time.monotonic() - PATIENCE_SECONDS)
+        return self._answer() if self._patches else None
 
     def uninstall(self) -> None:
-        bound, self._bound, self._lists = self._bound, [], []
-        for binding in bound:
-            binding.unbind()
-        if bound:
-            self._tell_unconfirmed(time.monotonic())
+        patches, self._patches, self._list_problems = self._patches, [], []
+        for patch in patches:
+            patch.unbind()
+        if patches:
+            self._report_unconfirmed(time.monotonic())
 
     def _answer(self) -> Answer:
-        problems = [binding.problem for binding in self._bound if binding.problem]
-        problems += self._lists + problems_of(STATIC_FIRST, AUTOMATIC)
-        if not any(binding.listens for binding in self._bound):
+        problems = [patch.problem for patch in self._patches if patch.problem]
+        problems += self._list_problems + problems_of(STATIC_FIRST, AUTOMATIC)
+        if not any(patch.listens for patch in self._patches):
             return "no", "; ".join(problems)
         return ("partly", "; ".join(problems)) if problems else ("yes", "")
 
     def _on_event(self, event: dict[str, Any], *_: Any, **__: Any) -> None:
         name = event["name"]
         if PHASES[name] is None:
-            return  # most are
+            return  # true for most events
         at, clock, is_root = event["ts"] / 1e6, clock_of(self._recorder), name in ROOTS
         if not is_root and not clock.running:
             return
         if event["ph"] == "B":
             if is_root and not clock.running:
-                self._began(event)
+                self._on_start(event)
             clock.begin(name, at)
         elif event["ph"] == "E":
             clock.end(name, at)
             if name in LOOKUPS:
                 self._lookups.ended(event)
             if is_root and not clock.running:
-                self._ended(event)
+                self._on_end(event)
 
-    def _began(self, event: dict[str, Any]) -> None:
+    def _on_start(self, event: dict[str, Any]) -> None:
         before = self._unconfirmed.pop(threading.get_ident(), None)
         if before is not None:
-            self._tell_early(before)
+            self._report_early(before)
         clock_of(self._recorder).reset()
         self._lookups.begin()
-        self._recorder.compile_started(self._teller.began(_compile_id(event)))
+        self._recorder.compile_started(self._reporter.began(_compile_id(event)))
 
-    def _ended(self, event: dict[str, Any]) -> None:
+    def _on_end(self, event: dict[str, Any]) -> None:
         self._recorder.compile_stopped()
         ending = Ending.now(self._recorder).of_event(_compile_id(event), event["name"] != BACKWARD)
         if event["name"] == AHEAD:
             if CAPTURE.issuperset(ending.phases):
                 return
-            self._ahead = True
+            self._expects_run_time_record = True
         if self._records.listens and RECORDS_ON.find(True):
             self._unconfirmed[threading.get_ident()] = ending
         else:
-            self._teller.tell(ending.record, ending)
+            self._reporter.tell(ending.record, ending)
 
     def _on_record(self, record: Any, *_: Any, **__: Any) -> None:
-        if self._ahead and is_at_run_time(record) and not compile_id_of(record):
-            self._ahead, record = False, at_run_time_alone(record)
+        if self._expects_run_time_record and is_at_run_time(record) and not compile_id_of(record):
+            self._expects_run_time_record, record = False, at_run_time_alone(record)
             if record is None:
                 return
         ending = self._unconfirmed.pop(threading.get_ident(), None)
-        told = (compile_id_of(record), kind_of(record, {}) == "backward")
-        if told in self._told_early:
-            self._told_early.remove(told)
+        key = (compile_id_of(record), kind_of(record, {}) == "backward")
+        if key in self._reported_early:
+            self._reported_early.remove(key)
             return
-        if ending is not None and not ending.belongs_to(told[0]):
-            self._tell_early(ending)
+        if ending is not None and not ending.belongs_to(key[0]):
+            self._report_early(ending)
             ending = None
-        self._teller.tell(record, ending or Ending.now(self._recorder))
+        self._reporter.tell(record, ending or Ending.now(self._recorder))
 
-    def _tell_unconfirmed(self, until: float) -> None:
-        """What ended by then and got no record: the job switched records off, or took our name away."""
+    def _report_unconfirmed(self, until: float) -> None:
+        """Report compilations that ended before `until` without a record: the job turned records
+        off, or replaced the patched function."""
         if os.getpid() != self._pid:
-            # What a forked child finds here is its parent's to tell.
+            # After a fork, the parent reports these compilations.
             self._unconfirmed.clear()
             self._pid = os.getpid()
         for thread, ending in list(self._unconfirmed.items()):
             if ending.ended <= until and self._unconfirmed.pop(thread, None) is not None:
-                self._tell_early(ending)
+                self._report_early(ending)
 
-    def _tell_early(self, ending: Ending) -> None:
+    def _report_early(self, ending: Ending) -> None:
         record = ending.record
-        self._told_early.append((record.compile_id, not record.is_forward))
-        self._teller.tell(record, ending)
+        self._reported_early.append((record.compile_id, not record.is_forward))
+        self._reporter.tell(record, ending)
 
 
 def _compile_id(event: dict[str, Any]) -> str:

@@ -1,4 +1,7 @@
-"""What this process compiled before: which entry a call should have met, and whether a function is compiled again without a guard."""
+"""Compile history: the earlier compilations of this process.
+
+The history finds the cache entry that a call should have matched, and recompiles that no guard
+explains."""
 
 from __future__ import annotations
 
@@ -19,42 +22,42 @@ AGAIN = {
     NEW_CODE: "compiled again as a new code object of the same function",
     FAILED: "compiled again because its last compilation failed",
 }
-"""How a finding says why a function is compiled again without a guard that failed, by the kind of reason."""
+"""Text of the finding for each kind of recompile without a failed guard."""
 MOST_ENTRIES, MOST_FUNCTIONS, MOST_OF_A_FUNCTION = 2048, 1024, 64
-_MANY_OF_ONE_NAME = (
+_SHARED_NAMES = (
     "torch_dynamo_resume_in_",
     "<resume in ",
     "<lambda>",
     "<listcomp>",
     "<genexpr>",
 )
-"""How names begin that several functions of one line share."""
+"""Prefixes of names that several functions of one line can share."""
 _HISTORIES: weakref.WeakKeyDictionary[Recorder, History] = weakref.WeakKeyDictionary()
 
 
 class Function(NamedTuple):
-    """A function by the line and column where it is written, which its code objects share."""
+    """A function by its line and column in the source, which all its code objects share."""
 
     name: str
     file: str
     line: int
     column: int | None = None
-    """None: not known."""
+    """None: unknown."""
 
     @property
     def is_one(self) -> bool:
-        """Whether nothing else can be written there under that name."""
-        return bool(self.column) or not self.name.startswith(_MANY_OF_ONE_NAME)
+        """True if no other function of this name can be at this place."""
+        return bool(self.column) or not self.name.startswith(_SHARED_NAMES)
 
 
-class _Compiled:
-    """What is known of a function; `epoch` is that of its last compilation."""
+class _FunctionState:
+    """Compilations of one function. `epoch` is the epoch of the last compilation."""
 
     def __init__(self) -> None:
         self.epoch = -1
         self.numbers: set[str] = set()
         self.failed: set[tuple[int, ...]] = set()
-        self.met: OrderedDict[Inputs, int] = OrderedDict()
+        self.epoch_by_inputs: OrderedDict[Inputs, int] = OrderedDict()
 
     def note(self, epoch: int, number: str, inputs: Inputs, failed: bool) -> None:
         if epoch != self.epoch:
@@ -67,67 +70,72 @@ class _Compiled:
             self.failed.discard(inputs.modules)
         elif len(self.failed) < MOST_OF_A_FUNCTION:
             self.failed.add(inputs.modules)
-        self.met[inputs] = epoch
-        self.met.move_to_end(inputs)
-        if len(self.met) > MOST_OF_A_FUNCTION:
-            self.met.popitem(last=False)
+        self.epoch_by_inputs[inputs] = epoch
+        self.epoch_by_inputs.move_to_end(inputs)
+        if len(self.epoch_by_inputs) > MOST_OF_A_FUNCTION:
+            self.epoch_by_inputs.popitem(last=False)
 
-    def met_before(self, epoch: int, inputs: Inputs) -> bool:
-        """Whether such a call compiled before the last reset, and not since."""
-        return self.met.get(inputs, epoch) < epoch
+    def is_from_earlier_epoch(self, epoch: int, inputs: Inputs) -> bool:
+        """True if a call with these inputs compiled before the last reset, but not since."""
+        return self.epoch_by_inputs.get(inputs, epoch) < epoch
 
-    def layer_before(self, epoch: int, inputs: Inputs) -> bool:
-        """The same of the layer, whatever its other inputs."""
-        epochs = [when for met, when in self.met.items() if met.modules == inputs.modules]
+    def is_layer_from_earlier_epoch(self, epoch: int, inputs: Inputs) -> bool:
+        """True if the layer compiled before the last reset, but not since, with any inputs."""
+        epochs = [
+            known_epoch
+            for known, known_epoch in self.epoch_by_inputs.items()
+            if known.modules == inputs.modules
+        ]
         return bool(epochs) and max(epochs) < epoch
 
 
 class History:
-    """Of a recorder; an epoch lasts from one reset of torch to the next."""
+    """History of one recorder. An epoch lasts from one reset of torch to the next."""
 
     def __init__(self) -> None:
         self._epoch = 0
         self._entries: OrderedDict[str, Inputs] = OrderedDict()
-        self._functions: OrderedDict[Function, _Compiled] = OrderedDict()
-        self._changing = threading.RLock()
+        self._functions: OrderedDict[Function, _FunctionState] = OrderedDict()
+        self._lock = threading.RLock()
 
     @classmethod
     def begin(cls, recorder: Recorder) -> History:
-        """That of a recorder that starts now."""
+        """Start an empty history for a recorder."""
         _HISTORIES.pop(recorder, None)
         return cls.of(recorder)
 
     @classmethod
     def of(cls, recorder: Recorder) -> History:
-        """The recorder's own."""
+        """Return the history of the recorder."""
         known = _HISTORIES.get(recorder)
         return _HISTORIES.setdefault(recorder, cls()) if known is None else known
 
     def reset(self) -> None:
-        """Torch forgot all that it compiled."""
-        with self._changing:
+        """Start a new epoch: torch discarded all compiled code."""
+        with self._lock:
             self._epoch += 1
             self._entries.clear()
 
     def blamed(self, reasons: Sequence[str], inputs: Inputs) -> list[str]:
-        """Of the reasons for which the cache entries did not match, those of the entries that were compiled for the likest call."""
-        rated = [
+        """Return the reasons of the cache entries that were compiled for the most similar calls."""
+        scored = [
             (reason, self._entries.get(compile_id_in(reason), NO_INPUTS).likeness(inputs))
             for reason in reasons
         ]
-        likest = max((like for _, like in rated), default=None)
-        return [reason for reason, like in rated if like == likest]
+        best = max((score for _, score in scored), default=None)
+        return [reason for reason, score in scored if score == best]
 
     def note(
         self, function: Function, compile_id: str, kind: str, inputs: Inputs, failed: bool
     ) -> str:
-        """A function was compiled; answers one of AGAIN if it was compiled before, and no guard says why again."""
-        with self._changing:
+        """Record a compilation. Return a key of AGAIN if the function was compiled before and no
+        guard explains the recompile, otherwise an empty string."""
+        with self._lock:
             if kind == "first" and compile_id in self._entries:
-                self.reset()  # torch counts from the start only after one, which was not heard
-            known = self._functions.setdefault(function, _Compiled())
+                self.reset()  # torch restarts its IDs only at a reset, which was not observed
+            known = self._functions.setdefault(function, _FunctionState())
             number = compile_id.rpartition("/")[0]
-            again = self._again(function, known, number, kind, inputs)
+            repeat = self._find_repeat(function, known, number, kind, inputs)
             known.note(self._epoch, number, inputs, failed)
             self._functions.move_to_end(function)
             self._entries[compile_id] = inputs
@@ -135,16 +143,16 @@ class History:
                 self._functions.popitem(last=False)
             if len(self._entries) > MOST_ENTRIES:
                 self._entries.popitem(last=False)
-            return again
+            return repeat
 
-    def _again(
-        self, function: Function, known: _Compiled, number: str, kind: str, inputs: Inputs
+    def _find_repeat(
+        self, function: Function, known: _FunctionState, number: str, kind: str, inputs: Inputs
     ) -> str:
         if known.epoch < 0 or kind not in ("first", "recompile"):
             return ""
         if kind == "recompile":
-            return RESET if known.met_before(self._epoch, inputs) else ""
-        if known.epoch != self._epoch or known.layer_before(self._epoch, inputs):
+            return RESET if known.is_from_earlier_epoch(self._epoch, inputs) else ""
+        if known.epoch != self._epoch or known.is_layer_from_earlier_epoch(self._epoch, inputs):
             return RESET
         if number not in known.numbers and function.is_one:
             return NEW_CODE
@@ -152,7 +160,7 @@ class History:
 
 
 def function_of(name: str, file: str, line: int, code: object) -> Function:
-    """The function of a code object, or of what a record says where there is none."""
+    """Return the function of a code object, or of a record's fields if there is no code object."""
     column = None
     if name.startswith("<") and isinstance(code, CodeType) and hasattr(code, "co_positions"):
         column = next((found[2] for found in code.co_positions() if found[2]), None)

@@ -1,4 +1,4 @@
-"""How a frame was told to compile: backend, mode, dynamic and fullgraph, read from torch's own state while it compiles."""
+"""Compile options of a frame: backend, mode, dynamic and fullgraph, read while torch compiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compilewatch.sources.dynamo.typed_getattr import text
 
 
 class Options(NamedTuple):
-    """As `wire.report.Compile` names them; empty and None: not known."""
+    """Options under the names of `wire.messages.Compile`. Empty or None: unknown."""
 
     backend: str = ""
     mode: str = ""
@@ -24,7 +24,8 @@ NOT_KNOWN = Options()
 
 
 def options_of(compiling: Mapping[str, Any]) -> Options:
-    """What torch's `_compile` was called with; `dynamic` is a setting that torch changes for the time of the call."""
+    """Return the arguments of torch's `_compile`. Torch applies `dynamic` as a setting during the
+    call."""
     if not compiling:
         return NOT_KNOWN
     backend, mode = backend_of(compiling.get("compiler_fn"))
@@ -34,7 +35,8 @@ def options_of(compiling: Mapping[str, Any]) -> Options:
 
 
 def options_told(record: Any) -> Options:
-    """What torch's record of a compilation says of it: the settings as they were for the time of the call."""
+    """Return the options in torch's record of a compilation, which holds the settings during the
+    call."""
     try:
         settings = json.loads(text(record, "dynamo_config") or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the job asks torch to compile, by `torch.compile` or a module's `.compile()`."""
+"""Compile requests: calls of `torch.compile` and of a module's `.compile()`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compilewatch.sources.function_source import FunctionSource
 
 
 class CompileRequests(FunctionSource):
-    """Hears what torch puts its compiler in front of."""
+    """Records each callable that torch wraps for compilation, with the place of the call."""
 
     name = "compile_requests"
     module = "torch._dynamo.eval_frame"

@@ -1,47 +1,60 @@
-"""When guard lookups are counted: all the time after a compilation, then one second in ten, and less where they would cost too much."""
+"""Duty cycle of the guard-lookup hook: when the hook is installed and counts lookups.
+
+Duty-cycled sampling with a cost limit. After a compilation the hook counts all the time for
+`SETTLING_SECONDS`, because the first calls show whether new code runs compiled. Afterwards the hook
+counts for one second of every ten. If the measured cost exceeds `SHARE` of the calls' own time, the
+cycle becomes sparser: the counting time shrinks to one second, then the period grows.
+
+Invariants: counting time / period <= SHARE / cost; one counting interval lasts at least one second.
+Fewer than `FEW_LOOKUPS` lookups in an interval cost 0. All methods run on the agent's thread.
+Source: this repository's benchmark `tests/bench/bench_guard_lookups.py`."""
 
 from __future__ import annotations
 
 SETTLING_SECONDS = 20.0
 PERIOD_SECONDS, COUNTING_SECONDS = 10.0, 1.0
 LOOKUP_SECONDS = 1.1e-6
-"""What the hook adds to a lookup in the caches that a CUDA graph's launch leaves, on an H200; 0.44 us in warm ones."""
+"""Cost of the hook for one lookup with cold CPU caches after a CUDA graph launch, on an H200. With
+warm caches the cost is 0.44 us."""
 SHARE = 0.0005
-"""What counting may add to the calls' own time; the rest of a hundredth is for counting and timing them."""
+"""Limit of the counting cost as a share of the calls' own time. Call counting and timing use the
+rest of the agent's 1% limit."""
 
 FEW_LOOKUPS = 1000
-"""Fewer in a stretch are noticed by nobody, whatever part of their calls they are; and of rare calls each answer is worth having."""
+"""Below this number of lookups in an interval the cost is ignored: the total is negligible, and
+each lookup of a rarely called region is needed."""
 
 
 class Turns:
-    """Stretches with and without counting; times are of one steady clock."""
+    """Intervals with and without counting. All times are of one monotonic clock."""
 
     def __init__(self, now: float) -> None:
         self.cost = 0.0
-        """What counting added to the calls' time while it was last done, as a share of that time."""
-        self._changed = self._began = now
+        """Cost of the last counting interval as a share of the calls' time in that interval."""
+        self._last_compile = self._period_start = now
 
     def compiled(self, now: float) -> None:
-        """Something was compiled: what runs compiled may be another thing now."""
-        self._changed = now
+        """Restart the settling time: a compilation may change which code runs compiled."""
+        self._last_compile = now
 
     def looked_up(self, lookups: int, busy: float) -> None:
-        """In the stretch of counting under way there were so many lookups in so many seconds of calls."""
+        """Update the cost: the current interval has `lookups` lookups in `busy` seconds of
+        calls."""
         if lookups < FEW_LOOKUPS:
             self.cost = 0.0
         elif busy > 0:
             self.cost = lookups * LOOKUP_SECONDS / busy
 
     def counts(self, now: float) -> bool:
-        """Whether lookups are to be counted now."""
+        """True if lookups must be counted now."""
         counting, period = self.stretch(now)
-        if now - self._began >= period:
-            self._began = now
-        return now - self._began < counting
+        if now - self._period_start >= period:
+            self._period_start = now
+        return now - self._period_start < counting
 
     def stretch(self, now: float) -> tuple[float, float]:
-        """For how long lookups are counted, and how often."""
+        """Return the counting time and the period, in seconds."""
         allowed = min(1.0, SHARE / self.cost) if self.cost else 1.0
-        wanted = PERIOD_SECONDS if now - self._changed < SETTLING_SECONDS else COUNTING_SECONDS
+        wanted = PERIOD_SECONDS if now - self._last_compile < SETTLING_SECONDS else COUNTING_SECONDS
         counting = max(COUNTING_SECONDS, min(wanted, PERIOD_SECONDS * allowed))
         return counting, max(PERIOD_SECONDS, counting / allowed)

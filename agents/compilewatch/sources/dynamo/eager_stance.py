@@ -1,4 +1,4 @@
-"""What makes a whole process run eager because somebody asked for it: torch's stance, and the switches that turn compiling off."""
+"""Eager requests: torch's stance and the settings that make the whole process run eager."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from compilewatch.sources import Answer, Source
 from compilewatch.sources.function_patch import Binding
 
 _VARIABLE = "TORCHDYNAMO_DISABLE"
-"""Torch looks at it each time something is handed to `torch.compile`; the other variable becomes a setting."""
+"""Environment variable that torch reads at each call of `torch.compile`. Torch copies the other
+variable, `TORCH_COMPILE_DISABLE`, into a setting."""
 
 
 class Switches(Source):
-    """Hears each change of the stance, and looks at everything about once a second."""
+    """Observes each change of the stance, and reads all settings about once a second."""
 
     name = "eager_switches"
     module = "torch._dynamo.decorators"
 
     def __init__(self) -> None:
         self._binding: Binding | None = None
-        self._said: tuple[str, bool] = ("", False)
+        self._reported: tuple[str, bool] = ("", False)
 
     def install(self, recorder: Recorder) -> Answer:
         if self._binding is None:
             self._recorder = recorder
-            self._binding = Binding(SET_STANCE, _nothing, recorder, after=self._look)
+            self._binding = Binding(SET_STANCE, _ignore_call, recorder, after=self._update)
             self._binding.bind()
         return self.poll(recorder)
 
     def poll(self, recorder: Recorder) -> Answer:
         if self._binding is None:
             return "no", "not installed"
-        self._look()
+        self._update()
         problems = problems_of(STANCE, SWITCHED_OFF)
         if self._binding.problem:
             problems.append(f"no {SET_STANCE.costs}: {self._binding.problem}")
@@ -46,15 +47,16 @@ class Switches(Source):
             self._binding.unbind()
             self._binding = None
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         found = eager_by_request()
-        if found != self._said:
-            self._said = found
+        if found != self._reported:
+            self._reported = found
             self._recorder.eager_everywhere(*found)
 
 
 def eager_by_request() -> tuple[str, bool]:
-    """The cause, or empty, and whether it overrides what is known of single frames: then nothing at all runs compiled."""
+    """Return the cause of an eager request, or an empty string. The second value is True if the
+    request also applies to frames that are already compiled: then no frame runs compiled."""
     if SWITCHED_OFF.find() is True or os.environ.get(_VARIABLE) == "1":
         return "disabled", True
     stance = STANCE.find("default")
@@ -63,5 +65,5 @@ def eager_by_request() -> tuple[str, bool]:
     return "stance", stance == "force_eager"
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    """The stance is looked at when torch has set it."""
+def _ignore_call(*_: Any, **__: Any) -> None:
+    """Do nothing before the call: the stance is read after torch has set it."""

@@ -1,4 +1,4 @@
-"""Generator functions that are handed to `torch.compile`: torch runs them eager without a message."""
+"""Generator check: finds generator functions passed to `torch.compile`, which run eager."""
 
 from __future__ import annotations
 
@@ -9,34 +9,37 @@ from compilewatch.runtime.torch_internals import WRAP_COMPILED
 from compilewatch.sources.dynamo.compilation_metrics import frame_of
 from compilewatch.sources.function_source import FunctionSource
 
-_GENERATES = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
-_COMPILES = "OptimizeContext"
-_OF_MODULES = ("__call__", "_call_impl", "_wrapped_call_impl")
+_GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_COMPILE_CONTEXT = "OptimizeContext"
+_MODULE_CALL_NAMES = ("__call__", "_call_impl", "_wrapped_call_impl")
 
 
 class Generators(FunctionSource):
-    """Looks at each function and module that torch makes a compiled one of."""
+    """Checks each function and module that torch wraps for compilation."""
 
     name = "generators"
     module = "torch._dynamo.eval_frame"
     function = WRAP_COMPILED
     without = "no"
 
-    def hear(self, context: Any, wanted: Any, *_: Any, **__: Any) -> None:
-        code = _code_of(wanted)
-        if type(context).__name__ == _COMPILES and getattr(code, "co_flags", 0) & _GENERATES:
+    def hear(self, context: Any, target: Any, *_: Any, **__: Any) -> None:
+        code = _code_of(target)
+        if (
+            type(context).__name__ == _COMPILE_CONTEXT
+            and getattr(code, "co_flags", 0) & _GENERATOR_FLAGS
+        ):
             frame = frame_of(None, {"code": code})
             self._recorder.finding(
                 "generator_not_compiled",
-                f"{frame.name} is a generator function, and those run eager",
+                f"{frame.name} is a generator function; torch runs generator functions eager",
                 frame.where,
             )
 
 
-def _code_of(wanted: Any) -> Any:
-    """The code of a function or a method, or of the forward of a module."""
-    owner = getattr(wanted, "__self__", None)
-    if owner is not None and getattr(wanted, "__name__", "") in _OF_MODULES:
-        wanted = owner
-    function = wanted if hasattr(wanted, "__code__") else getattr(type(wanted), "forward", None)
+def _code_of(target: Any) -> Any:
+    """Return the code of a function or method, or of a module's forward."""
+    owner = getattr(target, "__self__", None)
+    if owner is not None and getattr(target, "__name__", "") in _MODULE_CALL_NAMES:
+        target = owner
+    function = target if hasattr(target, "__code__") else getattr(type(target), "forward", None)
     return getattr(function, "__code__", None)

@@ -1,4 +1,4 @@
-"""Graph breaks: the new tail of torch's list of reasons, grouped by text and place."""
+"""Graph-break reader: groups the new entries of torch's list of break reasons by text and place."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from compilewatch.sources.dynamo.user_frames import user_place
 
 
 class BreakList:
-    """Follows `torch._dynamo.utils.graph_break_reasons`, which only grows until a reset empties it."""
+    """Cursor over `torch._dynamo.utils.graph_break_reasons`. Torch appends to the list; a reset
+    empties the list."""
 
     def __init__(self, reasons: Sequence[Any]) -> None:
         self._reasons = reasons
-        self._seen = len(reasons)
-        self._last = reasons[-1] if reasons else None
+        self._read_count = len(reasons)
+        self._last_read = reasons[-1] if reasons else None
 
     def tell(self, finding: Callable[[str, str, str, int], None]) -> int:
-        """Hands each group of breaks that is new since the last call to `finding(kind, text, where, count)`; answers how many broke."""
+        """Pass each group of new breaks to `finding(kind, text, where, count)`. Return the number
+        of new breaks."""
         size = len(self._reasons)
-        # After a reset the list may have grown back to any length: it is the same one only if the entry told last still stands there.
-        same = not self._seen or (
-            size >= self._seen and self._reasons[self._seen - 1] is self._last
+        # After a reset the list may have grown to any length. Without a reset, the entry read last
+        # is still at its index.
+        is_same_list = not self._read_count or (
+            size >= self._read_count and self._reasons[self._read_count - 1] is self._last_read
         )
-        start = self._seen if same else 0
-        self._seen, self._last = size, self._reasons[size - 1] if size else None
+        start = self._read_count if is_same_list else 0
+        self._read_count, self._last_read = size, self._reasons[size - 1] if size else None
         groups: dict[tuple[str, str], int] = {}
         for entry in self._reasons[start:size]:
             where = _where(entry)
@@ -38,7 +41,7 @@ class BreakList:
 
 
 def _where(entry: Any) -> str | None:
-    """The place in the user's code; None for torch's own optimizers, which break on purpose."""
+    """Return the place in the user's code; None for torch's optimizers, which break on purpose."""
     stack = getattr(entry, "user_stack", None) or []
     if any("/torch/optim/" in frame.filename.replace("\\", "/") for frame in stack):
         return None

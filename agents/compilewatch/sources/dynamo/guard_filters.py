@@ -1,5 +1,7 @@
-"""Guards that a program leaves out, by `options={"guard_filter_fn": ...}`: inputs that its code does not fit are answered by it all the
-same, and what comes out may be wrong."""
+"""Guard-filter check: finds guards that a program removes with `options={"guard_filter_fn": ...}`.
+
+Without these guards, compiled code also runs for inputs that it was not compiled for, and results
+may be wrong."""
 
 from __future__ import annotations
 
@@ -13,18 +15,20 @@ from compilewatch.sources.dynamo.compilation_metrics import frame_of
 from compilewatch.sources.function_source import FunctionSource
 from compilewatch.wire.messages import GUARDS_LEFT_OUT
 
-_TORCHS_OWN = "torch._dynamo"
-"""Filters of torch's own, as for what it compiles ahead of time; those of `torch.compiler` are for programs to choose."""
+_TORCH_INTERNAL = "torch._dynamo"
+"""Module prefix of filters that torch applies itself, such as for ahead-of-time compilation.
+Programs choose the filters of `torch.compiler`."""
 OWN_FILTER = "a filter of the program's own"
 
 
-class _Thread(threading.local):
+class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.guards: list[Any] = []
 
 
 class GuardFilters(FunctionSource):
-    """Torch builds the guards twice where there is a filter: all of them for the filter to choose from, and then those that it keeps."""
+    """Compares the two sets of guards that torch builds for a filter: all guards first, then the
+    guards that the filter keeps."""
 
     name = "guard_filters"
     module = "torch._dynamo.guards"
@@ -33,7 +37,7 @@ class GuardFilters(FunctionSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self._thread = _Thread()
+        self._thread = _ThreadState()
 
     def hear(
         self,
@@ -50,33 +54,36 @@ class GuardFilters(FunctionSource):
             return
         before, self._thread.guards = self._thread.guards, []
         if guard_filter_fn is None or str(getattr(guard_filter_fn, "__module__", "")).startswith(
-            _TORCHS_OWN
+            _TORCH_INTERNAL
         ):
             return
         kept = {id(guard) for guard in guards}
-        dropped = [guard for guard in before if id(guard) not in kept]
+        removed = [guard for guard in before if id(guard) not in kept]
         name = _name(guard_filter_fn)
         NOTED[GUARDS_LEFT_OUT] = name
-        if dropped:
-            kinds = ", ".join(sorted({_kind(guard) for guard in dropped}))
+        if removed:
+            kinds = ", ".join(sorted({_kind(guard) for guard in removed}))
             self._recorder.finding(
                 "guards_left_out",
                 f"{name} leaves out {kinds}",
                 frame_of(None, {"code": code}).where,
-                len(dropped),
+                len(removed),
             )
 
 
-def _name(chosen: Any) -> str:
-    """Torch's own name for it; what the program calls a filter of its own stays in the process."""
-    name = getattr(chosen, "__name__", None)
+def _name(guard_filter: Any) -> str:
+    """Return the name of a filter of torch. The name of a program's own filter stays in the
+    process."""
+    name = getattr(guard_filter, "__name__", None)
     return (
-        str(name) if name and getattr(chosen, "__module__", "") == "torch.compiler" else OWN_FILTER
+        str(name)
+        if name and getattr(guard_filter, "__module__", "") == "torch.compiler"
+        else OWN_FILTER
     )
 
 
 def _kind(guard: Any) -> str:
     try:
         return str(guard.create_fn_name())
-    except Exception:  # noqa: BLE001 - another torch may name it otherwise
+    except Exception:  # noqa: BLE001 - unknown in another torch
         return "guards"

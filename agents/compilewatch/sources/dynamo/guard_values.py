@@ -1,4 +1,7 @@
-"""The values that a guard meets: what each cache entry was compiled for, what the call brought, and how that varies."""
+"""Guard-value tracker: the values of each failed guard, and the pattern of their variation.
+
+A failed guard has an expected value, for which the cache entry was compiled, and a value in the
+call."""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from compilewatch.wire.messages import MAX_VALUES
 MOST_GUARDS, MOST_SEEN = 256, 1000
 MAX_VALUE = 64
 GROWING = 3
-"""The count of numbers in a row that must follow one another to be called growth."""
+"""Minimum number of consecutive values that must each grow by one to count as growth."""
 
 _GRADIENT = re.compile(r"expected requires_grad=(?P<compiled>[01])$")
 _BOUND = re.compile(
@@ -41,13 +44,13 @@ class Failed(NamedTuple):
 
     group: str
     compiled: str = ""
-    """The value that the entry was compiled for; empty: the guard compares with none."""
+    """Expected value, for which the entry was compiled. Empty: the guard compares with no value."""
     met: str = ""
-    """The value that the call brought; empty: not known."""
+    """Value in the call. Empty: unknown."""
 
 
 class Varies(NamedTuple):
-    """What a finding says of the values of a guard."""
+    """Values of a guard, as a finding reports them."""
 
     values: list[str]
     distinct: int
@@ -55,7 +58,8 @@ class Varies(NamedTuple):
 
 
 def failed_guard(reason: str, variables: Mapping[str, Any]) -> Failed:
-    """One line of torch's reason; of what the call brought torch does not tell all, the rest is looked up among the variables."""
+    """Parse one line of torch's reason. If torch leaves out the value in the call, the value is
+    read from the variables of the frame."""
     line, group = guard_line(reason), guard_group(reason)
     if found := _GRADIENT.search(line):
         return Failed(group, found["compiled"], "10"[int(found["compiled"])])
@@ -64,10 +68,10 @@ def failed_guard(reason: str, variables: Mapping[str, Any]) -> Failed:
     if found := _FOUND.search(line):
         return Failed(group, met=found["met"])
     if found := _CLASS.search(line):
-        known, value = _look_up(found["source"], variables)
+        known, value = _read_source(found["source"], variables)
         return Failed(group, found["compiled"], _class_name(type(value)) if known else "")
     if found := _EQUAL.search(line):
-        known, value = _look_up(found["source"], variables)
+        known, value = _read_source(found["source"], variables)
         if known and found["length"]:
             value = len(value) if type(value) in (dict, list, tuple, set, str) else None
         return Failed(
@@ -76,73 +80,77 @@ def failed_guard(reason: str, variables: Mapping[str, Any]) -> Failed:
             repr(value) if known and type(value) in (bool, int, float) else "",
         )
     if found := _BOUND.search(line):
-        known, value = _look_up(found["source"], variables)
+        known, value = _read_source(found["source"], variables)
         sizes = dict(enumerate(sizes_of(value))) if known else {}
         return Failed(group, met=str(sizes.get(int(found["dim"]), "")))
     return Failed(group)
 
 
 class GuardValues:
-    """Of each guard of a process the values that it met; bounded, and beyond the bound the oldest guard is forgotten."""
+    """Values of each guard of the process. Beyond MOST_GUARDS guards, the oldest guard is
+    dropped."""
 
     def __init__(self) -> None:
-        self._met: OrderedDict[tuple[str, str], _Met] = OrderedDict()
+        self._guards: OrderedDict[tuple[str, str], _ValueSeries] = OrderedDict()
 
     def note(self, group: str, where: str, failed: Iterable[Failed]) -> Varies:
-        """The guard failed for these entries, the oldest first."""
-        met = self._met.setdefault((group, where), _Met())
-        self._met.move_to_end((group, where))
-        if len(self._met) > MOST_GUARDS:
-            self._met.popitem(last=False)
-        met.note(list(failed))
-        return Varies(list(met.shown), met.distinct, met.pattern)
+        """Record that the guard failed for these entries, oldest first. Return all its
+        values."""
+        series = self._guards.setdefault((group, where), _ValueSeries())
+        self._guards.move_to_end((group, where))
+        if len(self._guards) > MOST_GUARDS:
+            self._guards.popitem(last=False)
+        series.note(list(failed))
+        return Varies(list(series.shown), series.distinct, series.pattern)
 
 
-class _Met:
-    """The values of one guard in the order in which they came."""
+class _ValueSeries:
+    """Values of one guard in order of observation."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []
         self.distinct = 0
-        self._seen: set[str] = set()
-        self._last: int | None = None
-        self._run = 0
-        self._grows = True
+        self._values: set[str] = set()
+        self._last_number: int | None = None
+        self._value_count = 0
+        self._grows_by_one = True
 
     @property
     def pattern(self) -> str:
         if not self.distinct:
             return ""
-        if self._grows and self._run >= GROWING:
+        if self._grows_by_one and self._value_count >= GROWING:
             return "grows by one"
         return {1: "one value", 2: "alternates"}.get(self.distinct, "distinct values")
 
     def note(self, failed: list[Failed]) -> None:
-        for value in dict.fromkeys(one.compiled for one in failed if one.compiled):
-            if value not in self._seen and len(self._seen) < MOST_SEEN:
+        for value in dict.fromkeys(guard.compiled for guard in failed if guard.compiled):
+            if value not in self._values and len(self._values) < MOST_SEEN:
                 self._add(value)
-        brought = next((one.met for one in failed if one.met), "")
-        if brought:
-            self._add(brought)
-        compiled = {one.compiled for one in failed if one.compiled}
-        # What the call brought differs from what each of these entries was compiled for.
-        self.distinct = max(self.distinct, len(self._seen), len(compiled) + bool(compiled))
+        call_value = next((guard.met for guard in failed if guard.met), "")
+        if call_value:
+            self._add(call_value)
+        compiled = {guard.compiled for guard in failed if guard.compiled}
+        # The value in the call differs from the expected value of each of these entries.
+        self.distinct = max(self.distinct, len(self._values), len(compiled) + bool(compiled))
 
     def _add(self, value: str) -> None:
         number = int(value) if _NUMBER.fullmatch(value) else None
-        self._grows = self._grows and number is not None and self._last in (None, number - 1)
-        self._run, self._last = self._run + 1, number
-        if len(self._seen) < MOST_SEEN:
-            self._seen.add(value)
-        shown = (
-            "" if value[:1] in "'\"" else normal(value, MAX_VALUE)
-        )  # a text that an argument was stays in the process
+        self._grows_by_one = (
+            self._grows_by_one and number is not None and self._last_number in (None, number - 1)
+        )
+        self._value_count, self._last_number = self._value_count + 1, number
+        if len(self._values) < MOST_SEEN:
+            self._values.add(value)
+        # A string argument of the job stays in the process.
+        shown = "" if value[:1] in "'\"" else normal(value, MAX_VALUE)
         if shown and shown not in self.shown and len(self.shown) < MAX_VALUES:
             self.shown.append(shown)
 
 
-def _look_up(source: str, variables: Mapping[str, Any]) -> tuple[bool, Any]:
-    """What lies under a guard's source, and whether that is known. Runs no code of the job: no property, no `__getitem__` of a class."""
+def _read_source(source: str, variables: Mapping[str, Any]) -> tuple[bool, Any]:
+    """Return whether the value under a guard's source is known, and the value. Runs no code of the
+    job: no property and no `__getitem__` of a class."""
     head = _HEAD.match(source)
     name = (head["quoted"] or head["plain"] or "") if head else ""
     if head is None or name not in variables:
@@ -170,7 +178,7 @@ def _look_up(source: str, variables: Mapping[str, Any]) -> tuple[bool, Any]:
 
 
 def _class_name(kind: type) -> str:
-    """As torch prints it."""
+    """Return the name of the class as torch prints it."""
     return (
         kind.__qualname__
         if kind.__module__ == "builtins"

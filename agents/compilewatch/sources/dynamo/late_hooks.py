@@ -1,4 +1,6 @@
-"""Hooks that are registered on a module after its code was compiled: the code has no guard for them, and never calls them."""
+"""Late-hook check: finds hooks registered on a module after its code was compiled.
+
+Compiled code has no guard for such a hook and never calls the hook."""
 
 from __future__ import annotations
 
@@ -18,22 +20,24 @@ KINDS = {
     "_backward_hooks": "backward hook",
     "_backward_pre_hooks": "backward pre-hook",
 }
-"""By the table of a module that holds them under the number of their handle; handles are numbered in order over all modules."""
+"""Hook tables of a module. A table maps handle numbers to hooks; torch numbers the handles of all
+modules in one sequence."""
 MAX_ROOTS = 1000
 _COMPILED: weakref.WeakKeyDictionary[Recorder, CompiledModules] = weakref.WeakKeyDictionary()
 
 
 class Root(NamedTuple):
-    """A module that compiled code calls, and the number of the next handle at that time."""
+    """A module that compiled code calls, and the next handle number at the time of compilation."""
 
     module: weakref.ref[Any]
     next_hook: int
     runs_own: bool
-    """Torch compiled the module's forward: hooks of the module itself run around that code, those of modules inside do not."""
+    """True if torch compiled the module's forward. Hooks of the module run around that code; hooks
+    of inner modules do not."""
 
 
 class CompiledModules:
-    """The modules that were compiled into code. One per recorder."""
+    """The modules in compiled code. One for each recorder."""
 
     def __init__(self) -> None:
         self.roots: dict[int, Root] = {}
@@ -44,7 +48,7 @@ class CompiledModules:
         return _COMPILED.setdefault(recorder, cls()) if known is None else known
 
     def note(self, modules: Mapping[int, tuple[weakref.ref[Any], bool]]) -> None:
-        """A frame that has these modules among its variables was compiled; on the thread that compiles."""
+        """Record the modules among the variables of a frame that this thread has compiled."""
         next_hook = NEXT_HOOK.find()
         if isinstance(next_hook, int) and HOOKS_UNGUARDED.find() is True:
             for key, (module, runs_own) in modules.items():
@@ -53,13 +57,14 @@ class CompiledModules:
 
 
 class LateHooks(Source):
-    """Compares about once a second, where any hook was registered since: nothing is put around torch's own functions."""
+    """Compares handle numbers about once a second if any hook was registered since. Patches no
+    torch function."""
 
     name = "late_hooks"
     module = "torch._dynamo.utils"
 
     def __init__(self) -> None:
-        self._looked_at = -1
+        self._checked_hook = -1
         self._reported: set[tuple[str, int]] = set()
 
     def install(self, recorder: Recorder) -> Answer:
@@ -68,20 +73,20 @@ class LateHooks(Source):
     def poll(self, recorder: Recorder) -> Answer:
         problems = problems_of(NEXT_HOOK)
         next_hook = NEXT_HOOK.find()
-        if not problems and next_hook != self._looked_at:
+        if not problems and next_hook != self._checked_hook:
             roots = CompiledModules.of(recorder).roots
             for key in [key for key, root in list(roots.items()) if root.module() is None]:
                 roots.pop(key, None)
-            for text, where, hook_key in _late(list(roots.values())):
+            for text, where, hook_key in _find_late_hooks(list(roots.values())):
                 if hook_key not in self._reported:
                     self._reported.add(hook_key)
                     recorder.finding("hook_too_late", text, where)
-            self._looked_at = next_hook
+            self._checked_hook = next_hook
         return ("no", "; ".join(problems)) if problems else ("yes", "")
 
 
-def _late(roots: list[Root]) -> Iterator[tuple[str, str, tuple[str, int]]]:
-    """What is to be said of each hook that came after the code that should call it, where the hook is, and which it is."""
+def _find_late_hooks(roots: list[Root]) -> Iterator[tuple[str, str, tuple[str, int]]]:
+    """Yield text, place and key of each hook that was registered after the code was compiled."""
     own = {id(root.module()) for root in roots if root.runs_own}
     for root in roots:
         top = root.module()
@@ -93,14 +98,15 @@ def _late(roots: list[Root]) -> Iterator[tuple[str, str, tuple[str, int]]]:
                     if number >= root.next_hook:
                         name = type(module).__qualname__
                         yield (
-                            f"a {kind} of {name}, registered after the code was compiled, never runs",
+                            f"a {kind} of {name}, registered after the code was compiled, "
+                            "never runs",
                             _place(hook),
                             (table, number),
                         )
 
 
 def _place(hook: Any) -> str:
-    """Where the hook's own code is; empty where it has none."""
+    """Return the place of the hook's code; empty if the hook has no Python code."""
     call = getattr(type(hook), "__call__", None)  # noqa: B004
     code = getattr(hook, "__code__", None) or getattr(call, "__code__", None)
     return (

@@ -1,4 +1,7 @@
-"""How many cache entries a function has and may have where it compiles, and limits that were set where they have no effect."""
+"""Recompile-limit settings: the limit in force for a compilation, and limits set in other threads.
+
+Torch keeps its settings by context. A limit that one thread sets has no effect in another
+thread."""
 
 from __future__ import annotations
 
@@ -23,67 +26,69 @@ from compilewatch.runtime.torch_internals import (
 from compilewatch.sources.dynamo.typed_getattr import number
 
 LIMITS = {RECOMPILE_LIMIT: CACHE_SIZE_LIMIT, TOTAL_LIMIT: TOTAL_CACHE_SIZE_LIMIT}
-"""Each limit, and the name that it had before torch 2.6."""
+"""Each limit, and its name before torch 2.6."""
 _NAMES = {name.short: limit.short for limit, older in LIMITS.items() for name in (limit, older)}
 MOST_THREADS = 64
 _SET: weakref.WeakKeyDictionary[Recorder, LimitsSet] = weakref.WeakKeyDictionary()
 
 
 class InForce(NamedTuple):
-    """The cache entries of a code object after a compilation, and how many it may have; None: not known, or nothing limits it."""
+    """Number of cache entries of a code object after a compilation, and their limit. None:
+    unknown, or no limit applies."""
 
     entries: int | None = None
     limit: int | None = None
     ignored: tuple[str, ...] = ()
-    """Of each limit that another thread set and that is not in force here, what a finding says."""
+    """Text of the finding for each limit that another thread set and that is not in force here."""
 
 
 NOT_LIMITED = InForce()
 
 
 class LimitsSet:
-    """The limits that the job set, by thread. One per recorder."""
+    """Limits that the job set, by thread. One for each recorder."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     @classmethod
     def of(cls, recorder: Recorder) -> LimitsSet:
-        """The recorder's own."""
+        """Return the limits of the recorder."""
         known = _SET.get(recorder)
         return _SET.setdefault(recorder, cls()) if known is None else known
 
     def look(self) -> None:
-        """Notes what this thread has set before it was heard."""
+        """Record the limits that this thread set before the source was installed."""
         for limit in LIMITS:
             if _is_set_here(limit):
-                self._note(limit.short, limit.find())
+                self._record(limit.short, limit.find())
 
     def heard(self, config: Any, name: Any, value: Any) -> None:
-        """An option of one of torch's configuration modules is set in this thread."""
+        """Record an option of a torch configuration module that this thread sets."""
         if name in _NAMES and getattr(config, "__name__", "") == RECOMPILE_LIMIT.module:
-            self._note(_NAMES[name], value)
+            self._record(_NAMES[name], value)
 
     def in_force(self, compiling: Mapping[str, Any]) -> InForce:
-        """For what compiles in this thread, at the end of its compilation."""
+        """Return the limit in force for the compilation that ends on this thread."""
         sizes = compiling.get("cache_size")
         if sizes is None:
             return NOT_LIMITED  # compiled ahead of time
         each, total = _limit(RECOMPILE_LIMIT), _limit(TOTAL_LIMIT)
-        made = int(compiling.get("guarded_code") is True)
+        new = int(compiling.get("guarded_code") is True)
         before = number(sizes, "num_cache_entries") or 0
         same = number(sizes, "num_cache_entries_with_same_id_matched_objs")
         listed = ENTRIES.answer(None, compiling.get("code"))
-        held = (len(listed) if isinstance(listed, list) else int(before)) + made
+        held = (len(listed) if isinstance(listed, list) else int(before)) + new
         everywhere = number(sizes, "total_cache_entries_all_regions")
-        # Entries of other objects of one class, and of other isolated regions, count towards the total alone.
-        alone = same in (None, before) and everywhere in (None, before)
-        own = held if alone else int(before if same is None else same) + made
+        # Entries of other objects of the class, and of other isolated regions, count towards the
+        # total limit only.
+        is_only_object = same in (None, before) and everywhere in (None, before)
+        own = held if is_only_object else int(before if same is None else same) + new
         if total is not None and (each is None or total - held < each - own):
-            return InForce(held, total, self._ignored())
-        return InForce(own, each, self._ignored())
+            return InForce(held, total, self._find_ignored())
+        return InForce(own, each, self._find_ignored())
 
-    def _note(self, name: str, value: Any) -> None:
+    def _record(self, name: str, value: Any) -> None:
         if isinstance(value, int) and not isinstance(value, bool):
             key = name, threading.get_ident()
             self._values[key] = value
@@ -91,7 +96,7 @@ class LimitsSet:
             if len(self._values) > MOST_THREADS:
                 self._values.popitem(last=False)
 
-    def _ignored(self) -> tuple[str, ...]:
+    def _find_ignored(self) -> tuple[str, ...]:
         found = []
         for limit in LIMITS:
             elsewhere = next(
@@ -114,13 +119,15 @@ class LimitsSet:
 
 
 def _limit(limit: TorchName) -> int | None:
-    """What is in force in this thread and context, with what a single `torch.compile` asked for."""
+    """Return the limit in this thread and context, including an option of a single
+    `torch.compile`."""
     value = limit.find(LIMITS[limit].find())
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _is_set_here(limit: TorchName, unknown: bool = False) -> bool:
-    """Whether this context sets the limit itself; `unknown` where torch keeps no settings by context, and so each is in force."""
+    """True if this context sets the limit. Returns `unknown` if torch keeps no settings by
+    context: then each setting is in force everywhere."""
     entries = SETTINGS.find()
     override = (
         getattr(entries.get(limit.short), "user_override", None)
@@ -132,12 +139,12 @@ def _is_set_here(limit: TorchName, unknown: bool = False) -> bool:
 
 
 def _not_in_force(limit: TorchName, elsewhere: int, here: int) -> str:
-    way = (
+    remedy = (
         f", or call torch.compile with recompile_limit={elsewhere} where it has that option"
         if limit is RECOMPILE_LIMIT
         else ""
     )
     return (
-        f"torch._dynamo.config.{limit.short} = {elsewhere} was set in another thread; {here} is in force in the thread that compiles: "
-        f"set it in that thread{way}"
+        f"torch._dynamo.config.{limit.short} = {elsewhere} was set in another thread; "
+        f"{here} is in force in the thread that compiles: set it in that thread{remedy}"
     )

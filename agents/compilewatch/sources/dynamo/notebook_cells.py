@@ -1,4 +1,6 @@
-"""The cell of a notebook that a file name of IPython's compiler names: such a name is a temporary file's, another one each time."""
+"""Notebook cells: maps a file name of IPython's compiler to its cell.
+
+IPython compiles each cell under a temporary file name, which differs between processes."""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from typing import Any
 
 
 def cell_of(filename: str) -> str:
-    """`In [3]`, with the number that the cell had when it ran last; empty for what is no cell."""
+    """Return `In [3]` with the number of the last run of the cell; empty if the file is no cell."""
     ipython: Any = sys.modules.get("IPython")
     if ipython is None:
         return ""
-    with suppress(Exception):  # another release keeps its names elsewhere
+    with suppress(Exception):  # other IPython releases may differ
         number = ipython.get_ipython().compile._filename_map.get(filename)
         return "" if number is None else f"In [{int(number)}]"
     return ""

@@ -1,4 +1,6 @@
-"""Where the seconds of a compilation went: torch's nested timers, turned into phases that exclude one another."""
+"""Phase timer: converts torch's nested compile timers into mutually exclusive phases.
+
+Exclusive (self) time of a call tree: each interval counts for the innermost open phase."""
 
 from __future__ import annotations
 
@@ -8,12 +10,13 @@ from compilewatch.recording.recorder import Recorder
 from compilewatch.sources.dynamo.typed_getattr import number
 
 FORWARD, BACKWARD, AHEAD = "entire_frame_compile", "entire_backward_compile", "fullgraph_capture"
-"""The last is `aot_compile`, as vLLM compiles, but also `torch.export`, which captures a graph and compiles nothing."""
+"""Outermost timers. AHEAD is `aot_compile`, which vLLM uses, and also `torch.export`, which
+captures a graph but compiles nothing."""
 ROOTS = (FORWARD, BACKWARD, AHEAD)
 CAPTURE = frozenset({"dynamo", "guards", "gc"})
-"""What an export has of phases."""
+"""Phases of an export."""
 HEADERS = "headers"
-"""Headers that the C++ compiler reads once and keeps: the first compilation of a process waits for them, no later one does."""
+"""Phase for precompiling C++ headers. Only the first compilation of a process waits for it."""
 
 _PHASES = {
     FORWARD: "dynamo",
@@ -47,7 +50,8 @@ _NESTED = (
 
 
 class _Phases(dict[str, "str | None"]):
-    """By the name of a torch event: the phase that it opens, or None when its time belongs to the phase around it."""
+    """Maps a torch event to the phase that the event opens. None: the time belongs to the outer
+    phase."""
 
     def __missing__(self, event: str) -> str | None:
         phase = "pgo" if event.startswith("pgo.") else None
@@ -62,7 +66,7 @@ PHASES = _Phases(_PHASES)
 
 
 class PhaseClock:
-    """The timers of one thread: each stretch of time counts for the innermost phase open at that moment."""
+    """Timers of one thread. Each interval counts for the innermost open phase."""
 
     __slots__ = ("_open", "_since", "seconds")
 
@@ -88,14 +92,15 @@ class PhaseClock:
         if event not in [name for name, _ in self._open]:
             return
         self._credit(at)
-        # A timer that never ended (the job's exception passed through it) must not hold the ones around it open.
+        # An exception of the job can leave an inner timer without an end event. The inner timer
+        # must not keep the outer timers open.
         while self._open.pop()[0] != event:
             pass
 
     def take(self) -> dict[str, float]:
-        """The seconds by phase since the last take."""
-        taken, self.seconds = self.seconds, {}
-        return taken
+        """Return the seconds by phase since the last call."""
+        seconds, self.seconds = self.seconds, {}
+        return seconds
 
     def reset(self) -> None:
         self._open.clear()
@@ -109,7 +114,7 @@ class PhaseClock:
 
 
 def clock_of(recorder: Recorder) -> PhaseClock:
-    """The calling thread's clock, one for all sources that time parts of a compilation."""
+    """Return the clock of the calling thread, which all sources of compile times share."""
     clock: PhaseClock | None = getattr(recorder.current, "clock", None)
     if clock is None:
         clock = recorder.current.clock = PhaseClock()
@@ -117,17 +122,18 @@ def clock_of(recorder: Recorder) -> PhaseClock:
 
 
 def phases_at_run_time(record: Any) -> dict[str, float]:
-    """What compiled code still had to do when it first ran: tune its kernels, capture its CUDA graphs."""
-    named = (
+    """Return the phases at run time: autotuning and CUDA graph capture."""
+    fields = (
         ("autotune", "runtime_triton_autotune_time_us"),
         ("cuda_graphs", "runtime_cudagraphify_time_us"),
     )
-    spent = {phase: _seconds(record, (name,)) for phase, name in named}
+    spent = {phase: _seconds(record, (name,)) for phase, name in fields}
     return {phase: seconds for phase, seconds in spent.items() if seconds}
 
 
 def phases_of_record(record: Any) -> dict[str, float]:
-    """Exclusive phases from a record's nested totals, for a torch that has no begin and end events."""
+    """Return exclusive phases from the nested totals of a record, for a torch version without
+    events."""
     seconds: dict[str, float] = {}
     outer = ""
     for phase, names in _NESTED:
@@ -143,7 +149,7 @@ def phases_of_record(record: Any) -> dict[str, float]:
 
 
 def total_of_record(record: Any) -> float:
-    """The compilation's whole time as torch states it; 0 when it states none."""
+    """Return the total seconds of the compilation; 0 if the record holds none."""
     names = (
         "duration_us",
         "dynamo_cumulative_compile_time_us",

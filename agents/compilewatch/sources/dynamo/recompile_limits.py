@@ -1,4 +1,7 @@
-"""Frames that run eager from now on: torch says so once, most of it to its log alone, and nothing afterwards."""
+"""Recompile-limit source: finds frames in eager fallback.
+
+Torch reports the fallback once, mostly in a log warning, and runs the frame eager without further
+messages."""
 
 from __future__ import annotations
 
@@ -38,16 +41,17 @@ _LATCHES: weakref.WeakKeyDictionary[Recorder, Latches] = weakref.WeakKeyDictiona
 
 
 class Latches:
-    """Which frames are latched, so that the two ways to learn of one tell it once. One per recorder."""
+    """Frames in eager fallback. Torch's warning and torch's record both report a frame; the set
+    keeps one entry. One for each recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = weakref.ref(recorder)
-        self._causes: dict[Frame, str] = {}
-        self._names: dict[str, Frame] = {}
+        self._cause_by_frame: dict[Frame, str] = {}
+        self._frame_by_name: dict[str, Frame] = {}
 
     @classmethod
     def begin(cls, recorder: Recorder) -> Latches:
-        """Those of a recorder that starts anew."""
+        """Start an empty set for a recorder."""
         _LATCHES.pop(recorder, None)
         return cls.of(recorder)
 
@@ -56,116 +60,119 @@ class Latches:
         return _LATCHES.setdefault(recorder, cls(recorder))
 
     def latch(self, frame: Frame, cause: str, **data: Any) -> None:
-        """The frame runs eager because of `cause`; who tells it first is the one who knows most."""
+        """Record that a frame runs eager because of `cause`. Later calls for the frame only refine
+        the cause."""
         recorder = self._recorder()
         if recorder is None or not frame.name:
             return
-        self._causes[frame] = cause
-        recorder.latch(self._name(frame), cause, file=frame.file, line=frame.line, **data)
+        self._cause_by_frame[frame] = cause
+        recorder.latch(self._unique_name(frame), cause, file=frame.file, line=frame.line, **data)
 
     def compiled_again(self, frame: Frame) -> None:
-        """A latched frame compiles from the start only after a reset that nobody heard."""
-        if frame in self._causes:
+        """Handle the first compilation of a frame. A frame in eager fallback compiles again only
+        after a reset, which was not observed."""
+        if frame in self._cause_by_frame:
             self.release()
 
     def release(self) -> None:
-        """Torch was reset: no frame is latched any more."""
+        """Remove all frames after a reset of torch, which ends every eager fallback."""
         recorder = self._recorder()
         if recorder is not None:
-            self._causes.clear()
-            self._names.clear()
+            self._cause_by_frame.clear()
+            self._frame_by_name.clear()
             recorder.unlatch()
 
-    def _name(self, frame: Frame) -> str:
-        """The function's name; two functions of one name are told apart by their places."""
-        owner = self._names.setdefault(frame.name, frame)
+    def _unique_name(self, frame: Frame) -> str:
+        """Return the function's name, with its place if another function has the same name."""
+        owner = self._frame_by_name.setdefault(frame.name, frame)
         return frame.name if owner == frame else f"{frame.name} ({frame.file}:{frame.line})"
 
 
 class Limits(Source):
-    """Listens to torch's warning that a frame reached its recompile limit."""
+    """Reads torch's warning that a frame reached its recompile limit, and observes resets."""
 
     name = "recompile_limit"
     module = "torch._dynamo.convert_frame"
 
     def __init__(self) -> None:
-        self._handler: _Handler | None = None
-        self._bound: list[Binding] = []
+        self._handler: _WarningHandler | None = None
+        self._patches: list[Binding] = []
 
     def install(self, recorder: Recorder) -> Answer:
         logger = logging.getLogger(LOGGER)
         if self._handler is None:
-            self._handler = _Handler(recorder)
+            self._handler = _WarningHandler(recorder)
             logger.addHandler(self._handler)
-            self._listen(recorder)
+            self._patch_torch(recorder)
         return self._answer(logger)
 
     def poll(self, recorder: Recorder) -> Answer | None:
-        """Torch defines its reset after the module that installs us was imported."""
-        if not self._bound:
+        """Retry the patches: torch defines its reset after the import that installs this source."""
+        if not self._patches:
             return None
-        for binding in self._bound:
-            binding.bind()
+        for patch in self._patches:
+            patch.bind()
         return self._answer(logging.getLogger(LOGGER))
 
     def _answer(self, logger: logging.Logger) -> Answer:
         problems = [
-            f"no {SET_OPTION.costs}: {binding.problem}"
-            for binding in self._bound[1:]
-            if binding.problem
+            f"no {SET_OPTION.costs}: {patch.problem}"
+            for patch in self._patches[1:]
+            if patch.problem
         ]
         if not logger.isEnabledFor(logging.WARNING):
             problems.append(
-                "torch's warnings are switched off: a limit is seen in its compilation record, without its name"
+                "torch's warnings are off: a reached limit is read from the compilation record, "
+                "without the name of the limit"
             )
         return ("partly", "; ".join(problems)) if problems else ("yes", "")
 
-    def _listen(self, recorder: Recorder) -> None:
-        """Hears resets, and limits as they are set."""
+    def _patch_torch(self, recorder: Recorder) -> None:
+        """Observe resets and changes of the limits."""
 
-        def reset(*_: Any, **__: Any) -> None:
+        def count_reset(*_: Any, **__: Any) -> None:
             recorder.fact_counted("reset", {"where": str(calling_place() or "")})
 
-        def forget() -> None:
+        def clear_state() -> None:
             History.of(recorder).reset()
             Latches.of(recorder).release()
 
         limits = LimitsSet.of(recorder)
         limits.look()
-        self._bound = [
-            Binding(RESET, reset, recorder, after=forget),
+        self._patches = [
+            Binding(RESET, count_reset, recorder, after=clear_state),
             Binding(SET_OPTION, limits.heard, recorder),
         ]
-        for binding in self._bound:
-            binding.bind()
+        for patch in self._patches:
+            patch.bind()
 
     def uninstall(self) -> None:
         if self._handler is not None:
             logging.getLogger(LOGGER).removeHandler(self._handler)
             self._handler = None
-        bound, self._bound = self._bound, []
-        for binding in bound:
-            binding.unbind()
+        patches, self._patches = self._patches, []
+        for patch in patches:
+            patch.unbind()
 
 
-class _Handler(logging.Handler):
-    """Takes the one kind of message it knows and never lets an error out: the logger runs inside the job's call."""
+class _WarningHandler(logging.Handler):
+    """Handles torch's limit warning. Never raises: the logger runs inside a call of the job."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(logging.WARNING)
         self._recorder = recorder
-        self._guard = FaultBarrier(recorder.internal_error)
+        self._barrier = FaultBarrier(recorder.internal_error)
 
     def emit(self, record: logging.LogRecord) -> None:
-        with self._guard:
+        with self._barrier:
             if (
                 isinstance(record.msg, str)
                 and record.msg.startswith(_LIMIT_MESSAGE)
                 and isinstance(record.args, tuple)
             ):
-                self._limit(*record.args[:4])
+                self._on_limit(*record.args[:4])
 
-    def _limit(self, limit_name: object, limit: Any, function: object, reason: object) -> None:
+    def _on_limit(self, limit_name: object, limit: Any, function: object, reason: object) -> None:
         compiling = compiling_locals()
         if compiling.get("one_graph"):
             return  # with fullgraph torch raises instead of running eager

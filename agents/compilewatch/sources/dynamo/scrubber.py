@@ -1,4 +1,6 @@
-"""What a text from torch may say once it leaves the process: no source lines, no addresses, no absolute paths, no long numbers."""
+"""Text scrubber: removes private and unstable parts from torch's messages.
+
+The removed parts are source lines, string arguments, addresses, absolute paths and long numbers."""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ _CLASS = re.compile(r"<class '[^']*'>")
 _BETWEEN = re.compile(r"^(\* <=? .+) <=? \*$")
 _KEYS = re.compile(r"== \[.*\]$")
 _QUOTED = r"""'(?:[^'\\]|\\.?)*(?:'|$)|"(?:[^"\\]|\\.?)*(?:"|$)"""
-"""As Python prints a text; one that was cut off has no end."""
+"""A string as Python prints it. A truncated string has no closing quote."""
 _LITERAL = rf"-?\d[\w.+-]*|#|{_QUOTED}"
 _COMPARED = re.compile(rf"([=!<>]=|[<>]) (?:{_LITERAL})(?![\w'\"])")
-_TOLD = re.compile(rf"([=!]=) (?:{_QUOTED}|(?:frozenset\(|\{{).*$)")
+_STRING_OPERAND = re.compile(rf"([=!]=) (?:{_QUOTED}|(?:frozenset\(|\{{).*$)")
 _COMPARING = re.compile(rf"^(?:{_LITERAL}) ([=!<>]=|[<>]) ")
 _RELATION = re.compile(r"\b(Eq|Ne|Lt|Le|Gt|Ge)\((.*), -?\d+\)")
 _BACKENDS = ". Cached backend:"
@@ -32,7 +34,8 @@ _PACKAGE_FOLDERS = ("site-packages/", "dist-packages/")
 
 
 def short_path(path: str) -> str:
-    """A file's path from its package or the working folder on; temporary files lose their folder, and a notebook's become cells."""
+    """Return the path relative to its package or the working directory. A temporary file loses its
+    folder; a file of a notebook becomes its cell."""
     cell = cell_of(path)
     if cell:
         return cell
@@ -41,20 +44,19 @@ def short_path(path: str) -> str:
         _, found, tail = path.rpartition(marker)
         if found:
             return tail
-    for root in (os.getcwd(), *sys.path):  # noqa: PTH109 - a Path takes ten times as long
+    for root in (os.getcwd(), *sys.path):  # noqa: PTH109 - Path is ten times slower
         folder = root.replace(os.sep, "/").rstrip("/") + "/"
         if len(folder) > 1 and path.startswith(folder):
             return path[len(folder) :]
-    temporary: str = importlib.import_module(
-        "tempfile"
-    ).gettempdir()  # torch has loaded it, and a job without torch needs it not
+    # Torch has already loaded `tempfile`; a job without torch does not need the module.
+    temporary: str = importlib.import_module("tempfile").gettempdir()
     if path.startswith(temporary.replace(os.sep, "/") + "/"):
         return "<tmp>/" + path.rpartition("/")[2]
     return path.rpartition("/")[2]
 
 
 def normal(text: str, limit: int = MAX_TEXT) -> str:
-    """One line that reads the same in every process that met the same thing."""
+    """Return one line that is equal in all processes for the same cause."""
     text = _ADDRESS.sub("0x*", text[: 4 * MAX_REASON])
     text = _PATH.sub(lambda match: short_path(match.group()), text)
     text = _LONG_NUMBER.sub("#", text)
@@ -62,44 +64,44 @@ def normal(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def compile_id_in(reason: str) -> str:
-    """The compilation whose cache entry did not match; empty where the reason names none."""
+    """Return the compile ID of the cache entry that did not match; empty if the reason has none."""
     found = _COMPILE_ID.match(reason.strip())
     return found[1] if found else ""
 
 
 def guard_line(reason: str) -> str:
-    """The guard that failed as torch has it, without what torch appends after `#`: the user's source line and a hint."""
+    """Return the failed guard as torch prints it, without the user's source line and the hint
+    after `#`."""
     return _COMPILE_ID.sub("", reason.strip().split("\n", 1)[0].split("  #", 1)[0]).strip()
 
 
 def guard_reason(reason: str) -> str:
-    """Why a guard failed. A text that an argument was stays in the process."""
+    """Return why a guard failed, without string arguments; empty for a first compilation."""
     line = guard_line(reason)
-    return (
-        normal(_TOLD.sub(r"\1 *", line), MAX_REASON) if line else ""
-    )  # a first compilation has no reason
+    return normal(_STRING_OPERAND.sub(r"\1 *", line), MAX_REASON) if line else ""
 
 
 def guard_group(reason: str) -> str:
-    """The guard that failed, whatever value, class or object it met: the text that groups recompiles."""
+    """Return the failed guard without values, classes and objects. This text groups recompiles."""
     text = guard_reason(reason).partition(_BACKENDS)[0]
     if not text:
         return ""
     if " mismatch" in text or "tensor '" in text:
-        text = _EXPECTED.sub(_expected, text)
+        text = _EXPECTED.sub(_mask_expected, text)
     text = _COMPARED.sub(
         r"\1 *", _COMPARING.sub(r"* \1 ", _KEYS.sub("== [*]", _CLASS.sub("<class *>", text)))
     )
     return _RELATION.sub(r"\1(\2, *)", _BETWEEN.sub(r"\1", text))[:MAX_TEXT]
 
 
-def _expected(found: re.Match[str]) -> str:
-    """What a guard on a tensor expected, and what came, without the values."""
+def _mask_expected(found: re.Match[str]) -> str:
+    """Replace the expected and the actual value of a tensor guard with `*`."""
     return f"expected {found[1] or ''}*" + (f", {found[2]} *" if found[2] else "")
 
 
 def break_reason(reason: str) -> str:
-    """What broke the graph: torch's id for it where it has one, its first line and its explanation, without hints and developer context."""
+    """Return the cause of a graph break: torch's ID if known, the first line and the explanation,
+    without hints and developer context."""
     lines = [line.strip() for line in reason.strip().splitlines()]
     first = lines[0] if lines else ""
     explanations = [line for line in lines[1:] if line.startswith("Explanation:")]
@@ -109,7 +111,7 @@ def break_reason(reason: str) -> str:
 
 
 def error_reason(reason: str) -> str:
-    """What failed: the text before torch quotes the user's code."""
+    """Return the error text before torch's quote of the user's code."""
     return normal(
         reason.split("from user code", 1)[0].split("Traceback (most recent call last)", 1)[0]
     )

@@ -1,4 +1,6 @@
-"""Frames that torch leaves eager without a record: it decides so at the first call, says why to nobody, and never looks again."""
+"""Skip observer: finds frames that torch leaves eager without a record.
+
+Torch decides at the first call of the frame, reports no reason and does not decide again."""
 
 from __future__ import annotations
 
@@ -14,11 +16,12 @@ from compilewatch.sources.function_source import FunctionSource
 
 _SKIPFILES = "skipfiles"
 CAUSES = {"tracing is disabled": "disabled", _SKIPFILES: "skip", "dispatch mode": "skip"}
-"""By a part of torch's reason. Others mean that there is nothing to compile, or come with a record that says more."""
+"""Cause of eager fallback by a part of torch's reason. Other reasons mean that there is nothing to
+compile, or torch sends a record with more details."""
 
 
 class SkippedFrames(FunctionSource):
-    """Hears the reason of each frame that torch skips."""
+    """Observes the reason of each frame that torch skips."""
 
     name = "skipped_frames"
     module = "torch._dynamo.convert_frame"
@@ -27,7 +30,8 @@ class SkippedFrames(FunctionSource):
     def hear(self, reason: str, frame: Any, *_: Any, **__: Any) -> None:
         cause = next((cause for part, cause in CAUSES.items() if part in reason), None)
         code = frame.f_code
-        # Torch skips the files of libraries wherever user code calls them; that makes no call of the job eager.
+        # Torch skips library files wherever user code calls them; no call of the job runs eager
+        # because of such a skip.
         if cause is None or (_SKIPFILES in reason and is_installed(code.co_filename)):
             return
         Entries.of(self._recorder).skipped(code)

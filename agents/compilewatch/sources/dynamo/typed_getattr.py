@@ -1,4 +1,6 @@
-"""One field of an object that torch made, read only if it is of the type we know: another torch may hold something else under the name."""
+"""Typed getattr: reads a field of a torch object only if the field has the expected type.
+
+Another torch version may store a different type under the same name."""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ LAST_LINE = 1 << 31
 
 
 def text(thing: Any, name: str) -> str:
-    """A text; empty where there is none."""
+    """Return the text; empty if there is none."""
     value = _value(thing, name)
     return value if isinstance(value, str) else ""
 
 
 def number(thing: Any, name: str) -> float | None:
-    """A number of a size that means something; None where there is none."""
+    """Return the number if its size is plausible; None if there is none."""
     value = _value(thing, name)
     return (
         value
@@ -27,13 +29,13 @@ def number(thing: Any, name: str) -> float | None:
 
 
 def line_number(thing: Any, name: str) -> int:
-    """The number of a line; 0 where there is none."""
+    """Return the line number; 0 if there is none."""
     value = number(thing, name)
     return int(value) if value is not None and 0 <= value < LAST_LINE else 0
 
 
 def truth(thing: Any, name: str) -> bool | None:
-    """Yes or no; None where it does not say."""
+    """Return the bool; None if there is none."""
     value = _value(thing, name)
     return value if isinstance(value, bool) else None
 
@@ -41,5 +43,5 @@ def truth(thing: Any, name: str) -> bool | None:
 def _value(thing: Any, name: str) -> Any:
     try:
         return getattr(thing, name, None)
-    except Exception:  # noqa: BLE001 - a property of torch's own may fail
+    except Exception:  # noqa: BLE001 - a property of torch may raise
         return None

@@ -1,4 +1,6 @@
-"""Places in the user's own code: the first frame that belongs neither to torch nor to an installed package."""
+"""Stack inspection: finds the user's frame and torch's compiling frame on a stack.
+
+A user frame belongs neither to torch nor to an installed package."""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _COMPILERS = {
     _COMPILE: "torch/_dynamo/convert_frame.py",
     "aot_compile_fullgraph": "torch/_dynamo/aot_compile.py",
 }
-"""The functions of torch that compile, and the files that they are in."""
+"""Torch's functions that compile, and their files."""
 COMPILING = (
     "code",
     "one_graph",
@@ -29,7 +31,7 @@ COMPILING = (
     "guarded_code",
     "graph_op_count",
 )
-"""The variables of torch's `_compile` that are read."""
+"""Local variables of torch's `_compile` that the agent reads."""
 _PACKAGE_FOLDERS = ("/site-packages/", "/dist-packages/")
 _OWN_FOLDER = Path(__file__).resolve().parents[2].as_posix() + "/"
 _CHILD = "from multiprocessing."
@@ -37,7 +39,7 @@ _STANDARD_LIBRARY = Path(os.__file__).parent.as_posix() + "/"
 
 
 class Place(NamedTuple):
-    """A line of a function, with the file's path already cut for the wire."""
+    """A line of a function. The path is already shortened for the wire."""
 
     file: str
     line: int
@@ -47,21 +49,21 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
-_known: dict[str, bool] = {}
-"""What was asked before: the files of a stack are the same ones for each compilation."""
-_MAX_KNOWN = 4096
+_installed_by_file: dict[str, bool] = {}
+"""Cache of `is_installed`: all compilations have mostly the same files on the stack."""
+_MAX_FILES = 4096
 
 
 def is_installed(filename: str) -> bool:
-    known = _known.get(filename)
+    known = _installed_by_file.get(filename)
     if known is None:
-        known = _is_installed(filename)
-        if len(_known) < _MAX_KNOWN and "torch" in sys.modules:
-            _known[filename] = known
+        known = _check_installed(filename)
+        if len(_installed_by_file) < _MAX_FILES and "torch" in sys.modules:
+            _installed_by_file[filename] = known
     return known
 
 
-def _is_installed(filename: str) -> bool:
+def _check_installed(filename: str) -> bool:
     path = filename.replace("\\", "/")
     if any(folder in path for folder in _PACKAGE_FOLDERS):
         return True
@@ -72,21 +74,23 @@ def _is_installed(filename: str) -> bool:
 
 
 def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
-    """The first of `(file, line, function)`, innermost first, outside torch and installed packages; else the innermost one."""
+    """Return the first user frame of `(file, line, function)`, innermost first. Without a user
+    frame, return the innermost frame."""
     innermost: tuple[str, int, str] | None = None
     for frame in frames:
-        if not is_installed(frame[0]) and not _starts_a_child(frame):
-            return _placed(frame)
+        if not is_installed(frame[0]) and not _is_child_start(frame):
+            return _make_place(frame)
         innermost = innermost or frame
-    return None if innermost is None else _placed(innermost)
+    return None if innermost is None else _make_place(innermost)
 
 
-def _placed(frame: tuple[str, int, str]) -> Place:
+def _make_place(frame: tuple[str, int, str]) -> Place:
     return Place(short_path(frame[0]), *frame[1:])
 
 
-def _starts_a_child(frame: tuple[str, int, str]) -> bool:
-    """Whether it is the command that `multiprocessing` starts a child by, `-c "from multiprocessing.spawn import spawn_main; ..."`."""
+def _is_child_start(frame: tuple[str, int, str]) -> bool:
+    """True for the command with which `multiprocessing` starts a child: `-c "from
+    multiprocessing.spawn import spawn_main; ..."`."""
     return (
         frame[0] == "<string>"
         and frame[2] == "<module>"
@@ -95,20 +99,22 @@ def _starts_a_child(frame: tuple[str, int, str]) -> bool:
 
 
 def compiling_frame() -> FrameType | None:
-    """The frame of torch's `_compile` on this thread; None outside one."""
+    """Return the frame of torch's `_compile` on this thread; None outside a compilation."""
     frame = _compiling_frame()
     return frame if frame is not None and frame.f_code.co_name == _COMPILE else None
 
 
 def compiling_locals() -> Mapping[str, Any]:
-    """What torch's `_compile` on this thread knows of its compilation, seen from a hook that it calls; empty outside one. Its other
-    variables hold tensors of the job and are left alone, but modules are referred to weakly; of the code that it made only whether there
-    is some is kept."""
+    """Return the local variables of torch's `_compile` on this thread; empty outside a compilation.
+
+    A hook that `_compile` calls uses this function. The result holds only the variables in
+    COMPILING: other variables hold tensors of the job. Modules are added as weak references;
+    `guarded_code` is reduced to a bool."""
     frame = _compiling_frame()
     if frame is None:
         return {}
     if frame.f_code.co_name != _COMPILE:
-        return _ahead_locals(frame.f_locals)
+        return _read_ahead_locals(frame.f_locals)
     known = frame.f_locals
     found = {name: known[name] for name in COMPILING if name in known}
     found["modules"] = modules_among(known.get("locals"), found.get("code"))
@@ -118,7 +124,8 @@ def compiling_locals() -> Mapping[str, Any]:
 
 
 def compiled_locals() -> Mapping[str, Any]:
-    """The variables of the function that torch's `_compile` on this thread compiles: the job's own, to be looked at and never kept."""
+    """Return the variables of the function that torch's `_compile` on this thread compiles. The
+    variables belong to the job: callers read them and keep none."""
     frame = _compiling_frame()
     found = (
         None if frame is None or frame.f_code.co_name != _COMPILE else frame.f_locals.get("locals")
@@ -127,7 +134,7 @@ def compiled_locals() -> Mapping[str, Any]:
 
 
 def _compiling_frame() -> FrameType | None:
-    """The innermost frame on this thread that compiles for torch."""
+    """Return the innermost frame of a compiling torch function on this thread."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         ends = _COMPILERS.get(frame.f_code.co_name)
@@ -138,7 +145,8 @@ def _compiling_frame() -> FrameType | None:
 
 
 def modules_among(variables: Any, code: Any) -> dict[int, tuple[weakref.ref[Any], bool]]:
-    """The modules among the variables of a frame, or whose methods are, weakly, and of each whether the frame is its own forward."""
+    """Return weak references to the modules among the variables of a frame, including owners of
+    methods. The bool is True if `code` is the module's forward."""
     module_class = MODULE.find()
     if not isinstance(variables, dict) or not isinstance(module_class, type):
         return {}
@@ -147,16 +155,17 @@ def modules_among(variables: Any, code: Any) -> dict[int, tuple[weakref.ref[Any]
     ]
     found = [value for value in bound if isinstance(value, module_class)]
     return {
-        id(one): (
-            weakref.ref(one),
-            getattr(getattr(type(one), "forward", None), "__code__", None) is code,
+        id(module): (
+            weakref.ref(module),
+            getattr(getattr(type(module), "forward", None), "__code__", None) is code,
         )
-        for one in found
+        for module in found
     }
 
 
-def _ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same of `aot_compile`, which is asked for a function, a method or a module."""
+def _read_ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the same variables for `aot_compile`, whose model is a function, a method or a
+    module."""
     model = known.get("model")
     called = model if hasattr(model, "__code__") else getattr(type(model), "forward", None)
     return {
@@ -167,29 +176,30 @@ def _ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def calling_place() -> Place | None:
-    """The user's innermost frame on this thread right now."""
-    return user_place(_frames(sys._getframe(1)))
+    """Return the innermost user frame of this thread, or the innermost frame if there is none."""
+    return user_place(_iterate_frames(sys._getframe(1)))
 
 
 def users_place() -> Place | None:
-    """The same; None where all frames are torch's or of installed packages, as in a process that an engine starts."""
+    """Return the innermost user frame of this thread; None if there is none, as in a process that
+    an engine starts."""
     frames = (
         frame
-        for frame in _frames(sys._getframe(1))
-        if not is_installed(frame[0]) and not _starts_a_child(frame)
+        for frame in _iterate_frames(sys._getframe(1))
+        if not is_installed(frame[0]) and not _is_child_start(frame)
     )
-    return next((_placed(frame) for frame in frames), None)
+    return next((_make_place(frame) for frame in frames), None)
 
 
 def is_engines(filename: str) -> bool:
-    """Whether it is a file of vLLM, which compiles its models by itself: no line of the user's leads to one of them."""
+    """True for a file of vLLM. vLLM compiles its models itself, without a call in user code."""
     engine = getattr(sys.modules.get("vllm"), "__file__", None)
     if not isinstance(engine, str):
         return False
     return filename.startswith(os.path.join(os.path.dirname(engine), ""))  # noqa: PTH118, PTH120
 
 
-def _frames(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
+def _iterate_frames(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
     while frame is not None:
         yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back
