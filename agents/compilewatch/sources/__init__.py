@@ -69,7 +69,7 @@ class Source(Protocol):
     """Key of the source in the capability table."""
     module: str
     """Module whose first import installs the source. The agent never imports this module.
-Empty: the agent's thread installs the source."""
+    Empty: the agent's thread installs the source."""
 
     def install(self, recorder: Recorder) -> Answer:
         """Patch the library and return the capability. Runs directly after the import of `module`,

@@ -54,7 +54,7 @@ class Binding:
         self._last_fault = ""
         self.listens = False
         """True if the wrapper calls the observer. Code that replaced the name later may or may not
-still call the wrapper."""
+        still call the wrapper."""
 
     def bind(self) -> None:
         """Patch the name if torch has a callable of this name. A second call has no effect."""

@@ -18,23 +18,23 @@ class FunctionSource(Source):
     """Capability value for a torch version without this function."""
 
     def __init__(self) -> None:
-        self._binding: Binding | None = None
+        self._patch: Binding | None = None
 
     def install(self, recorder: Recorder) -> Answer:
-        if self._binding is None:
+        if self._patch is None:
             self._recorder = recorder
-            self._binding = Binding(self.function, self.hear, recorder)
-            self._binding.bind()
+            self._patch = Binding(self.function, self.hear, recorder)
+            self._patch.bind()
         return self.poll(recorder)
 
     def poll(self, recorder: Recorder) -> Answer:
-        problem = "not installed" if self._binding is None else self._binding.problem
+        problem = "not installed" if self._patch is None else self._patch.problem
         return (self.without, f"no {self.function.costs}: {problem}") if problem else ("yes", "")
 
     def uninstall(self) -> None:
-        if self._binding is not None:
-            self._binding.unbind()
-            self._binding = None
+        if self._patch is not None:
+            self._patch.unbind()
+            self._patch = None
 
     def hear(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError

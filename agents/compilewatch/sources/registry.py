@@ -34,12 +34,12 @@ class InstalledSources:
         self._hook = ImportHook()
         self._answers: dict[str, tuple[str, str]] = {}
         self._installed: list[Source] = []
-        self._polled_only: list[Listed] = []
-        self._deferred: list[Listed] = []
+        self._poll_entries: list[Listed] = []
+        self._deferred_entries: list[Listed] = []
         self._context = contextvars.Context()
         """Context of the caller of `init`. Torch keeps its options by context; a source that
-another thread installs must read the options of the caller."""
-        self._tripwires: Tripwires | None = None
+        another thread installs must read the options of the caller."""
+        self._deferred_install: Tripwires | None = None
         self._installing = threading.RLock()
 
     def install(self, entries: tuple[Listed, ...] = SOURCES, late: bool = False) -> None:
@@ -47,7 +47,7 @@ another thread installs must read the options of the caller."""
 
         With `late`, a source whose module is already imported is deferred: the agent's thread
         installs it, or the first thread that needs it."""
-        self._polled_only = []
+        self._poll_entries = []
         for module in ("torch", "torch._dynamo"):
             # The hook times these imports: they are stages of the cold start.
             self._hook.when_imported(module, lambda: None)
@@ -56,16 +56,16 @@ another thread installs must read the options of the caller."""
             _, name, module = entry
             self._answers[name] = ("no", f"{module} is not imported")
             if late and name != AT_ONCE and module and fully_imported(module):
-                self._deferred.append(entry)
+                self._deferred_entries.append(entry)
             elif module:
                 self._hook.when_imported(module, functools.partial(self._install, entry))
             else:
-                self._polled_only.append(entry)
-        if self._deferred:
+                self._poll_entries.append(entry)
+        if self._deferred_entries:
             self._context = contextvars.copy_context()
-            tripwires: type[Tripwires] = require(DEFERRED_INSTALL).Tripwires
-            self._tripwires = tripwires(self._install_deferred)
-            if not self._tripwires.lay():
+            deferred_install: type[Tripwires] = require(DEFERRED_INSTALL).Tripwires
+            self._deferred_install = deferred_install(self._install_deferred)
+            if not self._deferred_install.lay():
                 self._install_deferred()
 
     def when_imported(self, module: str, then: Callable[[], None]) -> None:
@@ -78,18 +78,18 @@ another thread installs must read the options of the caller."""
 
     def _install_deferred(self) -> None:
         with self._installing:
-            if self._tripwires is not None:
-                self._tripwires.remove()
-            while self._deferred:
-                self._context.copy().run(self._install, self._deferred.pop(0))
+            if self._deferred_install is not None:
+                self._deferred_install.remove()
+            while self._deferred_entries:
+                self._context.copy().run(self._install, self._deferred_entries.pop(0))
             self._context = contextvars.Context()
 
     def install_unbound(self) -> None:
         """Install the deferred sources and the sources that patch no module and only poll. The
         agent's thread calls this, so that the start of the job does not wait."""
         self._install_deferred()
-        while self._polled_only:
-            self._install(self._polled_only.pop(0))
+        while self._poll_entries:
+            self._install(self._poll_entries.pop(0))
 
     def _install(self, entry: Listed) -> None:
         source: Source | None = None
@@ -126,9 +126,9 @@ another thread installs must read the options of the caller."""
     def uninstall(self) -> None:
         """Uninstall all sources, in reverse order of installation."""
         self._hook.remove()
-        self._deferred = []
-        if self._tripwires is not None:
-            self._tripwires.remove()
+        self._deferred_entries = []
+        if self._deferred_install is not None:
+            self._deferred_install.remove()
         for source in reversed(self._installed):
             self._uninstall(source)
         self._installed = []

@@ -147,7 +147,7 @@ class _Facts(NamedTuple):
     outcome: str
     frame: Frame
     options: Options
-    again: str
+    repeat: str
     """A key of AGAIN if the function compiles again without a failed guard, otherwise empty."""
     causes: list[list[str]]
     reason_kind: str
@@ -200,7 +200,7 @@ class Teller:
             self._latches.compiled_again(facts.frame)
         if facts.is_frame:
             self._findings.report(
-                facts.frame, facts.again, facts.causes, ending.failed, ending.in_force.ignored
+                facts.frame, facts.repeat, facts.causes, ending.failed, ending.in_force.ignored
             )
         stays_eager = self._report_failure(facts)
         if facts.is_frame and facts.outcome != "raised" and not is_limit(record):
@@ -212,13 +212,13 @@ class Teller:
         frame, options = self._identify_frame(
             compile_id, record, compiling if kind in _FRAME_KINDS else {}
         )
-        again = self._find_repeat(record, kind, outcome, ending)
+        repeat = self._find_repeat(record, kind, outcome, ending)
         causes = (
-            [] if again else causes_of(reasons_of(record, compiling), self._history, ending.inputs)
+            [] if repeat else causes_of(reasons_of(record, compiling), self._history, ending.inputs)
         )
-        reasons = reason_of(record, outcome, recompile_reasons(causes), again)
+        reasons = reason_of(record, outcome, recompile_reasons(causes), repeat)
         return _Facts(
-            record, ending, compile_id, kind, outcome, frame, options, again, causes, *reasons
+            record, ending, compile_id, kind, outcome, frame, options, repeat, causes, *reasons
         )
 
     def _collect_lookups(self, facts: _Facts) -> Asked:
@@ -233,7 +233,7 @@ class Teller:
         return Compile(
             at=ending.at,
             id=facts.compile_id,
-            kind="recompile" if facts.again else facts.kind,
+            kind="recompile" if facts.repeat else facts.kind,
             outcome=facts.outcome,
             frame=frame.name,
             file=frame.file,

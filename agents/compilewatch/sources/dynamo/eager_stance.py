@@ -23,29 +23,29 @@ class Switches(Source):
     module = "torch._dynamo.decorators"
 
     def __init__(self) -> None:
-        self._binding: Binding | None = None
+        self._patch: Binding | None = None
         self._reported: tuple[str, bool] = ("", False)
 
     def install(self, recorder: Recorder) -> Answer:
-        if self._binding is None:
+        if self._patch is None:
             self._recorder = recorder
-            self._binding = Binding(SET_STANCE, _ignore_call, recorder, after=self._update)
-            self._binding.bind()
+            self._patch = Binding(SET_STANCE, _ignore_call, recorder, after=self._update)
+            self._patch.bind()
         return self.poll(recorder)
 
     def poll(self, recorder: Recorder) -> Answer:
-        if self._binding is None:
+        if self._patch is None:
             return "no", "not installed"
         self._update()
         problems = problems_of(STANCE, SWITCHED_OFF)
-        if self._binding.problem:
-            problems.append(f"no {SET_STANCE.costs}: {self._binding.problem}")
+        if self._patch.problem:
+            problems.append(f"no {SET_STANCE.costs}: {self._patch.problem}")
         return ("partly", "; ".join(problems)) if problems else ("yes", "")
 
     def uninstall(self) -> None:
-        if self._binding is not None:
-            self._binding.unbind()
-            self._binding = None
+        if self._patch is not None:
+            self._patch.unbind()
+            self._patch = None
 
     def _update(self) -> None:
         found = eager_by_request()

@@ -51,7 +51,7 @@ class CompiledCalls(Source):
         self._slot: Callable[[Hook | None], Hook | None] | None = None
         self._hook: Hook | None = None
         self._previous: Hook | None = None
-        self._bound: list[Binding] = []
+        self._patches: list[Binding] = []
         self._switching_on = False
         self._epoch, self._buffer_count, self._duty_cycle = 0, 0, Turns(0.0)
         self._lookups, self._busy = itertools.count(), 0.0
@@ -68,12 +68,12 @@ class CompiledCalls(Source):
             return self._answer
         self._slot = GUARD_HOOK.find()
         self._collectives = Binding(COLLECTIVES, self._on_collectives, recorder)
-        self._bound = [
+        self._patches = [
             Binding(SWITCH_COLLECTIVES, self._before_switch, recorder, after=self._after_switch),
             self._collectives,
         ]
-        for binding in self._bound:
-            binding.bind()
+        for patch in self._patches:
+            patch.bind()
         self._duty_cycle = Turns(time.monotonic())
         self._take_slot()
         return self._answer
@@ -81,7 +81,7 @@ class CompiledCalls(Source):
     def poll(self, recorder: Recorder) -> Answer | None:
         """Install or remove the hook according to the duty cycle."""
         problem = next(
-            (binding.problem for binding in self._bound if binding.bound and binding.problem), ""
+            (patch.problem for patch in self._patches if patch.bound and patch.problem), ""
         )
         if problem:
             self._answer = (
@@ -115,9 +115,9 @@ class CompiledCalls(Source):
         return self._answer
 
     def uninstall(self) -> None:
-        for binding in self._bound:
-            binding.unbind()
-        self._bound = []
+        for patch in self._patches:
+            patch.unbind()
+        self._patches = []
         self._leave_slot()
         self._slot = None
 

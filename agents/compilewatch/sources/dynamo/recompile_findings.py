@@ -23,18 +23,18 @@ class RecompileFindings:
     def report(
         self,
         frame: Frame,
-        again: str,
+        repeat: str,
         causes: Iterable[list[str]],
         failed: Mapping[str, Failed],
         ignored: Iterable[str],
     ) -> None:
         """Report the findings of one recompile.
 
-        `again` is a key of AGAIN if no guard is the cause. `causes` holds torch's reasons, grouped
+        `repeat` is a key of AGAIN if no guard is the cause. `causes` holds torch's reasons, grouped
         by guard; `failed` holds the guard of each reason. `ignored` holds a text for each limit
         that another thread set."""
-        if again:
-            self._recorder.finding("guard", AGAIN[again], frame.where)
+        if repeat:
+            self._recorder.finding("guard", AGAIN[repeat], frame.where)
         for reasons in causes:
             self._report_guard(frame, reasons, failed)
         for text in ignored:

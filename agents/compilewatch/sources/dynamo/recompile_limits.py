@@ -60,8 +60,8 @@ class Latches:
         return _LATCHES.setdefault(recorder, cls(recorder))
 
     def latch(self, frame: Frame, cause: str, **data: Any) -> None:
-        """Record that a frame runs eager because of `cause`. Later calls for the frame only refine
-        the cause."""
+        """Record that a frame runs eager because of `cause`. The first report of a cause
+        is kept: it has the most details."""
         recorder = self._recorder()
         if recorder is None or not frame.name:
             return
