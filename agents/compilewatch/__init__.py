@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compilewatch.agent import init, mark, ready, shutdown
     from compilewatch.instrument.api import compile, region, watch
-    from compilewatch.numerics.eager_timing import baseline
+    from compilewatch.numerics.eager_timing import baseline, eager_baseline
     from compilewatch.numerics.golden import golden
     from compilewatch.numerics.shadow_calls import shadow
     from compilewatch.version import __version__ as __version__
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "baseline",
     "compile",
+    "eager_baseline",
     "golden",
     "init",
     "mark",
@@ -33,6 +34,7 @@ _HOMES = {
     "ready": "agent",
     "shutdown": "agent",
     "baseline": "numerics.eager_timing",
+    "eager_baseline": "numerics.eager_timing",
     "golden": "numerics.golden",
     "shadow": "numerics.shadow_calls",
     "compile": "instrument.api",

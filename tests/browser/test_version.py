@@ -39,7 +39,7 @@ def live() -> list[dict[str, Any]]:
     )
     timed = replace(shadow, samples=1204, beyond=40, timed=1203, relative=0.04, compiled_seconds=0.0021, eager_seconds=0.0039)
     values = Parity("values of forward", "passed", region="forward", kind="finite", samples=5200)
-    left = Parity("shadow calls of decode", "not compared", region="decode", kind="shadow", why=f"it keeps something: {HOSTILE} changes")
+    left = Parity("shadow calls of decode", "not compared", region="decode", kind="shadow", why=f"it keeps state: {HOSTILE} changes")
     return [parity_data(one) for one in (timed, values, left)]
 
 

@@ -27,7 +27,7 @@ watched = compilewatch.watch(model, name="forward", finite=True)
 live = compilewatch.shadow(watched, rate=1.0)
 with torch.no_grad():
     compilewatch.golden("batch", model, (torch.ones(2, 8),))
-    compilewatch.baseline(watched, (torch.ones(2, 8),), calls=3)
+    compilewatch.eager_baseline(watched, (torch.ones(2, 8),), calls=3)
     for _ in range(5):
         live(torch.ones(2, 8))
         watched(torch.full((2, 8), float("nan")))

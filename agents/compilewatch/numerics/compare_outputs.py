@@ -1,4 +1,4 @@
-"""A compiled and an eager answer, place by place: what of them is held until they are compared, and the comparison."""
+"""Output comparison: a compiled and an eager result, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from compilewatch.numerics.tolerance import Compared, compared, worst
 from compilewatch.recording.call_sampling import chance
 
 MOST = 1 << 22
-"""Values of an output that are held and compared on a GPU: of a larger one every so many, from a random one on. What that takes of its
-memory shows in no peak."""
-ANOTHER = "the answer has another structure, or another value, compiled than eager"
+"""Values of an output that are kept and compared on a GPU.
+
+A larger output is sampled at a fixed step from a random offset, so that the copies do not raise the
+memory peak."""
+ANOTHER = "compiled and eager results differ in structure or in a value that is no tensor"
 
 
 class Pair(NamedTuple):
-    """One output."""
+    """One output of both results."""
 
     place: str
     compiled: Any
@@ -24,20 +26,22 @@ class Pair(NamedTuple):
 
 
 def side_by_side(torch: Any, compiled: Any, eager: Any, on_gpu: bool) -> list[Pair] | Compared:
-    """The outputs, or what is wrong with them as a whole. On a GPU they are compared later: what is held are copies, as the next replay of
-    a CUDA graph, or the job, may write over them."""
+    """Pairs the outputs; returns a failed comparison if the two results differ in structure.
+
+    On a GPU the comparison runs later, on copies: the next replay of a CUDA graph, or the job, may
+    overwrite the outputs."""
     with torch.no_grad(), torch.inference_mode(False):
-        mine, rest = leaves(torch, compiled)
-        theirs, other = leaves(torch, eager)
-        if mine.keys() != theirs.keys() or rest != other:
+        mine, my_rest = leaves(torch, compiled)
+        theirs, their_rest = leaves(torch, eager)
+        if mine.keys() != theirs.keys() or my_rest != their_rest:
             return Compared("output", 0.0, 0.0, 0.0, 0, 0, False, ANOTHER)
         if not theirs:
             raise NotCompared("it returns no tensor")
         pairs = [Pair(place, mine[place].detach(), one.detach()) for place, one in theirs.items()]
-        return [_held(one) for one in pairs] if on_gpu else pairs
+        return [_copy(one) for one in pairs] if on_gpu else pairs
 
 
-def _held(pair: Pair) -> Pair:
+def _copy(pair: Pair) -> Pair:
     place, compiled, eager = pair
     if compiled.shape == eager.shape and eager.numel() > MOST:
         step = -(-eager.numel() // MOST)
@@ -47,17 +51,17 @@ def _held(pair: Pair) -> Pair:
 
 
 def ruled(torch: Any, pairs: list[Pair]) -> tuple[Compared, float]:
-    """The worst of them, and the largest error as a share of its output."""
+    """The worst comparison, and the largest error as a share of its output."""
     with torch.no_grad(), torch.inference_mode(False):
         found = [compared(torch, one.place, one.compiled, one.eager, None) for one in pairs]
         theirs = {one.place: one.eager for one in pairs}
-        share = max([0.0, *(_share(one, theirs) for one in found if not one.wrong)])
+        share = max([0.0, *(_relative_error(one, theirs) for one in found if not one.wrong)])
     bad, eager_bad = sum(one.nonfinite for one in found), sum(one.eager_nonfinite for one in found)
     return worst(found)._replace(nonfinite=bad, eager_nonfinite=eager_bad), share
 
 
-def _share(one: Compared, theirs: dict[str, Any]) -> float:
-    """The error as a share of the output's size."""
+def _relative_error(one: Compared, theirs: dict[str, Any]) -> float:
+    """The error as a share of the size of the output."""
     eager = theirs[one.where.removeprefix("one value of ")].detach().abs().double()
     size = float(eager.max() if one.where not in theirs else eager.square().mean().sqrt())
     return one.error / size if 0.0 < size < float("inf") else 0.0

@@ -1,4 +1,4 @@
-"""The verdict of one golden batch: every tensor of the compiled result compared with eager's, and the worst of them."""
+"""Result of a golden batch: compares each compiled tensor with eager and keeps the worst one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from compilewatch.wire.numerics import Parity
 def judge(
     torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str
 ) -> Parity:
-    """The outcome; raises NotCompared where eager itself is too far from the higher precision."""
+    """Judges a compiled result; raises NotCompared if eager itself is too inaccurate."""
     if compiled.inputs_changed:
-        return Parity(name, "failed", "the compiled one changes its inputs, and eager does not")
+        return Parity(name, "failed", "the compiled callable changes its inputs, eager does not")
     found = all_compared(torch, compiled, eager, exact)
     one = worst(found)
     rest = next(
@@ -26,11 +26,11 @@ def judge(
         ),
         "",
     )
-    wrong = one.wrong or (f"{rest} is another value compiled than eager" if rest else "")
+    wrong = one.wrong or (f"{rest} differs between compiled and eager" if rest else "")
     failed = bool(wrong) or one.times > 1.0
     if not failed and all(each.blind for each in found):
         raise NotCompared(
-            "eager itself is too far from the same in a higher precision to tell anything"
+            "eager itself is too far from its result in a higher precision to compare with"
         )
     return Parity(
         name,
@@ -52,7 +52,7 @@ def judge(
 def all_compared(
     torch: Any, compiled: Result, eager: Result, exact: Result | None
 ) -> list[Compared]:
-    """Each output and gradient."""
+    """Compares each output and gradient."""
     pairs = [(compiled.outputs, eager.outputs, exact.outputs if exact else {})]
     pairs += [(compiled.gradients, eager.gradients, exact.gradients if exact else {})]
     found: list[Compared] = []
@@ -68,18 +68,18 @@ def all_compared(
                     0,
                     0,
                     False,
-                    f"{odd} is there only {'compiled' if odd in mine else 'eager'}",
+                    f"{odd} exists only {'compiled' if odd in mine else 'eager'}",
                 )
             )
             continue
-        found += [_one_compared(torch, place, mine, theirs, higher) for place in theirs]
+        found += [_compare_one(torch, place, mine, theirs, higher) for place in theirs]
     return found
 
 
-def _one_compared(
+def _compare_one(
     torch: Any, place: str, mine: dict[str, Any], theirs: dict[str, Any], higher: dict[str, Any]
 ) -> Compared:
-    """One tensor; places of the largest score by how far the scores are apart, where they come back too."""
+    """Compares one tensor. An argmax is compared by its scores if the scores are returned too."""
     one = compared(torch, place, mine[place], theirs[place], higher.get(place))
     if one.times <= 1.0 or one.wrong or theirs[place].dtype.is_floating_point:
         return one

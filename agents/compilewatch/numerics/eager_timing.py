@@ -1,13 +1,16 @@
-"""`baseline`: how long the same takes uncompiled, measured beside the traffic, so that the dashboard can say whether compiling pays."""
+"""Eager baseline: the time that a callable takes uncompiled, measured before traffic.
+
+The dashboard compares this time with the compiled calls and computes when compilation pays off."""
 
 from __future__ import annotations
 
 import importlib
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from compilewatch.errors import NotCompared
+from compilewatch.errors import NotCompared, say
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import region_of
 from compilewatch.instrument.timed_call import Running, begin
@@ -20,11 +23,18 @@ from compilewatch.sources.cuda.deferred_reads import Timed, one_gpu
 
 WARM_UPS = 3
 LONGEST_SECONDS = 10.0
-"""After so long it is enough, whatever number of calls was asked for."""
+"""The measurement stops after this time, even if fewer calls than requested were timed."""
+OLD_NAME_REMOVED_IN = "0.2.0"
+"""The release that removes `baseline`, the earlier name of `eager_baseline`."""
+_warned: list[bool] = []
+"""Not empty once this process has warned about the earlier name."""
 
 
 class Baseline(NamedTuple):
-    """What came of it: the calls that were timed, their mean in seconds (on the GPU, where they ran on one), and one line about it."""
+    """Result of a measurement: number of timed calls, their mean in seconds, and a one-line
+    summary.
+
+    For calls on one GPU the mean is GPU time."""
 
     region: str
     calls: int
@@ -32,10 +42,14 @@ class Baseline(NamedTuple):
     text: str
 
 
-def baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
-    """Times `fn` uncompiled with a batch, before traffic, and reports the calls beside those of its region: not as traffic, but as what
-    eager takes. `inputs` are a tuple of arguments, a dict of keyword arguments, or one argument, shaped as traffic is. Waits for the
-    GPU between calls, 10 s at most in all. Never raises; modes, buffers and random numbers stay as they were."""
+def eager_baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
+    """Times `fn` uncompiled with a batch, before traffic, and reports the calls as eager, not
+    traffic.
+
+    The calls appear next to those of the same region. `inputs` is a tuple of arguments, a dict of
+    keyword arguments, or one argument, with the shapes of traffic. The function waits for the GPU
+    between calls and takes at most 10 s. Never raises. Modes, buffers and random state stay
+    unchanged."""
     region = ""
     try:
         if hotpath.tracing():
@@ -44,28 +58,45 @@ def baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
             raise NotCompared("the agent is off")
         region = region_of(fn)
         torch = importlib.import_module("torch")
-        timed = _timed(torch, target_of(torch, fn, None), Batch(torch, inputs), region, calls)
+        seconds = _time_calls(
+            torch, target_of(torch, fn, None), Batch(torch, inputs), region, calls
+        )
     except NotCompared as reason:
         return Baseline(region, 0, 0.0, f"not measured: {reason}")
-    except Exception as error:  # noqa: BLE001 - the batch is the job's, and so is what it raises
+    except Exception as error:  # noqa: BLE001 - the batch belongs to the job and may raise anything
         return Baseline(
             region, 0, 0.0, f"not measured: the eager call raised {named(type(error).__name__)}"
         )
-    mean = sum(timed) / len(timed)
-    text = f"{len(timed)} eager calls, {1000 * mean:.3g} ms on average"
+    mean = sum(seconds) / len(seconds)
+    text = f"{len(seconds)} eager calls, {1000 * mean:.3g} ms on average"
     RECORDER.fact(
         "mark",
         {
             "name": "eager baseline measured",
             "region": region,
-            "calls": len(timed),
+            "calls": len(seconds),
             "seconds": round(mean, 9),
         },
     )
-    return Baseline(region, len(timed), mean, text)
+    return Baseline(region, len(seconds), mean, text)
 
 
-def _timed(torch: Any, target: Target, batch: Batch, region: str, calls: int) -> list[float]:
+def baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
+    """Deprecated name of `eager_baseline`; warns once per process."""
+    if not _warned:
+        _warned.append(True)
+        text = (
+            "compilewatch.baseline is deprecated: use compilewatch.eager_baseline. "
+            f"Release {OLD_NAME_REMOVED_IN} removes the old name."
+        )
+        try:
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+        except DeprecationWarning:  # a filter turns warnings into errors; this call never raises
+            say(text)
+    return eager_baseline(fn, inputs, calls)
+
+
+def _time_calls(torch: Any, target: Target, batch: Batch, region: str, calls: int) -> list[float]:
     spec = Spec(region, runtime=EAGER)
     base = RECORDER.register(spec)
     modules = [one for one in (target.module, target.compiled) if isinstance(one, torch.nn.Module)]
@@ -76,21 +107,21 @@ def _timed(torch: Any, target: Target, batch: Batch, region: str, calls: int) ->
     )
     try:
         with undisturbed(torch, modules), uncompiled(torch, target.module), NoTraffic(base):
-            until, timed = time.perf_counter() + LONGEST_SECONDS, list[float]()
-            for turn in range(WARM_UPS):
-                if turn == 0 or time.perf_counter() < until:
-                    _call(torch, target, batch, None, base)
-            while not timed or (len(timed) < calls and time.perf_counter() < until):
-                timed.append(_call(torch, target, batch, spec, base))
-            return timed
+            deadline, seconds = time.perf_counter() + LONGEST_SECONDS, list[float]()
+            for number in range(WARM_UPS):
+                if number == 0 or time.perf_counter() < deadline:
+                    _time_call(torch, target, batch, None, base)
+            while not seconds or (len(seconds) < calls and time.perf_counter() < deadline):
+                seconds.append(_time_call(torch, target, batch, spec, base))
+            return seconds
     finally:
         with torch.no_grad():
-            for one, before in buffers:
-                one.copy_(before)
+            for buffer, before in buffers:
+                buffer.copy_(before)
 
 
-def _call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base: int) -> float:
-    """One call with fresh inputs, timed as its caller would see it; the GPU is idle when it begins."""
+def _time_call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base: int) -> float:
+    """Times one call with fresh inputs, as its caller sees it; the GPU is idle at the start."""
     inputs = batch.copies()
     args = (
         ()
@@ -119,7 +150,7 @@ def _call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base: int
 
 
 def _gpu_of(target: Target, batch: Batch) -> Any:
-    """The one that it runs on; None for the CPU, and for several."""
+    """The GPU that the target runs on; None for the CPU or for several GPUs."""
     try:
         return one_gpu([*held_by(target), *batch.tensors], "batch is")
     except NotCompared:
@@ -127,7 +158,9 @@ def _gpu_of(target: Target, batch: Batch) -> Any:
 
 
 class NoTraffic:
-    """Within it calls are counted as made by another region: the rates and shares of a version are those of its callers."""
+    """Context in which calls are counted as nested in another region, not as traffic.
+
+    The call rates and shares of a version include only the calls of its own callers."""
 
     def __init__(self, base: int) -> None:
         self._around = RECORDER.line(base)

@@ -1,4 +1,6 @@
-"""What the last versions that passed gave for a golden batch: lengths and projections in a file beside the spool, never the values."""
+"""Golden history: norms and random projections of the results of earlier versions that passed.
+
+A file next to the spool holds them. The values themselves are never stored."""
 
 from __future__ import annotations
 
@@ -26,15 +28,16 @@ MAX_FILE_BYTES, MAX_FILES, MAX_BYTES = 1 << 20, 256, 16 << 20
 MAX_VERSIONS, MAX_TENSORS = 4, 256
 PROJECTIONS = 4
 LEAST = 64
-"""Of a tensor with fewer elements a projection would nearly be its values: nothing is kept of it."""
+"""Tensors with fewer elements are not stored: their projections would nearly reveal the values."""
 SAMPLED = 4096
-"""Elements of a tensor of weights or inputs that are looked at, evenly spread."""
+"""Elements of a weight or input tensor that are sampled, evenly spaced."""
 _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One result: what it was computed on and from, and each tensor's length and projections on fixed signs."""
+    """One result: hardware, fingerprints of inputs and weights, norm and projections of each
+    tensor."""
 
     hardware: str
     inputs: list[float]
@@ -49,18 +52,20 @@ def summary_of(
     weights: Iterable[Any],
     outputs: Mapping[str, Any],
 ) -> Summary:
-    """A result as it is kept. Shape and order count; what is smaller than the tolerance, or turned in a plane that four random
-    directions do not see, does not."""
-    kept = {
-        place: _seen(torch, one)
+    """Summarizes a result for storage.
+
+    A summary detects changes of shape and order. It misses changes below the tolerance, and changes
+    orthogonal to all four random directions."""
+    outlines = {
+        place: _outline(torch, one)
         for place, one in list(outputs.items())[:MAX_TENSORS]
         if one.numel() >= LEAST
     }
-    return Summary(hardware, _sampled(torch, inputs), _sampled(torch, weights), kept)
+    return Summary(hardware, _fingerprint(torch, inputs), _fingerprint(torch, weights), outlines)
 
 
 def against(last: Summary, now: Summary, tolerance: float) -> tuple[Last, float | None]:
-    """How the result of now stands to that of then, and about how large the largest change of a tensor is as a share of its length."""
+    """Compares two results; also estimates the largest relative change of a tensor."""
     if last.hardware != now.hardware:
         return "other hardware", None
     if not _near(last.inputs, now.inputs):
@@ -76,7 +81,7 @@ def against(last: Summary, now: Summary, tolerance: float) -> tuple[Last, float 
 
 
 class Kept:
-    """The file of one golden batch of one model; the newest version is the last."""
+    """The file of one golden batch of one model; the newest version comes last."""
 
     def __init__(self, folder: Path, model: str, name: str) -> None:
         self._folder = folder
@@ -86,13 +91,13 @@ class Kept:
 
     @classmethod
     def of(cls, config: Config, name: str) -> Kept:
-        """Raises a FolderError where no folder can be had, or none is wanted."""
+        """Opens the history; raises FolderError if there is no folder or the spool is off."""
         if config.spool == "off":
             raise FolderError("COMPILEWATCH_SPOOL is off")
         return cls(base_folder(config.spool) / "golden", config.model, name)
 
     def read(self) -> dict[str, Summary]:
-        """By version, the oldest first; a file that cannot be read holds nothing."""
+        """Reads the summaries by version, oldest first; an unreadable file is treated as empty."""
         try:
             version, known = json.loads(file_read(self._path, MAX_FILE_BYTES))
             found = (
@@ -113,12 +118,12 @@ class Kept:
         return found
 
     def last(self, version: str) -> tuple[str, Summary] | None:
-        """The newest version before this one."""
+        """The newest version other than this one."""
         others = [pair for pair in self.read().items() if pair[0] != version]
         return others[-1] if others else None
 
     def write(self, version: str, summary: Summary) -> None:
-        """Keeps this version as the newest. Raises OSError."""
+        """Stores this version as the newest. Raises OSError."""
         known = {key: value for key, value in self.read().items() if key != version}
         known[version] = summary
         for oldest in list(known)[:-MAX_VERSIONS]:
@@ -145,25 +150,25 @@ def _numbers(values: Any) -> list[float]:
     return [float(value) for value in values]
 
 
-def _seen(torch: Any, tensor: Any) -> list[float]:
-    """The length, and the projections on signs that are the same in every process."""
+def _outline(torch: Any, tensor: Any) -> list[float]:
+    """The norm, and projections on sign vectors that are the same in every process."""
     flat = torch.nan_to_num(tensor.detach().reshape(-1).to(torch.float64), 0.0, 0.0, 0.0)
     places = torch.arange(flat.numel(), device=flat.device)
     signs = [(((places + 1) * (2 * at + 1) * 40503) // 64 % 2) * 2 - 1 for at in range(PROJECTIONS)]
     return [_finite(float(flat.norm())), *(_finite(float((flat * sign).sum())) for sign in signs)]
 
 
-def _sampled(torch: Any, tensors: Iterable[Any]) -> list[float]:
-    """One number of each tensor, which another set of weights or inputs would not have."""
+def _fingerprint(torch: Any, tensors: Iterable[Any]) -> list[float]:
+    """Fingerprints tensors: other weights or inputs give other numbers."""
     found = []
     for one in tensors:
         flat = one.detach().reshape(-1)
         few = flat[:: max(1, flat.numel() // SAMPLED)].to(torch.float64)
-        turned = torch.cos(torch.arange(few.numel(), device=few.device, dtype=torch.float64))
-        found.append(_finite(float((torch.nan_to_num(few, 0.0, 0.0, 0.0) * turned).sum())))
+        phases = torch.cos(torch.arange(few.numel(), device=few.device, dtype=torch.float64))
+        found.append(_finite(float((torch.nan_to_num(few, 0.0, 0.0, 0.0) * phases).sum())))
     total = math.fsum(found)
-    weighed = math.fsum(value * math.cos(at) for at, value in enumerate(found))
-    return [float(len(found)), _finite(total), _finite(weighed)]
+    weighted = math.fsum(value * math.cos(at) for at, value in enumerate(found))
+    return [float(len(found)), _finite(total), _finite(weighted)]
 
 
 def _finite(value: float) -> float:
@@ -177,8 +182,10 @@ def _near(one: list[float], two: list[float]) -> bool:
 
 
 def _change(last: list[float], now: list[float]) -> float:
-    """About how large the change is as a share of the tensor: a projection on random signs moves by as much as all of it, on average."""
-    turned = math.sqrt(
+    """Estimates the relative change of a tensor.
+
+    The change of a projection on random signs equals the norm of the change in quadratic mean."""
+    projected = math.sqrt(
         math.fsum((a - b) ** 2 for a, b in zip(last[1:], now[1:], strict=True)) / PROJECTIONS
     )
-    return max(abs(last[0] - now[0]), turned) / max(last[0], 1e-12)
+    return max(abs(last[0] - now[0]), projected) / max(last[0], 1e-12)

@@ -1,4 +1,5 @@
-"""One call with the golden batch that leaves no trace: fresh inputs, copied outputs, and the job's state as it was."""
+"""Isolated run: one call with fresh inputs and copied outputs that leaves the job's state
+unchanged."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from typing import Any, NamedTuple
 from compilewatch.errors import NotCompared
 
 MAX_TENSORS = 20_000
-"""Outputs and gradients together; what returns more is no batch to look at."""
+"""Limit for the tensors of one result."""
 GRAPH_RUNS = 3
-"""On a GPU the first calls may warm up and record a CUDA graph; what traffic gets is what the third call gives."""
+"""On a GPU the first two calls may warm up and record a CUDA graph; traffic gets replays, as call
+3."""
 
 
 class Result(NamedTuple):
-    """What came back, each tensor under the place it has; the rest has to be equal as it is."""
+    """Result of a run: tensors by their place, and other values (`rest`), which must be equal."""
 
     outputs: dict[str, Any]
     gradients: dict[str, Any]
@@ -27,7 +29,7 @@ class Result(NamedTuple):
 
 
 class Batch:
-    """The inputs as they were given; every run gets copies."""
+    """The inputs of a golden batch; each run gets copies."""
 
     def __init__(self, torch: Any, inputs: Any) -> None:
         self._torch = torch
@@ -38,7 +40,7 @@ class Batch:
 
     @property
     def tensors(self) -> list[Any]:
-        """The tensors among them."""
+        """The input tensors."""
         return [
             one
             for one in self._tree.tree_leaves(self._given)
@@ -46,11 +48,11 @@ class Batch:
         ]
 
     def copies(self, dtype: Any = None) -> Any:
-        """Fresh inputs, in another precision if one is named."""
+        """Copies the inputs, converted to `dtype` if one is given."""
         return self._map(self._given, lambda one: self._copy(one, dtype))
 
     def changed(self, used: Any) -> bool:
-        """Whether a call changed the inputs that it got."""
+        """True if a call changed the inputs that it received."""
         before = self.tensors
         after = [one for one in self._tree.tree_leaves(used) if isinstance(one, self._torch.Tensor)]
         return len(before) != len(after) or any(
@@ -58,12 +60,12 @@ class Batch:
         )
 
     def _copy(self, one: Any, dtype: Any) -> Any:
-        wanted = one.dtype
+        target = one.dtype
         if dtype is not None and one.dtype.is_floating_point:
-            wanted = dtype
+            target = dtype
         elif dtype is not None and one.dtype.is_complex:
-            wanted = self._torch.promote_types(dtype, self._torch.complex64)
-        return one.detach().to(dtype=wanted, copy=True).requires_grad_(one.requires_grad)
+            target = self._torch.promote_types(dtype, self._torch.complex64)
+        return one.detach().to(dtype=target, copy=True).requires_grad_(one.requires_grad)
 
     def _map(self, inputs: Any, change: Callable[[Any], Any]) -> Any:
         return self._tree.tree_map(
@@ -74,11 +76,11 @@ class Batch:
 def run(
     torch: Any, fn: Callable[..., Any], batch: Batch, module: Any, *, grads: bool, dtype: Any = None
 ) -> Result:
-    """Calls it once, and puts the module's buffers back to what they were."""
+    """Calls `fn` once and restores the module's buffers."""
     inputs = batch.copies(dtype)
     buffers = [] if module is None else [(one, one.detach().clone()) for one in module.buffers()]
     try:
-        with torch.enable_grad() if grads else _nothing():
+        with torch.enable_grad() if grads else _unchanged_grad_mode():
             answer = (
                 fn(**inputs)
                 if isinstance(inputs, dict)
@@ -89,9 +91,12 @@ def run(
             outputs, rest = leaves(torch, answer)
             changed = dtype is None and batch.changed(inputs)
             gradients = _gradients(torch, outputs, inputs, module) if grads else {}
-        copied = {place: _held(torch, one) for place, one in outputs.items()}
+        copied = {place: _detached_copy(torch, one) for place, one in outputs.items()}
         return Result(
-            copied, {place: _held(torch, one) for place, one in gradients.items()}, rest, changed
+            copied,
+            {place: _detached_copy(torch, one) for place, one in gradients.items()},
+            rest,
+            changed,
         )
     finally:
         with torch.no_grad():
@@ -102,10 +107,10 @@ def run(
 
 @contextmanager
 def undisturbed(torch: Any, modules: list[Any]) -> Iterator[None]:
-    """Puts back what calls may leave behind: random numbers, training mode, and whether gradients are recorded."""
+    """Context that restores random state, training mode and grad mode at its end."""
     numpy = sys.modules.get("numpy.random")
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    drawn, own, arrays = (
+    torch_state, python_state, numpy_state = (
         torch.get_rng_state(),
         random.getstate(),
         numpy.get_state() if numpy is not None else None,
@@ -118,16 +123,16 @@ def undisturbed(torch: Any, modules: list[Any]) -> Iterator[None]:
         torch.set_grad_enabled(recording)
         for part, was in training:
             part.training = was
-        torch.set_rng_state(drawn)
+        torch.set_rng_state(torch_state)
         if cuda:
             torch.cuda.set_rng_state_all(cuda)
-        random.setstate(own)
-        if numpy is not None and arrays is not None:
-            numpy.set_state(arrays)
+        random.setstate(python_state)
+        if numpy is not None and numpy_state is not None:
+            numpy.set_state(numpy_state)
 
 
 def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tensors of an answer, and what else is in it, by their places."""
+    """Splits an answer into its tensors and its other values, each by its place."""
     outputs: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     pairs = torch.utils._pytree.tree_flatten_with_path(answer)[0]
@@ -148,44 +153,48 @@ def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         else:
             rest[place] = type(leaf).__name__
     if len(outputs) > MAX_TENSORS:
-        raise NotCompared(f"it returns {len(outputs):,} tensors, more than are looked at")
+        raise NotCompared(f"it returns {len(outputs):,} tensors, the limit is {MAX_TENSORS:,}")
     return outputs, rest
 
 
 def _gradients(torch: Any, outputs: dict[str, Any], inputs: Any, module: Any) -> dict[str, Any]:
-    """Those of every parameter and input that asks for one, for fixed weights of the outputs; `.grad` is not touched."""
+    """Gradients of all parameters and inputs that require one, for fixed output weights.
+
+    `.grad` is not touched."""
     driven = [one for one in outputs.values() if one.requires_grad]
-    wanted = {
+    sources = {
         f"input {at}": one
         for at, one in enumerate(torch.utils._pytree.tree_leaves(inputs))
         if isinstance(one, torch.Tensor)
     }
-    wanted |= {} if module is None else dict(module.named_parameters())
-    wanted = {place: one for place, one in wanted.items() if one.requires_grad}
-    if not driven or not wanted:
+    sources |= {} if module is None else dict(module.named_parameters())
+    sources = {place: one for place, one in sources.items() if one.requires_grad}
+    if not driven or not sources:
         raise NotCompared(
-            "no gradient: no output depends on a parameter or an input that asks for one"
+            "no gradient: no output depends on a parameter or an input that requires one"
         )
     found = torch.autograd.grad(
-        driven, list(wanted.values()), [_weights(torch, one) for one in driven], allow_unused=True
+        driven, list(sources.values()), [_weights(torch, one) for one in driven], allow_unused=True
     )
     return {
         f"the gradient of {place}": one
-        for place, one in zip(wanted, found, strict=True)
+        for place, one in zip(sources, found, strict=True)
         if one is not None
     }
 
 
 def _weights(torch: Any, output: Any) -> Any:
-    """Multiples of 1/8 that half precision holds exactly, of no order that the sum of a softmax, or a mean, would hide."""
+    """Fixed weights: multiples of 1/8, which half precision holds exactly.
+
+    Their order is irregular, because a softmax or a mean would cancel equal weights."""
     places = torch.arange(output.numel(), device=output.device)
     return (
         (((places * 7919) % 31 - 15).to(torch.float64) / 8.0).to(output.dtype).reshape(output.shape)
     )
 
 
-def _held(torch: Any, tensor: Any) -> Any:
-    """A copy that the next replay of a CUDA graph does not write over."""
+def _detached_copy(torch: Any, tensor: Any) -> Any:
+    """A copy that the next replay of a CUDA graph does not overwrite."""
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         return tensor.to_dense()
@@ -193,12 +202,12 @@ def _held(torch: Any, tensor: Any) -> Any:
 
 
 def _same(torch: Any, one: Any, two: Any) -> bool:
-    """Whether two tensors hold the same values, NaN where the other has NaN."""
+    """True if two tensors hold equal values; NaN equals NaN."""
     if one.shape != two.shape or torch.equal(one, two):
         return bool(one.shape == two.shape)
     return bool(((one == two) | ((one != one) & (two != two))).all())
 
 
 @contextmanager
-def _nothing() -> Iterator[None]:
+def _unchanged_grad_mode() -> Iterator[None]:
     yield

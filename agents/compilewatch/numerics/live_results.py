@@ -1,4 +1,4 @@
-"""What came of the calls that were looked at so far, and when the dashboard is told."""
+"""Running totals of sampled calls, and the schedule of their reports."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from compilewatch.wire.numerics import (
 )
 
 TELL_SECONDS = 10.0
+"""Minimum interval between two reports, unless the state changes."""
 ENOUGH, SHARE = 3, 0.01
-"""So many calls, and such a share of them, have to be beyond the tolerance: eager alone is what a live call is held against."""
+"""Minimum number and share of calls beyond the tolerance for `failed`.
+
+Both are needed because a live call is compared with eager alone, without a higher precision."""
 
 _names: set[str] = set()
 
 
 class Totals:
-    """Of one callable; for one thread at a time, which is the one that holds `alone`: callers and the agent's own."""
+    """Totals of one callable. Callers' threads and the agent's thread hold `alone` to use them."""
 
     def __init__(self, kind: Kind, region: str) -> None:
         self.kind, self.region = kind, region
@@ -41,22 +44,22 @@ class Totals:
         self.worst: Compared | None = None
         self.relative: float | None = None
         self.dtype = self.first = self.refused = ""
-        self._told = -TELL_SECONDS
+        self._reported_at = -TELL_SECONDS
         self._state: State | None = None
         self._pending = False
-        """Whether something was added that no fact says yet."""
+        """True if the totals hold calls that no fact has reported."""
         self._process = os.getpid()
         self._alone = threading.RLock()
 
     @property
     def alone(self) -> threading.RLock:
-        """Held by whoever counts. What a parent counted stays the parent's, and so does its lock."""
+        """Lock of the totals. A forked child starts with new totals and a new lock."""
         if self._process != os.getpid():
             self.__init__(self.kind, self.region)  # type: ignore[misc]
         return self._alone
 
     def add(self, worst: Compared) -> None:
-        """A call that was compared."""
+        """Adds a call that was compared."""
         self.samples += 1
         self.beyond += worst.times > 1.0
         self.nonfinite += worst.nonfinite
@@ -66,7 +69,7 @@ class Totals:
 
     @property
     def state(self) -> State:
-        """Of what was seen so far."""
+        """State of the calls so far."""
         if self.kind == "finite":
             return "failed" if self.beyond else "passed" if self.samples else "not compared"
         enough = self.beyond >= ENOUGH and self.beyond >= SHARE * self.samples
@@ -75,16 +78,18 @@ class Totals:
         )
 
     def tell(self) -> None:
-        """To the dashboard, every so often and whenever the state changes; what came in between goes with the window that ends next."""
+        """Reports the totals if the state has changed or the interval has passed.
+
+        Otherwise the totals are reported when the reporting window closes."""
         if self.name not in _names and len(_names) >= MAX_GOLDENS:
             return
         _names.add(self.name)
         now, state = time.monotonic(), self.state
-        if state != self._state or now - self._told >= TELL_SECONDS:
-            self._told, self._state, self._pending = now, state, False
+        if state != self._state or now - self._reported_at >= TELL_SECONDS:
+            self._reported_at, self._state, self._pending = now, state, False
             try:
                 RECORDER.fact("parity", parity_data(self.parity()))
-            except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+            except Exception as error:  # noqa: BLE001 - the job's call has already succeeded
                 RECORDER.internal_error(error)
         else:
             self._pending = True
@@ -93,11 +98,11 @@ class Totals:
     def _report_pending(self) -> None:
         with self.alone:
             if self._pending:
-                self._told = -TELL_SECONDS
+                self._reported_at = -TELL_SECONDS
                 self.tell()
 
     def parity(self) -> Parity:
-        """As it is told."""
+        """The totals as the data of a fact."""
         one, timed = self.worst, self.timed
         known = one is not None and not one.wrong and self.kind == "shadow"
         return Parity(

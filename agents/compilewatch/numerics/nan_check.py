@@ -1,4 +1,4 @@
-"""NaN and infinite values in what watched calls answer: some calls are looked at, where somebody asked for it."""
+"""NaN check: counts NaN and infinite values in the answers of sampled calls; off by default."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ from compilewatch.recording.series_buffer import named
 from compilewatch.sources.cuda.deferred_reads import LATER, one_gpu
 
 EVERY = 100
-"""One call in so many is looked at: reading an answer once more may take a while."""
+"""One call in `EVERY` is checked: reading an answer a second time costs time."""
 AT_ONCE = 1 << 24
-"""Values that are looked at together: what that takes of memory shows in no peak."""
+"""Values that are checked at once, so that the temporary memory does not raise the peak."""
 
 
 def finite_looked_at(watched: Any, asked: bool) -> Any:
-    """What `watch` made, of which some answers are looked at. `asked`: for this callable, so that a reason why not is told."""
+    """Adds the check to a watched callable.
+
+    `asked`: the caller enabled the check for this callable, so a refusal is printed."""
     why = cannot_be_drawn(watched)
     if why or not is_watched(watched):
         if asked:
             say(
-                f"watch(finite=True) looks at no answer of {named(watched)!r:.80}: {why or 'it is not watched'}"
+                f"watch(finite=True) checks no answer of {named(watched)!r:.80}: "
+                f"{why or 'it is not watched'}"
             )
         return watched
     return drawn(watched, Finite(watched, asked), region_of(watched))
 
 
 class Finite:
-    """The drawn calls of one callable."""
+    """The sampled calls of one callable."""
 
     def __init__(self, fn: Any, asked: bool) -> None:
         self.every = EVERY
@@ -55,19 +58,19 @@ class Finite:
         ):
             return answer
         try:
-            self._guarded(lambda: self._look(answer))
+            self._run_step(lambda: self._check(answer))
         finally:
             self._turn.release()
         return answer
 
-    def _guarded(self, step: Callable[[], None]) -> None:
-        """Nothing that goes wrong in it reaches the job, or is tried again."""
+    def _run_step(self, step: Callable[[], None]) -> None:
+        """Runs the step; an error ends the check and never reaches the job."""
         try:
             step()
         except NotCompared as reason:
             self._refuse(str(reason))
-        except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
-            self._refuse(f"looking at the answer raised {named(type(error).__name__)}")
+        except Exception as error:  # noqa: BLE001 - the job's call has already succeeded
+            self._refuse(f"checking the answer raised {named(type(error).__name__)}")
 
     def _refuse(self, why: str) -> None:
         with self._totals.alone:
@@ -75,7 +78,7 @@ class Finite:
             if self._asked or self._totals.samples:
                 self._totals.tell()
 
-    def _look(self, answer: Any) -> None:
+    def _check(self, answer: Any) -> None:
         torch: Any = sys.modules.get("torch")
         if torch is None:
             return
@@ -90,15 +93,15 @@ class Finite:
             device = one_gpu(outputs.values(), "output is")
             if device is not None and not LATER.has_room(torch):
                 return
-            counts = {place: _odd(torch, one) for place, one in outputs.items()}
+            counts = {place: _count_nonfinite(torch, one) for place, one in outputs.items()}
         dtype = str(next(iter(outputs.values())).dtype).removeprefix("torch.")
         if device is None:
             self._count(dtype, counts)
         else:
-            LATER.add(torch, device, lambda: self._guarded(lambda: self._count(dtype, counts)))
+            LATER.add(torch, device, lambda: self._run_step(lambda: self._count(dtype, counts)))
 
     def _count(self, dtype: str, counts: dict[str, Any]) -> None:
-        """Reads what was counted, which waits for a GPU that has not come so far."""
+        """Reads the counts; waits for the GPU if it has not finished them."""
         found = [
             Compared(place, 0.0, 0.0, 0.0, int(count), 0, False) for place, count in counts.items()
         ]
@@ -110,9 +113,10 @@ class Finite:
             self._totals.tell()
 
 
-def _odd(torch: Any, one: Any) -> Any:
-    """How many values are NaN or infinite: a number, or a tensor of one value on a GPU, where nothing is waited for. On the CPU a sum of
-    what is finite is so too, nearly always, and takes a fraction of the time."""
+def _count_nonfinite(torch: Any, one: Any) -> Any:
+    """Counts NaN and infinite values: a number, or on a GPU a tensor of one value, without waiting.
+
+    On the CPU a finite sum proves that all values are finite, and takes a fraction of the time."""
     one = one.detach()
     if one.device.type == "cpu" and bool(torch.isfinite(one.sum())):
         return 0

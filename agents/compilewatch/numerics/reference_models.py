@@ -1,4 +1,4 @@
-"""What a golden batch goes through: the compiled callable, the same uncompiled, and a copy of that in a higher precision."""
+"""Reference models: the eager callable behind a compiled one, and its higher-precision copy."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from compilewatch.instrument.kill_switch import innermost
 from compilewatch.instrument.object_proxy import WATCHED, stood_for
 
 SHARE_OF_MEMORY = 0.5
-"""A copy takes at most so much of what is free: it is for looking, and the job needs the rest."""
+"""Maximum share of the free memory that a copy may take; the job needs the rest."""
 MAX_WRAPPED = 10
 PARALLEL = ("DistributedDataParallel", "DataParallel")
-"""Modules of torch that pass a call on to the compiled module inside them."""
+"""Modules of torch that forward a call to the compiled module inside them."""
 
 
 class Target(NamedTuple):
-    """The two callables, and the module whose parameters and buffers they use, if one is known."""
+    """The compiled and the eager callable, and the module whose parameters they use, if any."""
 
     compiled: Callable[..., Any]
     eager: Callable[..., Any]
     module: Any
     method: str
-    """Which method of the module `eager` is; empty for the module itself."""
+    """Name of the module's method that `eager` is; empty for the module itself."""
 
 
 def unwatched(fn: Any) -> Any:
-    """What `watch` was given: a comparison is no traffic, and is not counted as such."""
+    """Removes the wrapper of `watch`, because a comparison is not traffic."""
     for _ in range(MAX_WRAPPED):
         if WATCHED in getattr(fn, "__dict__", ()) and hasattr(fn, "__wrapped__"):
             fn = fn.__wrapped__
@@ -42,8 +42,8 @@ def unwatched(fn: Any) -> Any:
 
 
 def target_of(torch: Any, fn: Any, reference: Any) -> Target:
-    """The callables behind what people hold in their hands; raises NotCompared where the uncompiled one cannot be had."""
-    compiled = _served(torch, unwatched(fn))
+    """Finds both callables behind `fn`; raises NotCompared if the uncompiled one is unknown."""
+    compiled = _forward_of(torch, unwatched(fn))
     eager = unwatched(reference) if reference is not None else _original(torch, compiled)
     owner = eager if isinstance(eager, torch.nn.Module) else getattr(eager, "__self__", None)
     if not isinstance(owner, torch.nn.Module):
@@ -53,30 +53,33 @@ def target_of(torch: Any, fn: Any, reference: Any) -> Target:
     inside = [name or "it" for name, part in owner.named_modules() if hasattr(part, "_orig_mod")]
     if inside and reference is None:
         raise NotCompared(
-            f"`{inside[0]}` inside it is compiled by itself: pass the same without torch.compile as reference="
+            f"`{inside[0]}` inside it is compiled separately: "
+            "pass the same callable without torch.compile as reference="
         )
     return Target(compiled, eager, owner, "" if eager is owner else eager.__name__)
 
 
 def compiled_methods(module: Any) -> dict[str, tuple[Any, Any]]:
-    """What `module.forward = torch.compile(module.forward)` leaves: by name, what the module itself holds and what that was made of."""
-    if hasattr(module, "_orig_mod"):  # torch's own module holds such a forward too
+    """Compiled methods that the instance holds, by name, each with the method it was compiled from.
+
+    `module.forward = torch.compile(module.forward)` creates such a method."""
+    if hasattr(module, "_orig_mod"):  # torch's own OptimizedModule holds such a forward too
         return {}
-    held = {name: one for name, one in vars(module).items() if callable(one)}
+    callables = {name: one for name, one in vars(module).items() if callable(one)}
     return {
         name: (one, innermost(unwatched(one)))
-        for name, one in held.items()
+        for name, one in callables.items()
         if "_torchdynamo_orig_callable" in _attributes(one)
     }
 
 
 def held_by(target: Target) -> list[Any]:
-    """The tensors that it brings itself."""
+    """Parameters and buffers of the target's module."""
     return [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
 
 
 def in_place(compiled: Any) -> Any:
-    """What runs where a module was compiled in place by `Module.compile()`."""
+    """The compiled implementation if the module was compiled in place by `Module.compile()`."""
     found = getattr(compiled, "_compiled_call_impl", None)
     return compiled if found is None else found
 
@@ -85,8 +88,8 @@ def _attributes(one: Any) -> Any:
     return getattr(unwatched(one), "__dict__", ())
 
 
-def _served(torch: Any, compiled: Any) -> Any:
-    """Of a module that holds a compiled forward, that forward: what a call of the module runs where no hook is around it."""
+def _forward_of(torch: Any, compiled: Any) -> Any:
+    """The compiled forward that a call of the module runs, unless the module has a hook."""
     if (
         not isinstance(compiled, torch.nn.Module)
         or compiled._forward_hooks
@@ -116,36 +119,36 @@ def _original(torch: Any, compiled: Any) -> Any:
         module = None if module is compiled else module
     if module is None:
         raise NotCompared(
-            "it did not come out of torch.compile: pass what it is to be compared with as reference="
+            "it is not a result of torch.compile: pass the callable to compare with as reference="
         )
     return module
 
 
 @contextmanager
 def uncompiled(torch: Any, module: Any) -> Iterator[None]:
-    """Within it, modules that were compiled in place by `Module.compile()`, or hold compiled methods, run as they were written."""
+    """Context in which modules compiled in place, or with compiled methods, run as eager."""
     parts = [] if module is None else list(module.modules())
-    kept = [
+    implementations = [
         (one, one._compiled_call_impl)
         for one in parts
         if getattr(one, "_compiled_call_impl", None) is not None
     ]
     methods = [(one, name, *both) for one in parts for name, both in compiled_methods(one).items()]
     try:
-        for one, _ in kept:
+        for one, _ in implementations:
             one._compiled_call_impl = None
         for one, name, _, written in methods:
             vars(one)[name] = written
         yield
     finally:
-        for one, implementation in kept:
+        for one, implementation in implementations:
             one._compiled_call_impl = implementation
         for one, name, compiled, _ in methods:
             vars(one)[name] = compiled
 
 
 def precise(torch: Any, target: Target, dtype: Any) -> tuple[Callable[..., Any], Any] | None:
-    """The uncompiled callable in that precision, and its module; None where a copy would need too much memory."""
+    """Copies the eager callable in that precision; None if the copy would need too much memory."""
     if target.module is None:
         return target.eager, None
     tensors = [*target.module.parameters(), *target.module.buffers()]
@@ -158,7 +161,7 @@ def precise(torch: Any, target: Target, dtype: Any) -> tuple[Callable[..., Any],
 
 
 def _free(torch: Any, device: Any) -> float:
-    """Bytes that are free there; what cannot be asked has room enough."""
+    """Free bytes of the device; infinite if unknown."""
     if device.type == "cuda":
         return float(torch.cuda.mem_get_info(device)[0])
     try:

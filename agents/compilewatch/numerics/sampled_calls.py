@@ -1,4 +1,5 @@
-"""Some calls of a callable, drawn by chance, are looked at; each of the others costs what a counted call does."""
+"""Random call sampling: hands some calls to a check; the other calls cost as little as a counted
+call."""
 
 from __future__ import annotations
 
@@ -12,21 +13,24 @@ from compilewatch.instrument.wrap import dressed, is_compiled_module
 from compilewatch.recording.call_sampling import chance
 
 NEVER = 1 << 62
+"""Sampling interval of a check that has ended."""
 
 
 class Turn(Protocol):
-    """What looks at the drawn calls."""
+    """A check of sampled calls."""
 
     every: int
-    """One call in so many; `NEVER` once there is nothing to look at any more."""
+    """The sampling interval in calls; `NEVER` after the check has ended."""
 
     def take(self, call: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Makes the call, which `args` and `kwargs` were given for, and answers what it answered; raises nothing else."""
+        """Makes the call (its arguments are `args` and `kwargs`) and returns its answer.
+
+        Raises only what the call raises."""
         ...
 
 
 def cannot_be_drawn(target: Any) -> str:
-    """Why calls of it cannot be looked at; empty if they can."""
+    """The reason why calls of the target cannot be sampled; empty if they can."""
     suspended = (
         inspect.iscoroutinefunction,
         inspect.isasyncgenfunction,
@@ -35,14 +39,15 @@ def cannot_be_drawn(target: Any) -> str:
     if not callable(target):
         return "it is not callable"
     if isinstance(target, staticmethod | classmethod | type):
-        return "it is no function of its own"
+        return "it is a static method, a class method or a class"
     return (
-        "its calls are suspended and go on later" if any(kind(target) for kind in suspended) else ""
+        "it is a coroutine or generator function" if any(kind(target) for kind in suspended) else ""
     )
 
 
 def drawn(watched: Any, turn: Turn, region: str) -> Any:
-    """The same callable, of which some calls are the turn's; raises TypeError for what nothing can stand in for."""
+    """Wraps the callable so that the check gets some calls; raises TypeError if no proxy is
+    possible."""
     if WATCHED in vars(type(watched)):
         call = type(watched).__call__
         traced = _call_original if is_compiled_module(watched) else _traced(call)
@@ -51,7 +56,7 @@ def drawn(watched: Any, turn: Turn, region: str) -> Any:
 
 
 def _traced(call: Any) -> Any:
-    """What an outer compilation traces instead."""
+    """The function that an outer compilation traces instead."""
     return getattr(call, "_torchdynamo_inline", call)
 
 
@@ -60,18 +65,18 @@ def _call_original(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _layer(fn: Callable[..., Any], turn: Turn, skip: int) -> Callable[..., Any]:
-    tickets = repeat(None, _pause(turn))
+    skip_tokens = repeat(None, _pause(turn))
 
     def layer(*args: Any, **kwargs: Any) -> Any:
-        nonlocal tickets
-        for _ in tickets:  # once at most, which is the quickest way to take one
+        nonlocal skip_tokens
+        for _ in skip_tokens:  # runs at most once: the fastest way to take one token
             return fn(*args, **kwargs)
-        tickets = repeat(None, _pause(turn))
+        skip_tokens = repeat(None, _pause(turn))
         return turn.take(lambda: fn(*args, **kwargs), args[skip:], kwargs)
 
     return layer
 
 
 def _pause(turn: Turn) -> int:
-    """How many calls pass before the next one is drawn. With chance in it, so that it does not fall into step with the job."""
+    """Calls until the next sample; random, so that sampling does not synchronise with the job."""
     return turn.every if turn.every >= NEVER else int(chance() * (2 * turn.every - 1))

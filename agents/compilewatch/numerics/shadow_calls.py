@@ -1,4 +1,7 @@
-"""`shadow`: a small share of the calls of a pure function runs uncompiled too, after the answer is there: live speed-up and error."""
+"""Shadow calls: a sampled share of a pure function's calls also runs eager, after the answer is
+ready.
+
+They measure the live speed-up and the live error."""
 
 from __future__ import annotations
 
@@ -25,23 +28,27 @@ from compilewatch.recording.series_buffer import NESTED, Spec, named
 from compilewatch.sources.cuda.deferred_reads import LATER, Timed, one_gpu
 
 T = TypeVar("T", bound=Callable[..., Any])
-OUT_OF_MEMORY = "a shadow call ran out of memory: there are none in this process any more"
+OUT_OF_MEMORY = "a shadow call ran out of memory: shadow calls are off in this process"
 DREW = 3
+"""Consecutive sampled calls that draw random numbers before the callable counts as random."""
 _off: list[str] = []
-"""Not empty once a shadow call ran out of memory, for ever and for all."""
+"""Not empty after a shadow call has run out of memory, which ends all shadow calls."""
 
 
 def shadow(fn: T, rate: float = 0.001) -> T:
-    """`fn`, watched; of its calls the share `rate` also runs uncompiled, on copies of the arguments, once the answer is there. For pure
-    functions whose tensors are on the CPU or on one GPU, which nobody waits for: what changes arguments, draws random numbers or keeps
-    something is found out by the first drawn calls and left alone from then on; the dashboard says why. The answer is always that of
-    `fn`, and nothing else is raised."""
+    """Watches `fn` and runs the share `rate` of its calls uncompiled too, on copies of the
+    arguments.
+
+    The eager call runs after the answer is ready. `fn` must be a pure function with tensors on the
+    CPU or on one GPU; the check never waits for a GPU. The first sampled calls detect a function
+    that changes its arguments, draws random numbers or keeps state. Its shadow calls end then, and
+    the dashboard shows the reason. Answer and exceptions are always those of `fn`."""
     try:
         why = cannot_be_drawn(fn) or (
             "" if 0.0 < rate <= 1.0 else f"rate must be above 0 and at most 1, not {rate!r:.20}"
         )
         if why:
-            say(f"shadow() looks at no call of {named(fn)!r:.80}: {why}")
+            say(f"shadow() samples no call of {named(fn)!r:.80}: {why}")
             return fn
         if RECORDER.off_for_good:
             return fn
@@ -51,23 +58,23 @@ def shadow(fn: T, rate: float = 0.001) -> T:
             if is_watched(watched)
             else watched
         )
-    except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
+    except Exception as error:  # noqa: BLE001 - the job continues with its own callable
         RECORDER.internal_error(error)
         return fn
 
 
-class _Seen(NamedTuple):
-    """What is known of a drawn call before it is made."""
+class _SampledCall(NamedTuple):
+    """State before a sampled call."""
 
     torch: Any
     target: Target
     before: Before
     device: Any
-    """The GPU that its tensors are on, None for the CPU."""
+    """The GPU of the tensors; None for the CPU."""
 
 
 class Shadow:
-    """The drawn calls of one callable; one at a time over all threads."""
+    """The sampled calls of one callable; one at a time across all threads."""
 
     def __init__(self, fn: Any, rate: float) -> None:
         self.every = max(1, round(1.0 / rate))
@@ -82,26 +89,27 @@ class Shadow:
         if self.every >= NEVER or hotpath.tracing() or not self._turn.acquire(blocking=False):
             return call()
         try:
-            seen = self._guarded(lambda: self._before(args, kwargs))
-            if seen is None:
+            sampled = self._run_step(lambda: self._prepare(args, kwargs))
+            if sampled is None:
                 return call()
-            stretch = RECORDER.epoch
-            timed = Timed(seen.torch, seen.device)
+            epoch = RECORDER.epoch
+            timed = Timed(sampled.torch, sampled.device)
             answer = call()
             timed.stop()
-            if RECORDER.epoch == stretch:
-                self._guarded(lambda: self._after(seen, args, kwargs, answer, timed))
+            if RECORDER.epoch == epoch:
+                self._run_step(lambda: self._shadow(sampled, args, kwargs, answer, timed))
             return answer
         finally:
             self._turn.release()
 
-    def _guarded(self, step: Callable[[], Any]) -> Any:
-        """What the step answers, or None: nothing that goes wrong in it reaches the job."""
+    def _run_step(self, step: Callable[[], Any]) -> Any:
+        """Runs the step and returns its answer, or None after an error, which never reaches the
+        job."""
         try:
             return step()
         except NotCompared as reason:
             why = str(reason)
-        except Exception as error:  # noqa: BLE001 - what a shadow call raises is no matter of the job's
+        except Exception as error:  # noqa: BLE001 - an error of a shadow call is not the job's
             why = (
                 OUT_OF_MEMORY
                 if out_of_memory(error)
@@ -113,14 +121,16 @@ class Shadow:
         return None
 
     def _refuse(self, why: str) -> None:
-        """For good: what was found out once is not tried again."""
+        """Ends shadow calls of this callable permanently."""
         with self._totals.alone:
             self.every, self._totals.refused = NEVER, why
             self._target = self._eager = None
             self._totals.tell()
 
-    def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Seen | None:
-        """None where this call says nothing: the agent is off, something compiles, or the dashboard's switch holds."""
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _SampledCall | None:
+        """Takes the state before the call; None if this call cannot be compared.
+
+        That is so while the agent is off, during a compilation, and under the kill switch."""
         torch: Any = sys.modules.get("torch")
         if _off:
             raise NotCompared(_off[0])
@@ -142,55 +152,53 @@ class Shadow:
         device = one_gpu([*used, *held_by(target)], "weights and arguments are")
         if device is not None and not LATER.has_room(torch):
             return None
-        return _Seen(
+        return _SampledCall(
             torch,
             target,
             Before(torch, roots_of(target.eager, target.module, args, kwargs)),
             device,
         )
 
-    def _after(
+    def _shadow(
         self,
-        seen: _Seen,
+        sampled: _SampledCall,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         answer: Any,
         compiled: Timed,
     ) -> None:
-        torch, target, before, device = seen
-        if self._left(before):
+        torch, target, before, device = sampled
+        if self._must_skip(before):
             return
         for one in torch.utils._pytree.tree_leaves(answer):
             if isinstance(one, torch.Tensor):
                 _refuse_tensor(torch, one, "output")
         if self._eager is None:
-            self._eager = torch.compiler.disable(_calling(target))
-        copies = _copied(torch, (args, kwargs))
+            self._eager = torch.compiler.disable(_eager_of(target))
+        copies = _copy_tensors(torch, (args, kwargs))
         again = Before(torch, roots_of(target.eager, target.module, *copies))
         with NoTraffic(RECORDER.register(self._spec)):
-            eagerly = Timed(torch, device)
+            timed = Timed(torch, device)
             eager = self._eager(*copies[0], **copies[1])
-            eagerly.stop()
-        if self._left(again):
+            timed.stop()
+        if self._must_skip(again):
             return
         pairs = side_by_side(torch, answer, eager, on_gpu=device is not None)
         key = RECORDER.register(self._spec) + NESTED + hotpath.bucket_of(args, kwargs)
-        warm, self._warm = (
-            self._warm,
-            True,
-        )  # the first eager call pays for what later ones find ready
-        times = (compiled, eagerly) if warm else None
+        # The first eager call of a process pays one-time costs, so its times are left out.
+        warm, self._warm = self._warm, True
+        times = (compiled, timed) if warm else None
         if device is None:
             self._count(torch, pairs, key, times)
         else:
             LATER.add(
-                torch, device, lambda: self._guarded(lambda: self._count(torch, pairs, key, times))
+                torch, device, lambda: self._run_step(lambda: self._count(torch, pairs, key, times))
             )
 
     def _count(
         self, torch: Any, pairs: list[Pair] | Compared, key: int, times: tuple[Timed, Timed] | None
     ) -> None:
-        """What came of a call, once all of it is there."""
+        """Counts a call whose results are complete."""
         with self._totals.alone:
             if isinstance(pairs, Compared):
                 self._totals.add(pairs)
@@ -206,10 +214,13 @@ class Shadow:
                 self._time(key, *times)
             self._totals.tell()
 
-    def _left(self, before: Before) -> bool:
-        """Whether nothing is to be made of this call. Random numbers may be another thread's: they have to be drawn time after time."""
-        if left := before.left():
-            raise NotCompared(left)
+    def _must_skip(self, before: Before) -> bool:
+        """True if this call cannot be compared; raises NotCompared for a side effect.
+
+        Another thread may have drawn the random numbers, so only `DREW` calls in a row prove that
+        this callable draws them."""
+        if effect := before.left():
+            raise NotCompared(effect)
         self._drew = self._drew + 1 if before.drew() else 0
         if self._drew >= DREW:
             raise NotCompared("it draws random numbers")
@@ -220,7 +231,7 @@ class Shadow:
         return Spec(self._totals.region, runtime=EAGER)
 
     def _time(self, key: int, compiled: Timed, eager: Timed) -> None:
-        """Beside the calls of the region, as what eager takes: no traffic."""
+        """Records the eager time next to the calls of the region; it is not traffic."""
         self._totals.timed += 1
         self._totals.compiled_seconds += compiled.seconds
         self._totals.eager_seconds += eager.seconds
@@ -237,19 +248,20 @@ def _pure_target(torch: Any, fn: Any) -> Target:
         getattr(part, "_compiled_call_impl", None) is not None or compiled_methods(part)
         for part in list(parts)[1:]
     ):
-        raise NotCompared("a part of it is compiled by itself")
+        raise NotCompared("a part of it is compiled separately")
     one_gpu(held_by(target), "weights are")
     return target
 
 
-def _calling(target: Target) -> Callable[..., Any]:
-    """The uncompiled callable; what `Module.compile()` put into a module is passed by, for this call alone."""
+def _eager_of(target: Target) -> Callable[..., Any]:
+    """The uncompiled callable; bypasses the implementation that `Module.compile()` put into a
+    module."""
     eager = target.module._call_impl if target.eager is target.module else target.eager
 
-    def eagerly(*args: Any, **kwargs: Any) -> Any:
+    def call_eager(*args: Any, **kwargs: Any) -> Any:
         return eager(*args, **kwargs)
 
-    return eagerly
+    return call_eager
 
 
 def _refuse_tensor(torch: Any, one: Any, what: str) -> None:
@@ -260,8 +272,8 @@ def _refuse_tensor(torch: Any, one: Any, what: str) -> None:
     one_gpu([one], f"{what} is")
 
 
-def _copied(torch: Any, tree: Any) -> Any:
-    """Copies whose changes are noticed, even those of tensors that keep no account of them."""
+def _copy_tensors(torch: Any, tree: Any) -> Any:
+    """Copies of the tensors that have a version counter, which inference tensors lack."""
 
     def copy(one: Any) -> Any:
         return (
@@ -275,7 +287,7 @@ def _copied(torch: Any, tree: Any) -> Any:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether that is what it says; on the CPU torch raises no class of its own for it."""
+    """True for an out-of-memory error; on the CPU torch raises a plain RuntimeError for it."""
     if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
         return True
     with suppress(Exception):

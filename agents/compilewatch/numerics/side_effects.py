@@ -1,4 +1,22 @@
-"""Whether a call left something behind: what its arguments and the callable hold is noted before it and looked at after it."""
+"""Side-effect detector: compares a fingerprint of all reachable state before and after a call.
+
+Algorithm: an iterative depth-first walk over the object graph. The roots are the arguments, the
+module, and the closure, defaults and globals that the function's code names. Each place gets a mark
+that changes when the object changes: a tensor's identity and version counter, a container's
+identity and length, a scalar's value, otherwise the identity. Two walks with unequal marks prove an
+effect.
+
+Invariants:
+- No tensor value is read, so the walk never waits for a GPU. NumPy arrays are hashed.
+- The walk visits each container once, so cycles end. It raises NotCompared beyond `MOST` places or
+  `DEEPEST` levels: a callable with more state is not known to be pure.
+- Random state is compared separately: another thread may draw random numbers during the call.
+- Not detected: files, sockets, state inside C extensions, and changes of an inference tensor, which
+  has no version counter. The comparison with the eager call on copies covers inference tensors.
+
+Cost: one walk takes time linear in the number of reachable objects, and only sampled calls pay it.
+Source: PyTorch's tensor version counters (`Tensor._version`), as autograd uses them for its checks
+of in-place changes."""
 
 from __future__ import annotations
 
@@ -12,7 +30,7 @@ from typing import Any
 from compilewatch.errors import NotCompared
 
 MOST = 100_000
-"""Things that are looked at; what holds more is not known to be pure."""
+"""Maximum number of places; a callable with more state is not known to be pure."""
 DEEPEST = 12
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _LISTS = (list, tuple, deque)
@@ -21,53 +39,53 @@ Marks = dict[str, Any]
 
 
 class Before:
-    """What was there before a call."""
+    """Snapshot of the state before a call."""
 
     def __init__(self, torch: Any, roots: Iterable[tuple[str, Any]]) -> None:
         self._torch = torch
         self._roots = list(roots)
         self._marks = _marks(torch, self._roots)
-        self._drawn = _drawn(torch)
+        self._random_states = _random_states(torch)
 
     def left(self) -> str:
-        """What the call left behind, in words; empty if nothing was found."""
+        """Describes the side effect of the call; empty if there is none."""
         now = _marks(self._torch, self._roots)
         for place, mark in self._marks.items():
             if now.get(place) != mark:
                 return (
                     f"it changes {place} in place"
                     if place.startswith("argument")
-                    else f"it keeps something: {place} changes"
+                    else f"it keeps state: {place} changes"
                 )
         new = next((place for place in now if place not in self._marks), "")
         if new:
-            return f"it keeps something: {new} is new"
+            return f"it keeps state: {new} is new"
         return ""
 
     def drew(self) -> bool:
-        """Whether random numbers were drawn since."""
-        return _drawn(self._torch) != self._drawn
+        """True if random numbers were drawn since the snapshot."""
+        return _random_states(self._torch) != self._random_states
 
 
 def roots_of(
     eager: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[tuple[str, Any]]:
-    """Where a call may leave something: its arguments, the module, and what the function's own code keeps."""
+    """Roots of the walk: arguments, module, and the state that the function's code can reach."""
     found = [(f"argument {number}", one) for number, one in enumerate(args)]
     found += [(f"argument `{name}`", one) for name, one in kwargs.items()]
     if module is None:
-        return [*found, *_kept_by(eager)]
+        return [*found, *_state_of(eager)]
     found.append(("", module))
     codes = {
         type(part).forward
         for part in module.modules()
         if not type(part).__module__.startswith("torch.")
     }
-    return found + [pair for code in codes for pair in _kept_by(code)]
+    return found + [pair for code in codes for pair in _state_of(code)]
 
 
-def _kept_by(function: Any) -> Iterator[tuple[str, Any]]:
-    """What a function holds besides its arguments: what it closes over, its defaults, its globals, and the object it is a method of."""
+def _state_of(function: Any) -> Iterator[tuple[str, Any]]:
+    """State of a function: closure, defaults, globals, and the object that it is a method of."""
     if isinstance(function, MethodType):
         yield "self", function.__self__
         function = function.__func__
@@ -76,18 +94,18 @@ def _kept_by(function: Any) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # nothing was put there yet
+        except ValueError:  # the cell is still empty
             continue
     yield "a default", function.__defaults__
-    yield "a default by name", function.__kwdefaults__
+    yield "a keyword default", function.__kwdefaults__
     for name in _names(function.__code__):
-        held = function.__globals__.get(name)
-        if not isinstance(held, ModuleType | FunctionType | type):
-            yield name, held
+        value = function.__globals__.get(name)
+        if not isinstance(value, ModuleType | FunctionType | type):
+            yield name, value
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The names that code uses, that of functions inside it too."""
+    """Names that the code uses, including the code of inner functions."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -96,24 +114,24 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def _marks(torch: Any, roots: Iterable[tuple[str, Any]]) -> Marks:
     found: Marks = {}
-    met: set[int] = set()
+    visited: set[int] = set()
     waiting: list[tuple[str, Any, int]] = [(place, one, 0) for place, one in roots]
     while waiting:
         place, one, depth = waiting.pop()
         found[place] = _mark(torch, one)
-        if id(one) in met or isinstance(one, (*_PLAIN, torch.Tensor, type, ModuleType)):
+        if id(one) in visited or isinstance(one, (*_PLAIN, torch.Tensor, type, ModuleType)):
             continue
-        met.add(id(one))
+        visited.add(id(one))
         if len(found) > MOST or depth > DEEPEST:
-            raise NotCompared("it holds more than can be looked at")
-        waiting += [(name, inner, depth + 1) for name, inner in _inside(torch, place, one)]
+            raise NotCompared("it holds too many objects to check for side effects")
+        waiting += [(name, inner, depth + 1) for name, inner in _children_of(torch, place, one)]
     return found
 
 
 def _mark(torch: Any, one: Any) -> Any:
-    """What is another thing once it was changed; for what holds others, how many."""
+    """A value that differs after the object has changed."""
     if isinstance(one, torch.Tensor):
-        # An inference tensor says nothing of its changes; a call is then known by what it does to copies.
+        # An inference tensor has no version counter; changes of its copy are detected instead.
         return id(one), None if one.is_inference() else one._version, tuple(one.shape)
     if isinstance(one, torch.Generator):
         return bytes(one.get_state().tolist())
@@ -128,14 +146,14 @@ def _mark(torch: Any, one: Any) -> Any:
     return (id(one), len(one)) if isinstance(one, (dict, *_LISTS)) else id(one)
 
 
-def _inside(torch: Any, place: str, one: Any) -> Iterator[tuple[str, Any]]:
-    """What it holds, under names."""
+def _children_of(torch: Any, place: str, one: Any) -> Iterator[tuple[str, Any]]:
+    """The objects inside an object, with their places."""
     if isinstance(one, dict):
-        yield from ((_named(place, key), inner) for key, inner in list(one.items()))
+        yield from ((_place_of(place, key), inner) for key, inner in list(one.items()))
     elif isinstance(one, _LISTS):
         yield from ((f"{place}[{number}]", inner) for number, inner in enumerate(list(one)))
     elif isinstance(one, FunctionType | MethodType):
-        yield from ((f"{place}'s {name}", inner) for name, inner in _kept_by(one))
+        yield from ((f"{place}'s {name}", inner) for name, inner in _state_of(one))
     elif isinstance(one, torch.nn.Module) or not type(one).__module__.startswith(
         ("torch", "builtins", "_thread", "threading", "logging")
     ):
@@ -145,8 +163,8 @@ def _inside(torch: Any, place: str, one: Any) -> Iterator[tuple[str, Any]]:
         )
 
 
-def _named(place: str, key: Any) -> str:
-    """torch's own tables of a module are no part of a name that people know."""
+def _place_of(place: str, key: Any) -> str:
+    """Name of an inner place, without the tables in which torch keeps the parts of a module."""
     holder = place.rpartition(".")[2]
     name = str(key) if isinstance(key, _PLAIN) else f"<{type(key).__name__} {id(key)}>"
     if holder in ("_parameters", "_buffers", "_modules"):
@@ -154,15 +172,15 @@ def _named(place: str, key: Any) -> str:
     return f"{place}[{name}]"
 
 
-def _drawn(torch: Any) -> tuple[Any, ...]:
-    """Where the sequences of random numbers stand."""
+def _random_states(torch: Any) -> tuple[Any, ...]:
+    """State of all random number generators."""
     numpy = sys.modules.get("numpy.random")
     arrays = None if numpy is None else str(numpy.get_state())
-    return torch.get_rng_state().tolist(), random.getstate(), arrays, _drawn_on_gpus(torch)
+    return torch.get_rng_state().tolist(), random.getstate(), arrays, _gpu_random_states(torch)
 
 
-def _drawn_on_gpus(torch: Any) -> list[list[int]]:
-    """Seed and position of each GPU's sequence, which the host keeps: nothing is waited for."""
+def _gpu_random_states(torch: Any) -> list[list[int]]:
+    """Seed and offset of each GPU's generator, which the host holds: no synchronisation."""
     if not torch.cuda.is_initialized():
         return []
     return [one.get_state().tolist() for one in torch.cuda.default_generators]

@@ -1,9 +1,12 @@
-"""TF32 emulation: what eager gives where a GPU rounds the operands of products to the eleven digits that the job's settings allow.
+"""TF32 emulation: runs eager with the operands of products rounded to TF32's 11 significant bits.
 
-Eager and compiled code of one product in float32 may run different kernels: with `torch.backends.cudnn.allow_tf32`, which is torch's
-default, cuDNN takes TF32 for one layout and full float32 for another, and the compiler chooses layouts. On an H200 eager's convolution in
-full float32 was off by 3.6e-8 and the compiled one in TF32 by 3.4e-5: both are what the job allows. The error of an eager call with
-rounded operands says how much that may be. Source: PyTorch's notes on numerical accuracy, "TensorFloat-32 (TF32) on Nvidia Ampere"."""
+Eager and compiled code may run different kernels for one float32 product. The default of torch is
+`torch.backends.cudnn.allow_tf32 = True`: cuDNN then uses TF32 for one memory layout and full
+float32 for another, and the compiler chooses layouts. On an H200 the error of a convolution was
+3.6e-8 in eager (full float32) and 3.4e-5 compiled (TF32). The job's settings allow both. The error
+of an eager call with rounded operands measures how large that difference may be.
+
+Source: PyTorch's notes on numerical accuracy, "TensorFloat-32 (TF32) on Nvidia Ampere"."""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 LOST_BITS = 13
-"""Of float32's 23 bits behind the point TF32 keeps ten. Tensor cores ignore the others of an operand that was not rounded before."""
+"""TF32 keeps 10 of the 23 mantissa bits of float32. Tensor cores ignore the other bits."""
 CONVOLUTIONS = {"convolution": (0, 1), "convolution_backward": (0, 1, 2), "_cudnn_rnn": (0, 1)}
 PRODUCTS = {
     "mm": (0, 1),
@@ -22,18 +25,18 @@ PRODUCTS = {
     "_addmm_activation": (1, 2),
     "_scaled_dot_product_efficient_attention": (0, 1, 2),
 }
-"""By operation of ATen: which of its arguments are operands of products."""
+"""By ATen operation: the arguments that are operands of products."""
 
 
 def is_rough(torch: Any, tensor: Any) -> bool:
-    """Whether a GPU may have made this of numbers with float16's eleven digits: cuDNN's convolutions do unless told otherwise."""
+    """True if a GPU may have computed the tensor in TF32; cuDNN convolutions do so by default."""
     on_gpu = tensor.device.type == "cuda" and tensor.dtype in (torch.float32, torch.complex64)
     return on_gpu and bool(_rounded_operations(torch))
 
 
 @contextmanager
 def emulate_tf32(torch: Any) -> Iterator[None]:
-    """Rounds the operands of the products whose precision the job leaves to TF32, within it, for the calling thread."""
+    """Context that rounds the operands of products that may use TF32, on this thread."""
     operations = _rounded_operations(torch)
 
     class Rounding(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[misc]
@@ -52,32 +55,35 @@ def emulate_tf32(torch: Any) -> Iterator[None]:
 
 @contextmanager
 def full_convolutions(torch: Any) -> Iterator[bool]:
-    """cuDNN without TF32; false where products of matrices take TF32 too: torch guards code by that switch, and would compile again."""
+    """Context with TF32 off in cuDNN; yields False if matrix products use TF32 too.
+
+    torch has a guard on the setting for matrix products and would recompile."""
     cudnn = torch.backends.cudnn
-    newer: list[Any] = [
+    settings: list[Any] = [
         one
         for one in (getattr(cudnn, name, None) for name in ("conv", "rnn"))
         if hasattr(one, "fp32_precision")
     ]
-    before: list[Any] = [one.fp32_precision for one in newer] or [cudnn.allow_tf32]
+    before: list[Any] = [one.fp32_precision for one in settings] or [cudnn.allow_tf32]
     if _rounded_operations(torch).keys() != CONVOLUTIONS.keys():
         yield False
         return
     try:
-        for one in newer:
+        for one in settings:
             one.fp32_precision = "ieee"
-        if not newer:
+        if not settings:
             cudnn.allow_tf32 = False
         yield True
     finally:
-        for one, precision in zip(newer, before, strict=False):
+        for one, precision in zip(settings, before, strict=False):
             one.fp32_precision = precision
-        if not newer:
+        if not settings:
             cudnn.allow_tf32 = before[0]
 
 
 def round_operand(torch: Any, operand: Any) -> Any:
-    """A float32 tensor without the bits that TF32 drops, or a list of them; anything else as it is."""
+    """Clears the bits that TF32 drops, in a float32 tensor or a list; returns other values
+    unchanged."""
     if isinstance(operand, list):
         return [round_operand(torch, one) for one in operand]
     if (
@@ -93,7 +99,7 @@ def _rounded_operations(torch: Any) -> dict[str, tuple[int, ...]]:
     backends = torch.backends
     try:
         convolutions, products = backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32
-    except RuntimeError:  # a job that set the newer switch may not read the older one
+    except RuntimeError:  # torch refuses the older setting after the newer one was used
         convolutions, products = (
             one.fp32_precision == "tf32" for one in (backends.cudnn.conv, backends.cuda.matmul)
         )

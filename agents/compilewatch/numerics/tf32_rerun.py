@@ -1,9 +1,10 @@
-"""A golden batch repeated with TF32 off: a fault that is smaller than what a GPU's convolutions round away.
+"""TF32 rerun: repeats a golden batch with TF32 off, to find errors smaller than TF32's rounding.
 
-cuDNN reads the switch at each call, and torch guards no compiled code by it. Code that rounds all the same is compared no further: the
-kernels of a CUDA graph, which are replayed as they were recorded, and what has no convolution. Code that rounds in part, such as a Triton
-template with TF32 built in, would look like a fault: so only what fails in a compilation without TF32 too is certain, and the rest a
-finding."""
+cuDNN reads its TF32 setting at each call, and torch has no guard on the setting. Two kinds of code
+ignore the setting and are not compared further: recorded kernels of a CUDA graph, and code without
+a convolution. Code that ignores the setting in part, such as a Triton template compiled with TF32,
+would look wrong. Therefore only a batch that also fails in a compilation without TF32 has failed;
+any other difference is a finding."""
 
 from __future__ import annotations
 
@@ -20,28 +21,29 @@ from compilewatch.wire.numerics import MAX_WHY, Parity, parity_words
 
 
 class Again(NamedTuple):
-    """How the batch is repeated and judged."""
+    """The ways to repeat and judge the batch."""
 
     compiled: Callable[[], Result]
     eager: Callable[[], Result]
     recompiled: Callable[[], Result | None]
-    """Compiled with an empty cache; None where that cannot be had."""
+    """Compiles with an empty cache; None if that is impossible."""
     judge: Callable[[Result, Result], Parity]
-    """Of a compiled and an eager result."""
+    """Judges a compiled result with an eager result."""
 
 
 def judge_without_tf32(torch: Any, outcome: Parity, compiled: Result, again: Again) -> Parity:
-    """The outcome of a batch that passed, or `failed` where it certainly fails with TF32 off."""
+    """Repeats a batch that passed; the outcome is `failed` if the failure with TF32 off is
+    confirmed."""
     if outcome.state != "passed" or not any(
         is_rough(torch, one) for one in compiled.outputs.values()
     ):
         return outcome
-    with full_convolutions(torch) as switched:
-        if not switched:
+    with full_convolutions(torch) as is_full_precision:
+        if not is_full_precision:
             return outcome
         try:
             return _judge(torch, outcome, compiled, again)
-        except NotCompared:  # it passed with TF32, which is what traffic gets
+        except NotCompared:  # it passed with TF32, which traffic uses
             return outcome
 
 

@@ -1,4 +1,21 @@
-"""When two results are the same: the compiled error may not be much larger than eager's own, both against a higher precision."""
+"""Tolerance rule: bounds the compiled error by a multiple of eager's own error plus a share.
+
+Both errors are against a reference in a higher precision, `exact`:
+
+- The tensor passes if rms(compiled - exact) <= f * rms(eager - exact) + s * min(1, rms(exact)).
+- The elements pass if max(compiled - exact) <= 5 * (f * max(eager - exact) + s * max(exact)).
+
+`f` is 2, 3 or 10: larger for few elements and for low precision. `s` is a tenth of torch's
+tolerance for the dtype. Sizes below `SMALLEST` count as `SMALLEST`. Without a reference the error
+is compared with the size of eager alone, with a wider share (`ALONE`). An integer tensor may differ
+in twice the share of elements in which eager differs from its reference, or in `TIES` elements. An
+argmax may differ where its two scores are close (`picked`).
+
+Invariants: the rule compares only values that are finite in eager; a new NaN or infinity fails. If
+eager itself deviates by more than `BLIND`, the comparison proves nothing and is not a pass.
+Cost: a few passes over each tensor in float64, on the device of the tensor.
+Source: the RMSE branch of `torch._dynamo.utils.same` gives `f` and `s`. The other constants are the
+agent's own; `tests/agent/golden_real` tries them on real models with planted errors."""
 
 from __future__ import annotations
 
@@ -8,24 +25,25 @@ from typing import Any, NamedTuple
 from compilewatch.numerics.tf32 import is_rough
 
 SINGLE, HALF, DOUBLE = 1e-4, 1e-3, 1e-7
-"""torch's tolerances by precision; a tenth of it is allowed on top of eager's error."""
+"""torch's tolerances by precision; a tenth of each is allowed on top of eager's error."""
 ALONE = {SINGLE: 1e-4, HALF: 3e-2, DOUBLE: 1e-9}
-"""What is allowed, as a share of the result's size, where eager alone is there to compare with."""
+"""Allowed error as a share of the result's size if eager is the only reference."""
 ALONE_TF32 = 1e-2
-"""The same for float32 of a GPU where TF32 is allowed: one of the two may have kept eleven digits of its operands."""
+"""Replaces `ALONE` on a GPU that may use TF32: one of the two results may have rounded operands."""
 SMALLEST = 1e-3
-"""Of results smaller than this the size counts no more: what cancels out has no size, and its rounding has."""
+"""Minimum size of a result in the rule: a result that cancels to zero still has rounding errors."""
 PEAKS = 5.0
-"""How many times more a single element may be off than the whole is on average."""
+"""Factor between the allowed error of one element and that of the whole tensor."""
 TIES = 2
-"""Whole numbers that may differ where nothing says by how much one was preferred: two scores that are the same in eager need not be in
-compiled code, and the largest one is another then."""
+"""Integers that may differ if their scores are unknown.
+
+Two scores that are equal in eager may differ in compiled code, which changes an argmax."""
 BLIND = 0.5
-"""Beyond this share of the result's size eager's own error hides what a comparison would find."""
+"""Above this share of the result's size, eager's own error hides a compiler error."""
 
 
 class Compared(NamedTuple):
-    """One tensor: its error, that of eager, and how large the error may be."""
+    """Comparison of one tensor: compiled error, eager error, allowed error."""
 
     where: str
     error: float
@@ -35,21 +53,21 @@ class Compared(NamedTuple):
     eager_nonfinite: int
     blind: bool
     wrong: str = ""
-    """What is wrong where it is no matter of numbers, such as another shape."""
+    """Description of a difference that is not numeric, such as another shape."""
 
     @property
     def times(self) -> float:
-        """The error as a multiple of what is allowed."""
+        """The error as a multiple of the allowed error."""
         if self.wrong:
             return float("inf")
         return self.error / self.allowed if self.allowed else (float("inf") if self.error else 0.0)
 
 
 def compared(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | None) -> Compared:
-    """One tensor of the compiled result beside eager's and, where there is one, that of a higher precision."""
+    """Compares a compiled tensor with eager and, if available, with a higher precision."""
     if compiled.dtype != eager.dtype or compiled.shape != eager.shape:
-        told = f"{where} is {_kind(compiled)} compiled and {_kind(eager)} eager"
-        return Compared(where, 0.0, 0.0, 0.0, 0, 0, False, told)
+        wrong = f"{where} is {_kind(compiled)} compiled and {_kind(eager)} eager"
+        return Compared(where, 0.0, 0.0, 0.0, 0, 0, False, wrong)
     usable = (
         exact is not None
         and exact.shape == eager.shape
@@ -57,29 +75,29 @@ def compared(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | Non
     )
     exact = exact if usable else None
     if not (eager.dtype.is_floating_point or eager.dtype.is_complex):
-        return _counted(torch, where, compiled, eager, exact)
-    # What is finite in eager is compared; only there does the rule mean anything.
+        return _compare_integers(torch, where, compiled, eager, exact)
+    # Only values that are finite in eager are compared numerically.
     finite, sound = torch.isfinite(compiled), torch.isfinite(eager)
     bad, eager_bad, news = int((~finite).sum()), int((~sound).sum()), int((~finite & sound).sum())
     if news:
-        told = f"{news:,} values of {where} are NaN or infinite compiled and finite eager"
-        return Compared(where, 0.0, 0.0, 0.0, bad, eager_bad, False, told)
+        wrong = f"{news:,} values of {where} are NaN or infinite compiled and finite eager"
+        return Compared(where, 0.0, 0.0, 0.0, bad, eager_bad, False, wrong)
     one, two = _flat(torch, compiled)[_flat_mask(sound)], _flat(torch, eager)[_flat_mask(sound)]
     three = two if exact is None else _flat(torch, exact)[_flat_mask(sound)]
     if not one.numel():
         return Compared(where, 0.0, 0.0, 0.0, bad, eager_bad, eager.numel() > 0)
     if not bool(torch.isfinite(three).all()):
         three, exact = two, None
-    ruled = (
-        _ruled(torch, where, eager, one, two, three)
+    result = (
+        _compare_with_exact(torch, where, eager, one, two, three)
         if exact is not None
-        else _ruled_alone(torch, where, eager, one, two)
+        else _compare_with_eager(torch, where, eager, one, two)
     )
-    return ruled._replace(nonfinite=bad, eager_nonfinite=eager_bad)
+    return result._replace(nonfinite=bad, eager_nonfinite=eager_bad)
 
 
 def worst(found: Sequence[Compared]) -> Compared:
-    """The one whose error is the largest multiple of what is allowed."""
+    """The comparison whose error is the largest multiple of the allowed error."""
     return max(found, key=lambda one: one.times)
 
 
@@ -91,12 +109,14 @@ def tolerance(torch: Any, dtype: Any) -> float:
 
 
 def share_alone(torch: Any, result: Any) -> float:
-    """What is allowed, as a share of the size, of a result like this where eager alone is there to compare with."""
+    """Allowed relative error of a result if eager is the only reference."""
     return ALONE_TF32 if is_rough(torch, result) else ALONE[tolerance(torch, result.dtype)]
 
 
-def _ruled(torch: Any, where: str, result: Any, compiled: Any, eager: Any, exact: Any) -> Compared:
-    """Both against a higher precision."""
+def _compare_with_exact(
+    torch: Any, where: str, result: Any, compiled: Any, eager: Any, exact: Any
+) -> Compared:
+    """Applies the rule with a reference in a higher precision."""
     rough = result.dtype in (torch.float16, torch.bfloat16) or is_rough(torch, result)
     share, factor = tolerance(torch, result.dtype) / 10.0, _factor(eager.numel(), rough)
     (size, peak), (error, top), (eager_error, eager_top) = map(
@@ -110,8 +130,8 @@ def _ruled(torch: Any, where: str, result: Any, compiled: Any, eager: Any, exact
     return max(of_all, of_one, key=lambda one: one.times) if of_all.times <= 1.0 else of_all
 
 
-def _ruled_alone(torch: Any, where: str, result: Any, compiled: Any, eager: Any) -> Compared:
-    """Against eager itself."""
+def _compare_with_eager(torch: Any, where: str, result: Any, compiled: Any, eager: Any) -> Compared:
+    """Applies the rule with eager as the only reference."""
     share, (size, peak), (error, top) = (
         share_alone(torch, result),
         _mean_and_top(eager),
@@ -125,12 +145,14 @@ def _ruled_alone(torch: Any, where: str, result: Any, compiled: Any, eager: Any)
 
 
 def _mean_and_top(values: Any) -> tuple[float, float]:
-    """The root of the mean square and the largest size."""
+    """The root mean square and the largest absolute value."""
     return float(values.square().mean().sqrt()), float(values.abs().max())
 
 
-def _counted(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | None) -> Compared:
-    """Whole numbers: as large a share may differ as eager's own differ from the higher precision, or a few ties. Flags have none."""
+def _compare_integers(
+    torch: Any, where: str, compiled: Any, eager: Any, exact: Any | None
+) -> Compared:
+    """Compares integers and booleans by the share of different elements; booleans have no ties."""
     several = max(1, eager.numel())
     ties = (0 if eager.dtype is torch.bool else min(TIES, several // 8)) / several
     if exact is None:
@@ -144,8 +166,9 @@ def _counted(torch: Any, where: str, compiled: Any, eager: Any, exact: Any | Non
 def picked(
     torch: Any, where: str, compiled: Any, eager: Any, scores: tuple[Any, Any]
 ) -> Compared | None:
-    """Places of the largest score, where the scores are there too, compiled and eager: one may be another where the two that compete are
-    no further apart than the scores themselves differ. None where they are not places of these scores."""
+    """Compares an argmax by its scores; None if the tensors are not the argmax of these scores.
+
+    A place may differ if its two scores are closer than compiled and eager scores are."""
     mine, theirs = scores
     if (
         theirs.shape[:-1] != eager.shape
@@ -167,7 +190,7 @@ def picked(
 
 
 def _factor(several: int, rough: bool) -> float:
-    """How many times eager's error the compiled one may be: noise weighs more in a few values and where few digits are kept."""
+    """Factor on eager's error: noise weighs more in few elements and in low precision."""
     if several <= 10:
         return 10.0
     return 3.0 if several < 1000 or rough else 2.0

@@ -10,7 +10,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.numerics import golden, tf32, tf32_rerun, tolerance
+from compilewatch.numerics import golden_runs, tf32, tf32_rerun, tolerance
 from compilewatch.numerics.tf32 import round_operand
 from compilewatch.wire.messages import Report
 from torch import Tensor
@@ -46,7 +46,7 @@ def _cpu_rounds_as_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
     def is_rough(torch: Any, tensor: Any) -> bool:
         return tensor.dtype is torch.float32 and bool(tf32._rounded_operations(torch))
 
-    for module in (golden, tolerance, tf32_rerun):
+    for module in (golden_runs, tolerance, tf32_rerun):
         monkeypatch.setattr(module, "is_rough", is_rough)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     torch._dynamo.reset()

@@ -25,7 +25,7 @@ Window = Callable[[], Report]
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
-    monkeypatch.setattr("compilewatch.numerics.golden._told", {})
+    monkeypatch.setattr("compilewatch.numerics.golden._reported_states", {})
 
 
 def eager_like(fn: Any) -> Any:
@@ -78,7 +78,7 @@ def _keeps(kept: list[int] = []) -> Callable[[Tensor], Tensor]:  # noqa: B006 - 
 SAYS: dict[str, tuple[Any, Any]] = {
     "the eager call raised ValueError: no 4 rows": (_raises, torch.ones(4)),
     "the eager call ran out of memory": (_no_memory, torch.ones(4)),
-    "two eager calls differ: it is random, or keeps something from call to call": (lambda x: nn.functional.dropout(x), torch.ones(400)),
+    "two eager calls differ: the callable is random or keeps state between calls": (lambda x: nn.functional.dropout(x), torch.ones(400)),
     "it changes its inputs in place": (lambda x: x.mul_(2.0), torch.ones(4)),
     "it returns no tensor": (lambda x: "nothing", torch.ones(4)),
     "nothing of it was compiled": (lambda x: x, torch.ones(4)),
@@ -106,7 +106,7 @@ def test_a_compiled_call_that_raises_is_told_as_that(window: Window) -> None:
 
 
 def test_what_keeps_something_is_not_compared(window: Window) -> None:
-    assert "keeps something" in compilewatch.golden("g", eager_like(_keeps()), torch.ones(4)).text
+    assert "keeps state" in compilewatch.golden("g", eager_like(_keeps()), torch.ones(4)).text
 
 
 def test_an_input_that_only_the_compiled_one_changes_is_a_fault(window: Window) -> None:
@@ -114,7 +114,7 @@ def test_an_input_that_only_the_compiled_one_changes_is_a_fault(window: Window) 
         return lambda x: (x.mul_(2.0),)
 
     found = compilewatch.golden("g", torch.compile(lambda x: x * 2.0, backend=backend), torch.ones(4))
-    assert (found.state, found.text) == ("failed", "the compiled one changes its inputs, and eager does not")
+    assert (found.state, found.text) == ("failed", "the compiled callable changes its inputs, eager does not")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) 
     plain = nn.Sequential(part, whole[1])
     batch = torch.randn(4, 48)
     without = compilewatch.golden("g", eager_like(whole), batch)
-    assert without.state == "not compared" and "pass the same without torch.compile as reference=" in without.text
+    assert without.state == "not compared" and "pass the same callable without torch.compile as reference=" in without.text
     assert compilewatch.golden("h", eager_like(whole), batch, reference=plain).state == "passed"
 
 
@@ -191,4 +191,4 @@ def test_names_are_bounded(window: Window) -> None:
 def test_a_result_of_too_many_tensors_is_left_alone(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated_run, "MAX_TENSORS", 2)
     found = compilewatch.golden("g", eager_like(lambda x: (x + 1, x + 2, x + 3)), torch.ones(4))
-    assert found.text == "it returns 3 tensors, more than are looked at"
+    assert found.text == "it returns 3 tensors, the limit is 2"

@@ -1,8 +1,9 @@
-"""`baseline` reports how long the same takes uncompiled, as no traffic of the job's, and leaves the job as it was."""
+"""`eager_baseline` reports the time of uncompiled calls, not as traffic, and leaves the job unchanged; `baseline` is its old name."""
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +36,7 @@ def regions(report: Report) -> dict[tuple[str, str, bool], Region]:
 
 def test_eager_calls_stand_beside_those_of_the_region_and_are_no_traffic(window: Window) -> None:
     model, batch = watched(Perceptron()), torch.randn(4, 48)
-    found = compilewatch.baseline(model, batch, calls=30)
+    found = compilewatch.eager_baseline(model, batch, calls=30)
     for _ in range(5):
         model(batch)
     told = regions(window())
@@ -54,7 +55,7 @@ def test_the_mean_is_that_of_the_calls(window: Window) -> None:
             time.sleep(0.002)
             return x + 1
 
-    found = compilewatch.baseline(watched(Slow()), (torch.ones(2),), calls=20)
+    found = compilewatch.eager_baseline(watched(Slow()), (torch.ones(2),), calls=20)
     (eager,) = window().regions
     assert found.seconds >= 0.002
     assert eager.latency is not None
@@ -65,7 +66,7 @@ def test_what_was_compiled_in_place_runs_eager_for_it_and_compiled_afterwards(wi
     module = Perceptron()
     module.compile(backend="eager")
     model = compilewatch.watch(module, name="forward")
-    found = compilewatch.baseline(model, {"x": torch.randn(4, 48)}, calls=20)
+    found = compilewatch.eager_baseline(model, {"x": torch.randn(4, 48)}, calls=20)
     assert found.calls == 20
     assert module._compiled_call_impl is not None
 
@@ -75,7 +76,7 @@ def test_the_state_of_the_job_is_as_it_was(window: Window) -> None:
     before = {name: one.clone() for name, one in module.state_dict().items()}
     batch = torch.randn(2, 3, 12, 12)
     given, drawn = batch.clone(), torch.get_rng_state()
-    compilewatch.baseline(watched(module), batch, calls=20)
+    compilewatch.eager_baseline(watched(module), batch, calls=20)
     assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
     assert module.training and torch.equal(batch, given) and torch.equal(torch.get_rng_state(), drawn)
     assert RECORDER.call().line is None
@@ -83,7 +84,7 @@ def test_the_state_of_the_job_is_as_it_was(window: Window) -> None:
 
 def test_a_slow_model_is_measured_for_so_long_and_no_longer(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "LONGEST_SECONDS", 0.0)
-    assert compilewatch.baseline(watched(Perceptron()), torch.randn(4, 48)).calls == 1
+    assert compilewatch.eager_baseline(watched(Perceptron()), torch.randn(4, 48)).calls == 1
 
 
 def _raises(x: Tensor) -> Tensor:
@@ -95,19 +96,22 @@ def _raises(x: Tensor) -> Tensor:
     [
         (lambda: torch.compile(_raises, backend="eager"), torch.ones(2), "the eager call raised ValueError"),
         (lambda: torch.compile(Perceptron(), backend="eager"), (torch.ones(2), 3, "x"), "the eager call raised TypeError"),
-        (lambda: Perceptron(), torch.ones(4, 48), "it did not come out of torch.compile"),
-        (lambda: None, torch.ones(2), "it did not come out of torch.compile"),
+        (lambda: Perceptron(), torch.ones(4, 48), "it is not a result of torch.compile"),
+        (lambda: None, torch.ones(2), "it is not a result of torch.compile"),
     ],
 )
 def test_where_nothing_can_be_measured_a_line_says_why(window: Window, make: Callable[[], Any], inputs: Any, why: str) -> None:
-    found = compilewatch.baseline(make(), inputs)
+    found = compilewatch.eager_baseline(make(), inputs)
     assert isinstance(found, Baseline)
     assert (found.calls, found.text.startswith(f"not measured: {why}")) == (0, True), found.text
     assert RECORDER.call().line is None
 
 
 def test_an_agent_that_is_off_measures_nothing() -> None:
-    assert compilewatch.baseline(torch.compile(Perceptron(), backend="eager"), torch.ones(4, 48)).text == "not measured: the agent is off"
+    assert (
+        compilewatch.eager_baseline(torch.compile(Perceptron(), backend="eager"), torch.ones(4, 48)).text
+        == "not measured: the agent is off"
+    )
 
 
 def test_a_call_that_fails_half_way_leaves_the_thread_as_it_was(window: Window) -> None:
@@ -118,6 +122,45 @@ def test_a_call_that_fails_half_way_leaves_the_thread_as_it_was(window: Window) 
                 raise RuntimeError("out of memory")
             return x
 
-    found = compilewatch.baseline(watched(Tired()), torch.ones(2), calls=20)
+    found = compilewatch.eager_baseline(watched(Tired()), torch.ones(2), calls=20)
     assert found.text == "not measured: the eager call raised RuntimeError"
     assert RECORDER.call().line is None
+
+
+@pytest.fixture
+def _not_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "_warned", [])
+
+
+@pytest.mark.usefixtures("_not_warned")
+def test_the_old_name_measures_the_same_and_warns_once(window: Window) -> None:
+    model, batch = watched(Perceptron()), torch.randn(4, 48)
+    with pytest.warns(DeprecationWarning) as warned:
+        found = [compilewatch.baseline(model, batch, calls=3), compilewatch.baseline(model, inputs=batch, calls=2)]
+    assert [(one.region, one.calls) for one in found] == [("forward", 3), ("forward", 2)]
+    (eager,) = window().regions
+    assert (eager.name, eager.runtime, eager.calls) == ("forward", "eager", 5)
+    assert [(one.category, one.filename) for one in warned] == [(DeprecationWarning, __file__)]
+    assert "compilewatch.eager_baseline" in str(warned[0].message)
+    assert f"Release {measuring.OLD_NAME_REMOVED_IN} removes" in str(warned[0].message)
+
+
+@pytest.mark.usefixtures("_not_warned")
+def test_the_old_name_raises_nothing_where_warnings_are_errors(window: Window, capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = compilewatch.baseline(watched(Perceptron()), torch.randn(4, 48), calls=3)
+    assert found.calls == 3
+    assert "compilewatch.eager_baseline" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_not_warned")
+def test_the_new_name_warns_of_nothing(window: Window) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        assert compilewatch.eager_baseline(watched(Perceptron()), torch.randn(4, 48), calls=3).calls == 3
+
+
+def test_the_old_name_goes_in_a_later_release() -> None:
+    removed, present = (tuple(map(int, one.split("."))) for one in (measuring.OLD_NAME_REMOVED_IN, compilewatch.__version__))
+    assert present < removed

@@ -83,7 +83,7 @@ def test_longer_calls_on_a_cpu_have_their_speed_up(story: Story, signed_in: Clie
 
 
 def test_calls_compared_before_it_was_left_alone_have_their_error(story: Story, signed_in: Client, project: Project) -> None:
-    why = "a shadow call ran out of memory: there are none in this process any more"
+    why = "a shadow call ran out of memory: shadow calls are off in this process"
     told = parity_data(Parity("shadow calls of forward", "not compared", why=why, region="forward", where="output", error=1e-6,
                               tolerance=1e-4, reference="eager", kind="shadow", samples=73))  # fmt: skip
     story.start("2", parities=[told])
