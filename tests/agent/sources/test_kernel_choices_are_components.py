@@ -99,7 +99,7 @@ def test_so_many_are_told_and_no_more() -> None:
 
 def test_a_torch_without_the_lookup_says_no_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(torch_internals.GEMM_CHOICES), "problem", lambda self: "PersistentCache.lookup is not there")
-    assert KernelChoices().install(None) == ("no", "no choices of kernels: PersistentCache.lookup is not there")  # type: ignore[arg-type]
+    assert KernelChoices().install(None) == ("no", "no kernel choices: PersistentCache.lookup is not there")  # type: ignore[arg-type]
 
 
 def test_strict_redaction_leaves_fingerprints_that_can_be_compared() -> None:

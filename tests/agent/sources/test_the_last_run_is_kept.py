@@ -71,7 +71,7 @@ def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, cut: int) -> None:
     recorder = Recorder()
     causes, source = MissCauses.of(recorder), Caches()
     causes.keep_in(config(tmp_path))
-    assert source.install(recorder) == ("partly", "no causes of misses: the file of the last run was damaged, and is removed")
+    assert source.install(recorder) == ("partly", "no causes of misses: the history file of the last run was damaged and was removed")
     kept.write(run_of(graph(2)))
     known = kept.read()
     assert known is not None

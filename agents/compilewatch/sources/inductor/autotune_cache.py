@@ -1,4 +1,6 @@
-"""Which kernel was chosen for a matrix multiplication, and whether that was in inductor's autotune cache or had to be measured anew."""
+"""Autotune cache: the kernel that inductor chose for a matrix multiplication.
+
+A choice comes from the cache or from a new measurement."""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from compilewatch.sources import Answer, Source
 from compilewatch.sources.inductor.cache_lookups import CacheLookups, Lookup
 
 _OPERATOR, _INPUTS, _BENCHMARK = 1, 2, 3
-"""Where `lookup(choices, op, inputs, benchmark)` has what; the last is the function that measures."""
+"""Positions of the arguments in `lookup(choices, op, inputs, benchmark)`; `benchmark` measures."""
 
 
 class AutotuneCache(Source):
-    """Wraps the lookup of `PersistentCache`: it measures exactly when the cache has no answer."""
+    """Wraps the lookup of `PersistentCache`, which measures only after a cache miss."""
 
     name = "autotune_cache"
     module = "torch._inductor.codecache"
@@ -40,51 +42,51 @@ class AutotuneCache(Source):
             GEMM_CHOICES.put(bound[1])
 
     def _bind(self, recorder: Recorder) -> None:
-        previous, lookups, guard = (
+        previous, lookups, barrier = (
             GEMM_CHOICES.find(),
             CacheLookups.of(recorder),
             FaultBarrier(recorder.internal_error),
         )
 
         @functools.wraps(previous)
-        def ours(owner: Any, *args: Any, **kwargs: Any) -> Any:
+        def lookup(owner: Any, *args: Any, **kwargs: Any) -> Any:
             measured: list[bool] = []
             if self._bound is not None:
-                with guard:
-                    args, kwargs = _noting(measured, args, kwargs)
+                with barrier:
+                    args, kwargs = _with_recorded_benchmark(measured, args, kwargs)
             timings = previous(owner, *args, **kwargs)
             if self._bound is not None and (measured or timings):
-                with guard:
+                with barrier:
                     lookups.add(Lookup("autotune", "miss" if measured else "hit"))
                     if timings:
                         chosen_note(
-                            _given(_OPERATOR, "op", args, kwargs),
-                            _given(_INPUTS, "inputs", args, kwargs),
+                            _argument_of(_OPERATOR, "op", args, kwargs),
+                            _argument_of(_INPUTS, "inputs", args, kwargs),
                             timings,
                         )
             return timings
 
-        self._bound = (ours, previous)
-        GEMM_CHOICES.put(ours)
+        self._bound = (lookup, previous)
+        GEMM_CHOICES.put(lookup)
 
 
-def _given(place: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _argument_of(place: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return kwargs[name] if name in kwargs else args[place]
 
 
-def _noting(
+def _with_recorded_benchmark(
     measured: list[bool], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with a function that measures as before and leaves a note that it did."""
-    benchmark = _given(_BENCHMARK, "benchmark", args, kwargs)
+    """Replaces the `benchmark` argument by a function that also records that it was called."""
+    benchmark = _argument_of(_BENCHMARK, "benchmark", args, kwargs)
     if benchmark is None:
         return args, kwargs
 
     @functools.wraps(benchmark)
-    def noted(*choices: Any, **options: Any) -> Any:
+    def record_benchmark(*choices: Any, **options: Any) -> Any:
         measured.append(True)
         return benchmark(*choices, **options)
 
     if "benchmark" in kwargs:
-        return args, {**kwargs, "benchmark": noted}
-    return (*args[:_BENCHMARK], noted, *args[_BENCHMARK + 1 :]), kwargs
+        return args, {**kwargs, "benchmark": record_benchmark}
+    return (*args[:_BENCHMARK], record_benchmark, *args[_BENCHMARK + 1 :]), kwargs

@@ -1,4 +1,6 @@
-"""Which component of a cache key differs from an earlier run's, by the name of what a person can change."""
+"""Cache key diff: the component of a cache key that differs from an earlier run.
+
+The component is named after the setting that an engineer can change."""
 
 from __future__ import annotations
 
@@ -48,38 +50,42 @@ _INPUTS = "example_inputs"
 
 
 def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, str]) -> str:
-    """The cause of the first miss of a compilation, in words."""
+    """Describes the cause of the first miss of a compilation."""
     if earlier is None:
         return NO_EARLIER_RUN
     engine = engine_cause(now, earlier)
     if engine or VLLM_KEY.not_loaded:
         return engine or NOT_LOADED
-    now = {
-        name: value for name, value in now.items() if not name.startswith(ENGINE)
-    }  # of the last rank that wrote, and looked at
+    # The engine's components in the file are those of the last rank that wrote it, and are already
+    # compared.
+    now = {name: value for name, value in now.items() if not name.startswith(ENGINE)}
     missed = [lookup for lookup in asked.lookups if lookup.answer == "miss"]
-    told = [
+    missed_graphs = [
         (lookup, lookup.parts.read())
         for lookup in missed
         if lookup.cache == "fx" and lookup.parts is not None
     ]
     graph, parts = next(
-        ((lookup, parts) for lookup, parts in told if parts is not None), (None, None)
+        ((lookup, parts) for lookup, parts in missed_graphs if parts is not None), (None, None)
     )
     if graph is not None and parts is not None:
         if graph.key in earlier.graphs:
-            return _same_key(graph, now, earlier.graphs[graph.key].components)
-        return _other_key(parts, frame, graph.backward, earlier, now)
+            return _cause_for_same_key(graph, now, earlier.graphs[graph.key].components)
+        return _cause_for_new_key(parts, frame, graph.backward, earlier, now)
     lost = any(lookup.key in earlier.keys for lookup in missed)
     cause = first_difference(now, earlier.components) or (
-        _lost(now, earlier.components, LACKING_FOLDER) if lost else NOTHING_DIFFERS
+        _cause_for_missing_entry(now, earlier.components, LACKING_FOLDER)
+        if lost
+        else NOTHING_DIFFERS
     )
     return f"{AOT_ALONE}{cause}" if asked.answers.get("fx") == "hit" else cause
 
 
 def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
-    """What makes an engine look where nothing of the earlier run is: the first factor of its own key that differs, of the same rank and
-    part of the model where those are known, or a version that everything depends on; empty where the key is the same."""
+    """The first factor of the engine's own key that differs from the earlier run, or "".
+
+    The comparison uses the same rank and part of the model if they are known. A factor may also be
+    a version that all others depend on."""
     shared = [part for part in VLLM_KEY.parts if part in earlier.engine]
     pairs: list[tuple[Mapping[str, str], Mapping[str, str]]] = [
         ({**now, **VLLM_KEY.parts[part]}, {**earlier.components, **earlier.engine[part]})
@@ -91,63 +97,75 @@ def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
     return ""
 
 
-def _same_key(graph: Lookup, now: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """Torch asked for what an earlier run compiled, and the cache did not have it."""
+def _cause_for_same_key(graph: Lookup, now: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """Cause of a miss for a key that an earlier run compiled."""
     if FOLDER in now and FOLDER in before and changed(FOLDER, now, before):
         return OTHER_FOLDER
-    return OTHER_SIZES if _entries(graph.key) > 1 else _lost(now, before, WAS_UNWRITABLE)
+    return (
+        OTHER_SIZES
+        if _count_entries(graph.key) > 1
+        else _cause_for_missing_entry(now, before, WAS_UNWRITABLE)
+    )
 
 
-def _lost(now: Mapping[str, str], before: Mapping[str, str], unwritten: str) -> str:
-    """Why the folder does not hold what an earlier run asked for: it was never put there, which `unwritten` says of that run, or it is
-    there no more."""
+def _cause_for_missing_entry(
+    now: Mapping[str, str], before: Mapping[str, str], unwritten: str
+) -> str:
+    """Cause of a missing entry that an earlier run looked up: never written, or deleted since.
+
+    `unwritten` is the cause if that run could not write."""
     if now.get(ACCESS) == READ_ONLY:
         return UNWRITABLE_FOLDER
     return unwritten if before.get(ACCESS) == READ_ONLY else EMPTY_FOLDER
 
 
-def _entries(key: str) -> int:
-    """How many compilations the cache holds under a key; the one that just missed is among them."""
-    folder = os.path.join(cache_folder(os.environ), "fxgraph", key[1:3], key)  # noqa: PTH118 - the path as torch makes it
+def _count_entries(key: str) -> int:
+    """Number of cache entries for a key, including the compilation that just missed."""
+    folder = os.path.join(cache_folder(os.environ), "fxgraph", key[1:3], key)  # noqa: PTH118
     try:
         return sum(not name.startswith(".") for name in os.listdir(folder))  # noqa: PTH208
     except OSError:
         return 0
 
 
-def _other_key(
+def _cause_for_new_key(
     parts: KeyParts, frame: str, backward: bool, earlier: Run, now: Mapping[str, str]
 ) -> str:
-    """Torch asked for something new: what of it differs from the graph of the earlier run that comes nearest."""
-    alike = [graph for graph in earlier.graphs.values() if graph.place == (frame, backward)]
+    """Cause of a miss for a new key: its difference from the most similar earlier graph."""
+    same_place = [graph for graph in earlier.graphs.values() if graph.place == (frame, backward)]
     compared = [
         (
-            _differing(parts.own, graph.own)
-            + _differing(parts.settings, earlier.settings.get(graph.settings, {})),
+            _names_that_differ(parts.own, graph.own)
+            + _names_that_differ(parts.settings, earlier.settings.get(graph.settings, {})),
             graph,
         )
-        for graph in reversed(alike or list(earlier.graphs.values()))
+        for graph in reversed(same_place or list(earlier.graphs.values()))
     ]
     if not compared:
         return first_difference(now, earlier.components) or NOTHING_DIFFERS
     differs, nearest = min(compared, key=lambda one: len(one[0]))
-    return _named(differs if alike else [*differs, _GRAPH[0]], now, nearest.components)
+    return _describe(differs if same_place else [*differs, _GRAPH[0]], now, nearest.components)
 
 
-def _differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """The names that differ, in torch's order."""
+def _names_that_differ(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """Names of the components that differ, in torch's order."""
     return [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
 
 
-def _named(differs: list[str], now: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """The most fundamental of what differs in the key, by the name of what a person can change."""
+def _describe(differs: list[str], now: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """Describes the most fundamental difference of the key by the setting behind it."""
     if "torch_version" in differs:
-        return _version("torch", now, before) or "torch: the same version, built from other sources"
+        return (
+            _describe_version("torch", now, before)
+            or "torch: the same version, built from other sources"
+        )
     if any(name.startswith("system_info") for name in differs):
-        return next(filter(None, (_version(name, now, before) for name in VERSIONS[1:])), OF_GPU)
+        return next(
+            filter(None, (_describe_version(name, now, before) for name in VERSIONS[1:])), OF_GPU
+        )
     options = [name for name in differs if name.startswith("inductor_config")]
     if options:
-        return _option(options, now, before)
+        return _describe_options(options, now, before)
     if THREADS in differs:
         return next((name for name in THREAD_VARIABLES if changed(name, now, before)), OF_THREADS)
     others = [
@@ -156,41 +174,43 @@ def _named(differs: list[str], now: Mapping[str, str], before: Mapping[str, str]
         if name not in (*_GRAPH, _INPUTS) and not name.startswith("fx_kwargs")
     ]
     if others:
-        return _own_part(others[0], now, before)
-    return _traced(now, before) or _graph(differs)
+        return _describe_own_part(others[0], now, before)
+    return _describe_tracing(now, before) or _describe_graph(differs)
 
 
-def _version(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> str:
+def _describe_version(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> str:
     return next((words for words in differences(now, before) if words.startswith(f"{name} ")), "")
 
 
-def _option(options: list[str], now: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """Options of inductor that differ, `inductor_config[name]`: set by the job's code, by a variable, or for one compilation."""
+def _describe_options(options: list[str], now: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """Describes inductor options that differ (`inductor_config[name]`).
+
+    The job's code, an environment variable, or the call of one compilation sets an option."""
     names = [name.partition("[")[2].rstrip("]") for name in options]
     by_code = [name for name in names if changed(f"inductor_config {name}", now, before)]
     if by_code:
         return option_words(f"inductor_config {by_code[0]}")
-    named = variable_of(names, variables_changed(now, before))
-    if named:
-        return named
+    variable = variable_of(names, variables_changed(now, before))
+    if variable:
+        return variable
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return option_words(f"inductor_config {names[0]}{more}")
 
 
-def _own_part(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """What torch hashes by itself; of these custom passes are options of inductor all the same."""
+def _describe_own_part(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """Describes a component that torch hashes separately, such as a custom pass."""
     return (
         option_words(option) if changed(option := f"inductor_config {name}", now, before) else name
     )
 
 
 def variable_of(options: list[str], variables: list[str]) -> str:
-    """The variable, `env NAME`, that is named like one of the options; empty where none is."""
+    """The variable (`env NAME`) whose name matches one of the options; empty if none does."""
     pairs = [(variable, option) for option in options for variable in variables]
     return next(
         (
             variable
-            for alike in (_named_after, _alike)
+            for alike in (_is_named_after, _is_abbreviation_of)
             for variable, option in pairs
             if alike(_plain_name(variable), option)
         ),
@@ -207,29 +227,31 @@ def _plain_name(variable: str) -> str:
     )
 
 
-def _named_after(variable: str, option: str) -> bool:
-    """max_autotune and max_autotune; cudagraphs and triton.cudagraphs."""
+def _is_named_after(variable: str, option: str) -> bool:
+    """True for names such as max_autotune and max_autotune, cudagraphs and triton.cudagraphs."""
     return variable in (option.replace(".", "_"), option.rpartition(".")[2])
 
 
-def _alike(variable: str, option: str) -> bool:
-    """force_layout_opt and force_layout_optimization; of three words and more one may be another."""
+def _is_abbreviation_of(variable: str, option: str) -> bool:
+    """True for names such as force_layout_opt and force_layout_optimization.
+
+    Of three or more words, one may differ."""
     words, others = variable.split("_"), option.replace(".", "_").split("_")
-    strange = [
+    unmatched = [
         word
         for word in words
         if not any(word.startswith(other) or other.startswith(word) for other in others if other)
     ]
-    return len(strange) <= (len(words) >= 3)
+    return len(unmatched) <= (len(words) >= 3)
 
 
-def _traced(now: Mapping[str, str], before: Mapping[str, str]) -> str:
-    """A variable or an option that changes what Dynamo and AOTAutograd hand to inductor."""
+def _describe_tracing(now: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """A variable or an option that changes the graph that inductor receives."""
     tracing = (f"{ENVIRONMENT}TORCHDYNAMO", "dynamo_config", "functorch_config")
     return next((words for words in differences(now, before) if words.startswith(tracing)), "")
 
 
-def _graph(differs: list[str]) -> str:
+def _describe_graph(differs: list[str]) -> str:
     if any(name in _GRAPH for name in differs):
         return OTHER_GRAPH
     if _INPUTS in differs:

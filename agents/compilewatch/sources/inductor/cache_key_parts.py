@@ -1,4 +1,6 @@
-"""What went into a cache key: torch's own hash of each component, under its name; no text of one leaves the process."""
+"""Parts of a cache key: torch's hash of each component, by name.
+
+No component's text leaves the process."""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ from compilewatch.identity.sha256 import sha256_hex
 
 DIGEST_LENGTH = 10
 MOST_UNREAD = 16
-"""Keys whose lines are kept: some 70 kB each."""
-_SETTING, _WHERE_IT_STANDS = "] inductor_config", 80
+"""Maximum number of unread keys; the lines of one key take about 70 kB."""
+_SETTING, _SETTING_END = "] inductor_config", 80
 _MAX_SETTINGS = 4
 
 
 class Settings(NamedTuple):
-    """The lines of settings as torch wrote them for a graph, and what was read in them."""
+    """The settings lines of a graph as torch wrote them, and the hashes parsed from them."""
 
     lines: list[str]
     id: str
@@ -28,7 +30,7 @@ _known_settings: list[Settings] = []
 
 
 class KeyParts(NamedTuple):
-    """A hash per component. Settings are hundreds and the same for most graphs of a process, so they are read and kept once."""
+    """A hash per component; most graphs share their hundreds of settings, which are stored once."""
 
     settings_id: str
     settings: dict[str, str]
@@ -36,7 +38,7 @@ class KeyParts(NamedTuple):
 
 
 class LateParts:
-    """Torch's lines of one key, not read yet: they are hundreds, and the compilation does not have to wait for that."""
+    """Unparsed lines of one key: parsing hundreds of lines must not delay the compilation."""
 
     __slots__ = ("_lines", "_parts")
 
@@ -45,7 +47,7 @@ class LateParts:
         self._parts: KeyParts | None = None
 
     def read(self) -> KeyParts | None:
-        """The parts, and the lines are let go; on any thread."""
+        """Parses and releases the lines; any thread may call this method."""
         lines = self._lines
         if lines is not None:
             self._parts, self._lines = parts_of(lines), None
@@ -56,7 +58,7 @@ _unread: deque[LateParts] = deque()
 
 
 def later(lines: list[str]) -> LateParts:
-    """The lines, to be read by `read_late`, or when somebody asks; only so many are kept unread."""
+    """Queues the lines for `read_late`; reads the oldest ones if more than `MOST_UNREAD` wait."""
     late = LateParts(lines)
     _unread.append(late)
     if len(_unread) > MOST_UNREAD:
@@ -65,7 +67,7 @@ def later(lines: list[str]) -> LateParts:
 
 
 def read_late() -> None:
-    """Reads what waits; on the agent's thread."""
+    """Parses the queued lines; runs on the agent's thread."""
     while _unread:
         _read_one()
 
@@ -76,21 +78,21 @@ def _read_one() -> None:
 
 
 def parts_of(components: Iterable[str]) -> KeyParts | None:
-    """The parts in torch's lines, `[hash] name: text` or `[hash] name[item]: text`; None where there are none."""
-    settings, others = _parted([line for line in components if isinstance(line, str)])
+    """Parses lines `[hash] name: text` or `[hash] name[item]: text`; None if there are none."""
+    settings, others = _split_settings([line for line in components if isinstance(line, str)])
     own: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
-    for name, digest in _named(others):
+    for name, digest in _parse_lines(others):
         owner, _, item = name.partition("[")
         if item[:-1].isdigit():
             lists.setdefault(owner, []).append(digest)
         else:
             own[name] = digest
-    own.update((name, _joined(digests)) for name, digests in lists.items())
+    own.update((name, _hash_of(digests)) for name, digests in lists.items())
     return KeyParts(settings.id, settings.hashes, own) if own else None
 
 
-def _named(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         close = line.find("]")
         stop = line.find(": ", close)
@@ -98,31 +100,33 @@ def _named(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield line[close + 2 : stop], line[1 : 1 + min(DIGEST_LENGTH, close - 1)]
 
 
-def _joined(digests: list[str]) -> str:
+def _hash_of(digests: list[str]) -> str:
     return sha256_hex("".join(digests).encode())[:DIGEST_LENGTH]
 
 
-def _parted(lines: list[str]) -> tuple[Settings, list[str]]:
-    """The settings and the other lines. Settings stand in a row and mostly as they stood before: comparing them with what is known
-    takes a tenth of the time of reading them."""
+def _split_settings(lines: list[str]) -> tuple[Settings, list[str]]:
+    """Splits the settings from the other lines.
+
+    Settings are consecutive and mostly equal to known ones. A comparison takes a tenth of the time
+    of parsing."""
     start = next((n for n, line in enumerate(lines) if _is_setting(line)), len(lines))
     for known in list(_known_settings):
         end = start + len(known.lines)
         others = lines[:start] + lines[end:]
         if lines[start:end] == known.lines and not any(map(_is_setting, others)):
             return known, others
-    return _read([line for line in lines if _is_setting(line)]), [
+    return _parse_settings([line for line in lines if _is_setting(line)]), [
         line for line in lines if not _is_setting(line)
     ]
 
 
 def _is_setting(line: str) -> bool:
-    return line.find(_SETTING, 0, _WHERE_IT_STANDS) >= 0
+    return line.find(_SETTING, 0, _SETTING_END) >= 0
 
 
-def _read(lines: list[str]) -> Settings:
+def _parse_settings(lines: list[str]) -> Settings:
     settings = Settings(
-        lines, _joined([line[: DIGEST_LENGTH + 1] for line in lines]), dict(_named(lines))
+        lines, _hash_of([line[: DIGEST_LENGTH + 1] for line in lines]), dict(_parse_lines(lines))
     )
     _known_settings.append(settings)
     del _known_settings[:-_MAX_SETTINGS]

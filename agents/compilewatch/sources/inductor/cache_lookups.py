@@ -1,4 +1,26 @@
-"""Whether torch's compile caches answered: each lookup as torch's timers tell it, its records and counters where they do not."""
+"""Cache lookups: whether torch's compile caches answered, merged from three sources of torch.
+
+Algorithm: one answer per cache and compilation, from the most to the least precise source:
+
+1. The end events of torch's timers (`LOOKUPS`) carry each lookup: state, key, bypass reason, and
+   the components of the key.
+2. torch's record of the compilation (`CompilationMetrics`) has hit and miss counts per cache.
+3. torch's global counters and autotune statistics: the difference of two snapshots.
+
+A miss of any graph makes the whole answer a miss (the order of `_ANSWERS`). A hit of AOTAutograd's
+cache implies hits of all its graphs. A hit on a key from a cache file is also a mega-cache hit.
+
+Invariants:
+- `begin`, `ended`, `add` and `take` run on the compiling thread. Lookups are thread-local, so
+  parallel compilations do not mix and need no lock. `asked` may run on any thread.
+- The counters belong to the job. They are only read, with `get`, because they are default
+  dictionaries. A cleared counter is another object or a smaller number and is not a negative count.
+- Two threads that compile at the same time share the counters, so a difference of counters is used
+  only if sources 1 and 2 have no answer.
+
+Cost: a snapshot copies two small dictionaries per compilation; key lines are parsed later, on the
+agent's thread.
+Source: `torch._dynamo.utils` (counters, `CompilationMetrics`, chromium events)."""
 
 from __future__ import annotations
 
@@ -18,7 +40,7 @@ from compilewatch.sources.inductor.cache_key_parts import LateParts, later
 from compilewatch.sources.inductor.loaded_keys import keys_here
 
 LOOKUPS = {"inductor_compile": "fx", "backend_compile": "aot"}
-"""The timer inside which a cache is asked, and the cache."""
+"""The timer in which each cache lookup takes place."""
 _RECORDED = {"fx": "inductor_fx", "aot": "aotautograd"}
 _STATISTICS = ("LocalAutotuneCache", "RemoteAutotuneCache")
 _ANSWERS = ("miss", "bypass", "hit")
@@ -34,9 +56,9 @@ _COUNTED = (
     ),
     ("write", "error", "inductor", ("fxgraph_cache_write_error",)),
 )
-"""Cache, answer, and the counters that grow by it; of each cache the worst answer first."""
+"""Cache, answer, counter group, counters that grow; the worst answer of a cache comes first."""
 WRITE = "write"
-"""Stands among the counted answers where the folder did not take what was compiled: no cache, and told of no compilation."""
+"""Pseudo cache for failed writes into the folder; no compilation reports it as a cache."""
 _GROUPS = ("inductor", "aot_autograd")
 _MAX_LOOKUPS, _MAX_LOADED = 64, 10_000
 KEY_LENGTH = 16
@@ -47,38 +69,38 @@ _LOOKUPS_OF: weakref.WeakKeyDictionary[Recorder, CacheLookups] = weakref.WeakKey
 
 
 class Lookup(NamedTuple):
-    """One question to one cache."""
+    """One lookup in one cache."""
 
     cache: str
     answer: str
     key: str = ""
-    """The key that was asked for, as torch names it."""
+    """The key of the lookup, as torch names it."""
     reason: str = ""
     """Why the cache was bypassed."""
     backward: bool = False
     parts: LateParts | None = None
-    """What went into the key, where torch told it."""
+    """The components of the key, if torch reported them."""
 
 
 class Taken(NamedTuple):
-    """What a thread's compilation asked: its lookups, and the answers by which torch's counters grew."""
+    """Lookups of one compilation on its thread, and the answers that torch's counters show."""
 
     lookups: list[Lookup]
     counted: dict[str, str]
 
 
 class Asked(NamedTuple):
-    """What one compilation asked of the caches."""
+    """Cache answers of one compilation."""
 
     answers: dict[str, str]
-    """By cache; a miss of any part of a graph makes the whole a miss."""
+    """Answer by cache; a miss of any part makes the whole answer a miss."""
     lookups: list[Lookup]
     unwritten: bool = False
-    """Whether torch counted that it could not put the graph into the folder."""
+    """True if torch counted a failed write of the graph into the folder."""
 
     @property
     def key(self) -> str:
-        """What names the compilation in every process: AOTAutograd's key, which a hit tells too, else the graph's; cut short."""
+        """Shortened key, equal in every process: AOTAutograd's key, else the graph's key."""
         keys = (
             lookup.key
             for cache in ("aot", "fx")
@@ -89,7 +111,7 @@ class Asked(NamedTuple):
 
     @property
     def bypasses(self) -> list[str]:
-        """Why caches were bypassed, each reason once."""
+        """The reasons of cache bypasses, without duplicates."""
         return list(
             dict.fromkeys(
                 lookup.reason
@@ -103,21 +125,21 @@ NOTHING_ASKED = Asked({}, [])
 
 
 class _Thread(threading.local):
-    """The lookups of the compilation that a thread is in."""
+    """Lookups of the current compilation of a thread."""
 
     def __init__(self) -> None:
         self.lookups: list[Lookup] = []
 
 
 class CacheLookups:
-    """What compilations ask of the caches. One per recorder."""
+    """Cache lookups of all compilations; one instance per recorder."""
 
     def __init__(self) -> None:
         self._thread = _Thread()
         self._counters = CacheCounters({})
         self._loaded: set[str] = set()
-        self._brought_read = False
-        """Whether it was asked what `compilewatch cache load` put into the folder."""
+        self._loaded_keys_read = False
+        """True after the keys that `compilewatch cache load` wrote into the folder were read."""
 
     @classmethod
     def of(cls, recorder: Recorder) -> CacheLookups:
@@ -125,43 +147,43 @@ class CacheLookups:
         return _LOOKUPS_OF.setdefault(recorder, cls()) if known is None else known
 
     def count_in(self, counters: Counters) -> None:
-        """These are torch's counters."""
+        """Sets torch's counters."""
         self._counters = CacheCounters(counters)
 
     def begin(self) -> None:
-        """A compilation begins on this thread: what was counted before it is not its own."""
+        """Starts a compilation on this thread: earlier lookups and counts are not part of it."""
         self._thread.lookups = []
         self._counters.rebase()
 
     def add(self, lookup: Lookup) -> None:
-        """A lookup of the compilation that this thread is in."""
+        """Adds a lookup to the current compilation of this thread."""
         if len(self._thread.lookups) < _MAX_LOOKUPS:
             self._thread.lookups.append(lookup)
 
     def loaded(self, keys: Iterable[str]) -> None:
-        """A mega-cache brought these keys."""
+        """Adds keys that a mega-cache loaded."""
         self._loaded.update(itertools.islice(keys, max(0, _MAX_LOADED - len(self._loaded))))
 
     def ended(self, event: Mapping[str, Any]) -> None:
-        """One of the timers of LOOKUPS ended; torch has put into its arguments what the cache answered."""
-        told = event.get("args") or {}
-        state, components = told.get("cache_state"), told.get("components")
+        """Reads a lookup from the arguments of the end event of a timer in `LOOKUPS`."""
+        args = event.get("args") or {}
+        state, components = args.get("cache_state"), args.get("components")
         if state in _ANSWERS:
             self.add(
                 Lookup(
                     cache=LOOKUPS[event["name"]],
                     answer=state,
-                    key=str(told.get("key") or ""),
-                    reason=normal(str(told.get("cache_bypass_reason") or ""))
+                    key=str(args.get("key") or ""),
+                    reason=normal(str(args.get("cache_bypass_reason") or ""))
                     if state == "bypass"
                     else "",
-                    backward=bool(told.get("is_backward")),
+                    backward=bool(args.get("is_backward")),
                     parts=later(components) if isinstance(components, list) else None,
                 )
             )
 
     def take(self) -> Taken:
-        """What the compilation that ends on this thread asked, and how the job has set torch's options."""
+        """Takes the lookups of the compilation that ends on this thread; notes torch's options."""
         lookups, self._thread.lookups = self._thread.lookups, []
         taken = Taken(lookups, self._counters.delta())
         if lookups or taken.counted:
@@ -169,12 +191,12 @@ class CacheLookups:
         return taken
 
     def asked(self, taken: Taken, record: Any) -> Asked:
-        """The same as one answer per cache, completed by torch's record of the compilation; on any thread."""
+        """Merges the lookups with torch's record into one answer per cache; on any thread."""
         lookups, counted = taken
-        told = [(lookup.cache, lookup.answer) for lookup in lookups]
+        pairs = [(lookup.cache, lookup.answer) for lookup in lookups]
         answers = {}
         for cache in CACHES:
-            known = [answer for asked, answer in told if asked == cache]
+            known = [answer for asked, answer in pairs if asked == cache]
             answer = (
                 next((answer for answer in _ANSWERS if answer in known), "")
                 or _recorded(record, cache)
@@ -182,11 +204,11 @@ class CacheLookups:
             )
             if answer:
                 answers[cache] = answer
-        if answers.get("aot") == "hit" and "fx" not in dict(told):
-            # A hit replays the counters of the compilation that it stands for; the graphs themselves were all there.
+        if answers.get("aot") == "hit" and "fx" not in dict(pairs):
+            # A hit replays the counters of the stored compilation; all its graphs were hits.
             answers["fx"] = "hit"
-        if answers and not self._brought_read:
-            self._brought_read = True
+        if answers and not self._loaded_keys_read:
+            self._loaded_keys_read = True
             self.loaded(keys_here(os.environ))
         if self._loaded and answers.get("fx") in ("hit", "miss"):
             served = any(lookup.key in self._loaded for lookup in lookups if lookup.answer == "hit")
@@ -195,39 +217,39 @@ class CacheLookups:
 
 
 class _Snapshot(NamedTuple):
-    """What the counters said at one moment. It is taken whole, as looking at each of them would take longer."""
+    """All counters at one moment; copying all of them is faster than reading each one."""
 
     sections: dict[str, Any]
-    """The counters themselves, by group: after they were cleared they are other objects."""
+    """The counter objects by group; a cleared group is another object."""
     counts: dict[str, dict[str, Any]]
     autotune: dict[str, int]
 
 
 class CacheCounters:
-    """Reads `torch._dynamo.utils.counters` and remembers what it has already told, for a torch that tells nothing better."""
+    """Differences of `torch._dynamo.utils.counters`, for a torch without a better source."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self.rebase()
 
     def rebase(self) -> None:
-        """What was counted until now is told."""
-        self._told = self._snapshot()
+        """Starts a new difference at the present counts."""
+        self._last = self._snapshot()
 
     def delta(self) -> dict[str, str]:
-        """Each cache's answer since the last call: a miss of any part of a graph makes the whole a miss."""
-        before, now = self._told, self._snapshot()
-        self._told = now
+        """Each cache's answer since the last call; a miss of any part makes it a miss."""
+        before, now = self._last, self._snapshot()
+        self._last = now
         answers: dict[str, str] = {}
         for cache, answer, group, names in _COUNTED:
             if cache not in answers:
                 had = (
-                    _total(before.counts[group], names)
+                    _sum_counts(before.counts[group], names)
                     if now.sections[group] is before.sections[group]
                     else 0
                 )
-                has = _total(now.counts[group], names)
-                # Cleared counters are other objects, or smaller: what stands there now is new.
+                has = _sum_counts(now.counts[group], names)
+                # Cleared counters are other objects or smaller: their present counts are all new.
                 if has > (had if has >= had else 0):
                     answers[cache] = answer
         for answer in ("miss", "hit"):
@@ -237,7 +259,7 @@ class CacheCounters:
         return answers
 
     def _snapshot(self) -> _Snapshot:
-        # The counters are default dictionaries: `get` leaves the job's own view of them unchanged.
+        # The counters are default dictionaries: `get` does not add a key to the job's counters.
         sections = {group: self._counters.get(group) for group in _GROUPS}
         counts = {
             group: dict(section) if isinstance(section, Mapping) else {}
@@ -256,13 +278,13 @@ class CacheCounters:
         return _Snapshot(sections, counts, autotune)
 
 
-def _total(counts: dict[str, Any], names: tuple[str, ...]) -> int:
+def _sum_counts(counts: dict[str, Any], names: tuple[str, ...]) -> int:
     found = [counts.get(name) for name in names]
     return sum([count for count in found if isinstance(count, int)])
 
 
 def _recorded(record: Any, cache: str) -> str:
-    """The answer in the counts of torch's own record, which nobody clears; empty where it has none."""
+    """The answer in torch's record, whose counts are never cleared; empty if there is none."""
     prefix = _RECORDED.get(cache)
     hits, misses = (
         [
@@ -271,7 +293,7 @@ def _recorded(record: Any, cache: str) -> str:
         ]
         for answer in ("hit", "miss")
     )
-    # What the folder missed and the remote cache had is a hit.
+    # A local miss that the remote cache answered is a hit.
     if max(misses[0] - hits[1], 0 if hits[0] + misses[0] else misses[1]) > 0:
         return "miss"
     return "hit" if any(hits) else ""

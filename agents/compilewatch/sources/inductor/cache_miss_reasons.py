@@ -1,4 +1,4 @@
-"""Why a compilation was not in the cache: the first component that differs from the last run of the model on this host."""
+"""Cache miss reasons: the first component that differs from the model's last run on this host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CAUSES: weakref.WeakKeyDictionary[Recorder, MissCauses] = weakref.WeakKeyDictio
 
 
 class Noted(NamedTuple):
-    """A compilation that asked the caches."""
+    """A compilation with its cache answers."""
 
     compile: Compile
     asked: Asked
@@ -36,12 +36,14 @@ class Noted(NamedTuple):
 
     @property
     def frame(self) -> str:
-        """File and function; the line moves whenever somebody edits above it."""
+        """File and function, without the line, which every edit above it moves."""
         return f"{self.compile.file}:{self.compile.frame}"
 
 
 class MissCauses:
-    """One per recorder: compilations are noted by the threads that compile, and explained on the agent's thread."""
+    """Explains misses; one instance per recorder.
+
+    Compiling threads queue their compilations, and the agent's thread explains them."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = weakref.ref(recorder)
@@ -50,8 +52,8 @@ class MissCauses:
         self._last_run: LastRun | None = None
         self._earlier: Run | None = None
         self._own = Run()
-        self.problem = "what the last run compiled is not kept"
-        """Why causes cannot be known; empty where they can."""
+        self.problem = "the compile history of earlier runs is not kept"
+        """The reason why causes are unknown; empty if they are known."""
 
     @classmethod
     def of(cls, recorder: Recorder) -> MissCauses:
@@ -59,7 +61,7 @@ class MissCauses:
         return _CAUSES.setdefault(recorder, cls(recorder)) if known is None else known
 
     def keep_in(self, config: Config) -> None:
-        """Reads what earlier runs of the model compiled; from now on this one is kept there too."""
+        """Reads the compile history of the model, and stores this run in it from now on."""
         self._last_run, self._earlier, self._own, self.problem = None, None, Run(), ""
         try:
             self._last_run = LastRun.of(config)
@@ -68,55 +70,62 @@ class MissCauses:
             self.problem = str(error)
         except OSError as error:
             self._last_run = None
-            self.problem = f"what the last run compiled cannot be read: {_words(error)}"
+            self.problem = f"the compile history of the last run cannot be read: {_words(error)}"
 
     def note(self, compile: Compile, asked: Asked, where: str) -> None:
-        """A compilation is over; on any thread."""
+        """Queues a finished compilation; on any thread."""
         if asked.answers:
             if os.getpid() != self._pid:
-                # What a forked child finds here is its parent's to tell.
+                # The parent reports the compilations that a forked child inherits.
                 self._waiting.clear()
                 self._pid = os.getpid()
             self._waiting.append(Noted(compile, asked, where))
 
     def tell(self) -> None:
-        """Explains what was noted, and keeps what this run compiled; on the agent's thread, before a window closes."""
+        """Explains the queued compilations and stores this run.
+
+        Runs on the agent's thread, before a reporting window closes."""
         recorder = self._recorder()
         if not self._waiting or recorder is None or os.getpid() != self._pid:
             return
         now = components()
         while self._waiting:
-            noted = self._waiting.popleft()
-            # torch tried, which says more than the folder's own bits: a disk may be full. It holds for this graph alone.
-            mine = {**now, ACCESS: READ_ONLY} if _unwritten(noted.asked) else now
-            self._tell_one(recorder, noted, mine)
-            self._remember(noted, mine)
-        self._keep(now)
+            recorded = self._waiting.popleft()
+            # A failed write of torch is stronger evidence than the folder's mode bits: the disk may
+            # be full. It applies to this graph alone.
+            mine = {**now, ACCESS: READ_ONLY} if _failed_to_write(recorded.asked) else now
+            self._explain(recorder, recorded, mine)
+            self._remember(recorded, mine)
+        self._store_run(now)
 
-    def _tell_one(self, recorder: Recorder, noted: Noted, now: Mapping[str, str]) -> None:
-        answers, seconds = noted.asked.answers, noted.compile.seconds.get("total", 0.0)
-        for reason in noted.asked.bypasses:
+    def _explain(self, recorder: Recorder, recorded: Noted, now: Mapping[str, str]) -> None:
+        answers, compile = recorded.asked.answers, recorded.compile
+        seconds = compile.seconds.get("total", 0.0)
+        for reason in recorded.asked.bypasses:
             recorder.finding(
-                "cache_miss", f"cache bypassed: {reason}", noted.where, seconds=seconds
+                "cache_miss", f"cache bypassed: {reason}", recorded.where, seconds=seconds
             )
         if "miss" in (answers.get("fx"), answers.get("aot")):
-            noted.compile.miss = cause = cause_of(noted.asked, noted.frame, self._earlier, now)
-            # Without an earlier run every frame of a start misses for the same reason: that is one finding, not one per frame.
+            compile.miss = cause = cause_of(recorded.asked, recorded.frame, self._earlier, now)
+            # Without an earlier run every frame misses for the same reason: one finding in all.
             recorder.finding(
-                "cache_miss", cause, "" if cause == NO_EARLIER_RUN else noted.where, seconds=seconds
+                "cache_miss",
+                cause,
+                "" if cause == NO_EARLIER_RUN else recorded.where,
+                seconds=seconds,
             )
-        kernels = compiled_again(noted.compile, os.environ)
+        kernels = compiled_again(compile, os.environ)
         if kernels:
             before = None if self._earlier is None else self._earlier.components
             recorder.finding(
                 "cache_miss",
                 sentence(kernels, now, before),
-                noted.where,
-                seconds=noted.compile.seconds["triton"],
+                recorded.where,
+                seconds=compile.seconds["triton"],
             )
 
-    def _remember(self, noted: Noted, now: dict[str, str]) -> None:
-        for lookup in noted.asked.lookups:
+    def _remember(self, recorded: Noted, now: dict[str, str]) -> None:
+        for lookup in recorded.asked.lookups:
             if lookup.key:
                 self._own.asked(lookup.key)
             parts = (
@@ -125,12 +134,17 @@ class MissCauses:
             if parts is not None:
                 self._own.add(
                     Graph(
-                        noted.frame, lookup.backward, lookup.key, parts.settings_id, parts.own, now
+                        recorded.frame,
+                        lookup.backward,
+                        lookup.key,
+                        parts.settings_id,
+                        parts.own,
+                        now,
                     ),
                     parts.settings,
                 )
 
-    def _keep(self, now: dict[str, str]) -> None:
+    def _store_run(self, now: dict[str, str]) -> None:
         if self._last_run is None:
             return
         self._own.components, self._own.engine = now, dict(VLLM_KEY.read())
@@ -138,11 +152,11 @@ class MissCauses:
             self._last_run.write(self._own)
         except OSError as error:
             self._last_run = None
-            self.problem = f"what this run compiled cannot be kept: {_words(error)}"
+            self.problem = f"the compile history of this run cannot be stored: {_words(error)}"
 
 
 class Caches(Source):
-    """Says in the capability table what can be seen of the caches; the compilations carry what is seen."""
+    """Reports the capability of cache answers; the compilations carry the answers."""
 
     name = "caches"
     module = "torch._dynamo.utils"
@@ -152,7 +166,7 @@ class Caches(Source):
         return self.poll(recorder)
 
     def poll(self, recorder: Recorder) -> Answer:
-        """Reads what compilations had no time to read."""
+        """Parses the key lines that compilations queued."""
         read_late()
         OPTIONS.prepare()
         OPTIONS.read()
@@ -160,22 +174,22 @@ class Caches(Source):
         return ("partly", f"no causes of misses: {problem}") if problem else ("yes", "")
 
 
-def _unwritten(asked: Asked) -> bool:
-    """Whether the folder did not take the graph; torch counts alike what a remote cache did not take after it."""
+def _failed_to_write(asked: Asked) -> bool:
+    """True if the write into the folder failed; torch also counts failed remote writes."""
     if not asked.unwritten:
         return False
     folder = cache_folder(os.environ)
     return not all(
-        _holds(folder, lookup.key)
+        _has_entry(folder, lookup.key)
         for lookup in asked.lookups
         if lookup.cache == "fx" and lookup.key
     )
 
 
-def _holds(folder: str, key: str) -> bool:
+def _has_entry(folder: str, key: str) -> bool:
     entry = Path(folder) / "fxgraph" / key[1:3] / key
     try:
-        return any(not name.startswith(".") for name in os.listdir(entry))  # noqa: PTH208 - a name is all that is asked
+        return any(not name.startswith(".") for name in os.listdir(entry))  # noqa: PTH208
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""Says whether it can be seen which kernel inductor chose for an operator; `AutotuneCache` is where the choices come by."""
+"""Capability of kernel choices; `AutotuneCache` observes the choices themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compilewatch.sources import Answer, Source
 
 
 class KernelChoices(Source):
-    """The choices are told as components of the process."""
+    """Reports whether kernel choices are visible. The choices are components of the process."""
 
     name = "kernel_choices"
     module = "torch._inductor.codecache"
@@ -16,8 +16,9 @@ class KernelChoices(Source):
     def install(self, recorder: Recorder) -> Answer:
         problem = GEMM_CHOICES.problem()
         if problem:
-            return "no", f"no choices of kernels: {problem}"
+            return "no", f"no kernel choices: {problem}"
         return (
             "partly",
-            "of operators with several kernels, the one measured fastest; not the configurations within a Triton kernel",
+            "only the fastest kernel of an operator that has several, "
+            "not the configurations within a Triton kernel",
         )

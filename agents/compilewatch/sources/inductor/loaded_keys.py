@@ -1,4 +1,6 @@
-"""Which entries of this machine's compile caches came from a cache file: their keys, in a file in torch's own cache folder."""
+"""Loaded keys: the compile cache entries of this machine that `compilewatch cache load` wrote.
+
+A file in torch's cache folder lists them."""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ MAX_KEYS, MAX_BYTES = 10_000, 4 << 20
 
 
 def keys_write(folder: str, keys: Iterable[str]) -> None:
-    """Adds the keys to those that are known; the newest stay. Raises OSError."""
+    """Adds the keys to the file and drops the oldest beyond `MAX_KEYS`. Raises OSError."""
     known = dict.fromkeys([*keys_read(folder), *keys])
     path = Path(folder) / NAME
     unfinished = path.with_name(f".{NAME}.{os.getpid()}")
@@ -27,7 +29,7 @@ def keys_write(folder: str, keys: Iterable[str]) -> None:
 
 
 def keys_read(folder: str) -> list[str]:
-    """The keys; none where there is no such file, or it is another one."""
+    """Reads the keys; empty if the file is missing or has another format."""
     with suppress(OSError, ValueError, RecursionError):
         with (Path(folder) / NAME).open("rb") as file:
             found = json.loads(file.read(MAX_BYTES))
@@ -37,6 +39,6 @@ def keys_read(folder: str) -> list[str]:
 
 
 def keys_here(environ: Mapping[str, str]) -> list[str]:
-    """The keys in the folder that this process uses."""
+    """Reads the keys of the cache folder that this process uses."""
     folder = cache_folder(environ)
     return keys_read(folder) if folder else []

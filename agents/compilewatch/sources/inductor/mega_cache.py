@@ -1,4 +1,6 @@
-"""The mega-cache: the compile caches of one process, saved as bytes and loaded into another; seen where the job calls torch for it."""
+"""Mega-cache: the compile caches of one process, saved as bytes and loaded into another process.
+
+The agent observes the job's own calls of torch."""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from compilewatch.sources import Answer, Source
 
 
 class MegaCache(Source):
-    """Wraps the two functions of `torch.compiler`; what was loaded shows later as hits."""
+    """Wraps the two functions of `torch.compiler`; loaded entries appear later as hits."""
 
     name = "mega_cache"
     module = "torch.compiler"
@@ -29,16 +31,19 @@ class MegaCache(Source):
         self._bound: dict[TorchName, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
     def install(self, recorder: Recorder) -> Answer:
-        for name, told in ((SAVE_ARTIFACTS, self._saved), (LOAD_ARTIFACTS, self._loaded)):
+        for name, report in (
+            (SAVE_ARTIFACTS, self._report_save),
+            (LOAD_ARTIFACTS, self._report_load),
+        ):
             if name not in self._bound and not name.problem():
-                self._bind(recorder, name, name.find(), told)
+                self._bind(recorder, name, name.find(), report)
         problems = "; ".join(problems_of(SAVE_ARTIFACTS, LOAD_ARTIFACTS))
         return (("partly" if self._bound else "no"), problems) if problems else ("yes", "")
 
     def uninstall(self) -> None:
         bound, self._bound = self._bound, {}
-        for name, (ours, previous) in bound.items():
-            if name.find() is ours:
+        for name, (call, previous) in bound.items():
+            if name.find() is call:
                 name.put(previous)
 
     def _bind(
@@ -46,28 +51,28 @@ class MegaCache(Source):
         recorder: Recorder,
         name: TorchName,
         previous: Callable[..., Any],
-        told: Callable[..., None],
+        report: Callable[..., None],
     ) -> None:
-        guard = FaultBarrier(recorder.internal_error)
+        barrier = FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
-        def ours(*args: Any, **kwargs: Any) -> Any:
-            began = time.perf_counter()
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
             result = previous(*args, **kwargs)
             if name in self._bound:
-                with guard:
-                    told(recorder, time.perf_counter() - began, result, *args, **kwargs)
+                with barrier:
+                    report(recorder, time.perf_counter() - start, result, *args, **kwargs)
             return result
 
-        self._bound[name] = (ours, previous)
-        name.put(ours)
+        self._bound[name] = (call, previous)
+        name.put(call)
 
-    def _saved(self, recorder: Recorder, seconds: float, result: Any) -> None:
+    def _report_save(self, recorder: Recorder, seconds: float, result: Any) -> None:
         if result is not None:
             packed, info = result
-            _tell(recorder, "mega-cache saved", seconds, len(packed), info)
+            _mark(recorder, "mega-cache saved", seconds, len(packed), info)
 
-    def _loaded(
+    def _report_load(
         self, recorder: Recorder, seconds: float, info: Any, serialized_artifacts: bytes
     ) -> None:
         if info is None:
@@ -80,12 +85,13 @@ class MegaCache(Source):
                 },
             )
             return
-        _tell(recorder, "mega-cache loaded", seconds, len(serialized_artifacts), info)
-        # Loaded here: every process that has torch installs this source, and few of them load a mega-cache.
+        _mark(recorder, "mega-cache loaded", seconds, len(serialized_artifacts), info)
+        # Imported late: every torch process installs this source, and few processes load a mega-
+        # cache.
         lookups = require(CACHE_LOOKUPS).CacheLookups
         lookups.of(recorder).loaded(str(key) for keys in info.artifacts.values() for key in keys)
 
 
-def _tell(recorder: Recorder, name: str, seconds: float, size: int, info: Any) -> None:
+def _mark(recorder: Recorder, name: str, seconds: float, size: int, info: Any) -> None:
     counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
     recorder.fact("mark", {"name": name, "seconds": seconds, "bytes": size, "artifacts": counts})

@@ -1,4 +1,6 @@
-"""Operators that inductor has no kernel for and hands back to the eager one: told to a log that is off by default."""
+"""Operator fallbacks: operators without an inductor kernel, which run the eager kernel.
+
+torch reports them in a log that is off by default."""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _MESSAGE = "Using FallbackKernel: %s"
 
 
 class Fallbacks(Source):
-    """Opens torch's log of performance hints for itself alone: nothing is printed that would not have been printed without it."""
+    """Reads torch's log of performance hints; the log prints no additional lines."""
 
     name = "fallbacks"
     module = "torch._inductor.graph"
@@ -25,7 +27,7 @@ class Fallbacks(Source):
     def install(self, recorder: Recorder) -> Answer:
         if self._lines is None:
             self._recorder = recorder
-            self._lines = LogLines(LOGGER, self._hear, recorder)
+            self._lines = LogLines(LOGGER, self._on_record, recorder)
         return "partly", "a graph served by the cache does not repeat its fallbacks"
 
     def uninstall(self) -> None:
@@ -33,6 +35,6 @@ class Fallbacks(Source):
             self._lines.remove()
             self._lines = None
 
-    def _hear(self, record: logging.LogRecord) -> None:
+    def _on_record(self, record: logging.LogRecord) -> None:
         if record.msg == _MESSAGE and isinstance(record.args, tuple):
             self._recorder.finding("fallback", normal(f"no inductor kernel for {record.args[0]}"))

@@ -1,4 +1,6 @@
-"""The time for precompiled C++ headers, which the first compilation of a process pays and which says nothing about the model."""
+"""Precompiled headers: the time that the first compilation of a process spends on C++ headers.
+
+This time is independent of the model."""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from compilewatch.sources.function_patch import Binding
 
 
 class PrecompiledHeaders(Source):
-    """Opens a phase of its own around the building of headers, for the compilation that waits for it."""
+    """Opens a separate phase around the header build, in the compilation that waits for it."""
 
     name = "precompiled_headers"
     module = "torch._inductor.codecache"

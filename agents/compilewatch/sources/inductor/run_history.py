@@ -1,4 +1,6 @@
-"""What the last runs of a model on this host compiled, and with which configuration: hashes alone, in a file beside the spool."""
+"""Run history: graphs and configuration of a model's last runs on this host.
+
+A file next to the spool holds hashes only."""
 
 from __future__ import annotations
 
@@ -28,12 +30,12 @@ _FORMAT = 1
 
 
 class DamagedRun(ValueError):
-    """The file is not one that an agent of this version wrote."""
+    """The file is damaged or has another format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One graph that inductor was asked for, as torch's hashes describe it."""
+    """One graph that inductor compiled or looked up, described by torch's hashes."""
 
     frame: str
     """File and function."""
@@ -42,43 +44,43 @@ class Graph:
     settings: str
     own: dict[str, str]
     components: dict[str, str]
-    """What the process was configured with that compiled it."""
+    """Configuration of the process that compiled the graph."""
 
     @property
     def place(self) -> tuple[str, bool]:
-        """What a graph of another run has in common with it, if it is the same one."""
+        """Identity across runs: equal for the same graph in another run."""
         return self.frame, self.backward
 
 
 @dataclass(slots=True)
 class Run:
-    """What runs of a model compiled; the newest knowledge wins."""
+    """Merged history of a model's runs; the newest entry wins."""
 
     components: dict[str, str] = field(default_factory=dict)
-    """What the last one was configured with."""
+    """Configuration of the last run."""
     graphs: dict[str, Graph] = field(default_factory=dict)
-    """By key."""
+    """Graphs by key."""
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     keys: dict[str, None] = field(default_factory=dict)
-    """Keys that the caches were asked for and must hold now, the oldest first."""
+    """Keys that were looked up, so the caches hold them now; oldest first."""
     engine: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The factors of vLLM's own key, by rank and part of the model."""
+    """Factors of vLLM's own cache key, by rank and part of the model."""
 
     def add(self, graph: Graph, settings: Mapping[str, str]) -> None:
-        """Notes a graph; the oldest make room."""
+        """Adds a graph and drops the oldest ones beyond `MAX_GRAPHS`."""
         self.graphs.pop(graph.key, None)
         self.graphs[graph.key] = graph
         self.settings[graph.settings] = dict(settings)
         _keep_newest(self.graphs, MAX_GRAPHS)
 
     def asked(self, key: str) -> None:
-        """Notes a key that a cache was asked for."""
+        """Adds a key that was looked up."""
         self.keys.pop(key, None)
         self.keys[key] = None
         _keep_newest(self.keys, MAX_KEYS)
 
     def merge(self, newer: Run) -> None:
-        """Takes over what a newer run knows."""
+        """Merges a newer run into this one."""
         self.components = newer.components
         for part, factors in newer.engine.items():
             self.engine.pop(part, None)
@@ -101,8 +103,9 @@ def _keep_newest(entries: dict[str, Any], most: int) -> None:
 
 
 class LastRun:
-    """The file of one model. Ranks and replicas of a host share it: what one of them wrote while another one read is lost, and costs
-    that a cause is not known later."""
+    """The history file of one model, shared by the ranks and replicas of a host.
+
+    Concurrent writers may lose entries of each other; a later miss then has no known cause."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder
@@ -110,36 +113,38 @@ class LastRun:
 
     @classmethod
     def of(cls, config: Config) -> LastRun:
-        """The file of the configured model; raises a FolderError where no folder can be had, or none is wanted."""
+        """Opens the model's file; raises FolderError if no folder is available or wanted."""
         if config.spool == "off":
             raise FolderError("COMPILEWATCH_SPOOL is off")
         return cls(base_folder(config.spool) / "runs", config.model)
 
     def read(self) -> Run | None:
-        """What is known; None if nothing is. Raises a DamagedRun, and removes the file, if it cannot be read as what it should be."""
+        """Reads the history; None without a file. Removes a damaged file and raises DamagedRun."""
         try:
             packed = file_read(self._path, MAX_FILE_BYTES)
         except FileNotFoundError:
             return None
         try:
-            return _run_read(packed)
+            return _unpack_run(packed)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError, zlib.error):
             self._path.unlink(missing_ok=True)
-            raise DamagedRun("the file of the last run was damaged, and is removed") from None
+            raise DamagedRun(
+                "the history file of the last run was damaged and was removed"
+            ) from None
 
     def write(self, run: Run) -> None:
-        """Adds this run to what is known. Raises OSError."""
+        """Merges this run into the file. Raises OSError."""
         folder_open(self._folder)
         try:
             known = self.read() or Run()
         except DamagedRun:
             known = Run()
         known.merge(run)
-        file_replace(self._path, _run_packed(known))
+        file_replace(self._path, _pack_run(known))
         folder_trim(self._folder, SUFFIX, MAX_FILES, MAX_BYTES)
 
 
-def _run_packed(run: Run) -> bytes:
+def _pack_run(run: Run) -> bytes:
     tables: list[dict[str, str]] = [run.components]
     graphs = []
     for graph in run.graphs.values():
@@ -159,32 +164,32 @@ def _run_packed(run: Run) -> bytes:
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
 
 
-def _run_read(packed: bytes) -> Run:
+def _unpack_run(packed: bytes) -> Run:
     stream = zlib.decompressobj()
     text = stream.decompress(packed, MAX_READ_BYTES)
     if not stream.eof:
-        raise DamagedRun("cut")
+        raise DamagedRun("truncated")
     version, tables, graphs, settings, keys, *more = json.loads(text)
     if version != _FORMAT:
-        raise DamagedRun("another format")
-    tables = [_texts(table) for table in tables]
+        raise DamagedRun("unknown format")
+    tables = [_read_texts(table) for table in tables]
     run = Run(
         tables[0],
         {},
-        {str(id): _texts(hashes) for id, hashes in settings.items()},
+        {str(id): _read_texts(hashes) for id, hashes in settings.items()},
         dict.fromkeys(map(str, keys)),
     )
     run.engine = {
-        str(part): _texts(factors) for engine in more[:1] for part, factors in engine.items()
+        str(part): _read_texts(factors) for engine in more[:1] for part, factors in engine.items()
     }
     for frame, backward, key, settings_id, own, table in graphs:
         run.graphs[str(key)] = Graph(
-            str(frame), bool(backward), str(key), str(settings_id), _texts(own), tables[table]
+            str(frame), bool(backward), str(key), str(settings_id), _read_texts(own), tables[table]
         )
     return run
 
 
-def _texts(found: Any) -> dict[str, str]:
+def _read_texts(found: Any) -> dict[str, str]:
     if not isinstance(found, dict):
-        raise DamagedRun("no table")
+        raise DamagedRun("not a table")
     return {str(name): str(value) for name, value in found.items()}

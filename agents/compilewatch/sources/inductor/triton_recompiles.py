@@ -1,5 +1,6 @@
-"""Triton kernels that were compiled again although inductor's cache had the graph: Triton keeps them in a folder of its own, and what
-torch's bundle of kernels does not bring along is looked for there."""
+"""Triton recompiles: kernels compiled again although inductor's cache had the graph.
+
+Triton keeps kernels in its own folder and looks there for kernels that torch's bundle lacks."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from compilewatch.wire.cache_miss_causes import KERNELS_FOLDER, changed
 from compilewatch.wire.messages import Compile
 
 MIN_SECONDS = 0.05
-"""Torch waits shorter than this for a kernel that is there."""
+"""torch waits less than this for a kernel that exists."""
 MAX_KERNELS = 10_000
 SLACK_SECONDS = 1.0
 _BINARIES = (".cubin", ".hsaco", ".zebin")
 
 
 def compiled_again(compile: Compile, environ: Mapping[str, str]) -> int:
-    """How many kernels were written while the compilation ran, which the graph cache served; 0 where torch had bundled them."""
+    """Counts kernels written during a compilation that hit the graph cache; 0 if bundled."""
     answers = {compile.cache.get("fx"), compile.cache.get("aot")}
     served = "hit" in answers and "miss" not in answers
     if (
@@ -29,18 +30,18 @@ def compiled_again(compile: Compile, environ: Mapping[str, str]) -> int:
         or compile.seconds.get("triton", 0.0) < MIN_SECONDS
     ):
         return 0
-    began, ended = (
+    start, end = (
         compile.at - compile.seconds.get("total", 0.0) - SLACK_SECONDS,
         compile.at + SLACK_SECONDS,
     )
     return sum(
-        began <= written <= ended
-        for written in islice(_written(kernels_folder(environ)), MAX_KERNELS)
+        start <= written <= end
+        for written in islice(_write_times(kernels_folder(environ)), MAX_KERNELS)
     )
 
 
 def sentence(count: int, now: Mapping[str, str], before: Mapping[str, str] | None) -> str:
-    """What happened, and why as far as the earlier run of the model tells."""
+    """Describes the recompilation and its cause, as far as the model's earlier run shows it."""
     if before is None:
         why = "no earlier run is known"
     elif changed(KERNELS_FOLDER, now, before):
@@ -51,12 +52,14 @@ def sentence(count: int, now: Mapping[str, str], before: Mapping[str, str] | Non
     return f"the graph was there, Triton compiled {kernels} again: {why}"
 
 
-def _written(folder: str) -> Iterator[float]:
-    """When each kernel in the folder was written, in Unix seconds: a folder of its own each, below one for each GPU or not. That folder's
-    own time says less: Triton also writes into it when it loads the kernel that is there."""
+def _write_times(folder: str) -> Iterator[float]:
+    """Write time of each kernel in Unix seconds.
+
+    Each kernel has its own folder, optionally below a folder per GPU. The time of the kernel's
+    folder is useless: Triton also writes into it when it loads a kernel."""
     for entry in _entries(folder):
         if entry.name.isdigit():
-            yield from _written(entry.path)
+            yield from _write_times(entry.path)
         else:
             for one in _entries(entry.path):
                 if one.name.endswith(_BINARIES):
