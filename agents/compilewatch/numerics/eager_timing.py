@@ -31,8 +31,7 @@ _warned: list[bool] = []
 
 
 class Baseline(NamedTuple):
-    """Result of a measurement: number of timed calls, their mean in seconds, and a one-line
-    summary.
+    """Result of a measurement: timed calls, their mean in seconds, and a one-line summary.
 
     For calls on one GPU the mean is GPU time."""
 
@@ -43,13 +42,12 @@ class Baseline(NamedTuple):
 
 
 def eager_baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
-    """Times `fn` uncompiled with a batch, before traffic, and reports the calls as eager, not
-    traffic.
+    """Times `fn` uncompiled with a batch, before traffic; the calls are not counted as traffic.
 
-    The calls appear next to those of the same region. `inputs` is a tuple of arguments, a dict of
-    keyword arguments, or one argument, with the shapes of traffic. The function waits for the GPU
-    between calls and takes at most 10 s. Never raises. Modes, buffers and random state stay
-    unchanged."""
+    The calls are reported next to those of the same region, as eager. `inputs` is a tuple of
+    arguments, a dict of keyword arguments, or one argument, with the shapes of traffic. The
+    function waits for the GPU between calls and takes at most 10 s. Never raises. Modes, buffers
+    and random state stay unchanged."""
     region = ""
     try:
         if hotpath.tracing():

@@ -14,8 +14,7 @@ from compilewatch.sources.dynamo.guard_lookups import Hook, guard_hook
 
 
 class Execution:
-    """Guard lookups of one thread. `known` is False if torch has no guard hook that the agent
-    supports."""
+    """Guard lookups of one thread; `known` is False if torch has no supported guard hook."""
 
     def __init__(self) -> None:
         self.known = False

@@ -92,8 +92,7 @@ def golden(
     grads: bool = False,
     required: bool = False,
 ) -> Golden:
-    """Runs the batch through `fn` before traffic and compares the results with eager (or
-    `reference`).
+    """Compares `fn` with eager (or `reference`) on a fixed batch, before traffic.
 
     Both are compared with a run in a higher precision. `inputs` is a tuple of arguments, a dict of
     keyword arguments, or one argument. `grads` also compares gradients. A batch that cannot be

@@ -36,8 +36,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One result: hardware, fingerprints of inputs and weights, norm and projections of each
-    tensor."""
+    """One result: hardware, fingerprints of inputs and weights, and outlines of the outputs."""
 
     hardware: str
     inputs: list[float]

@@ -1,5 +1,4 @@
-"""Isolated run: one call with fresh inputs and copied outputs that leaves the job's state
-unchanged."""
+"""Isolated run: one call with fresh inputs that leaves the job's state unchanged."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ from compilewatch.errors import NotCompared
 MAX_TENSORS = 20_000
 """Limit for the tensors of one result."""
 GRAPH_RUNS = 3
-"""On a GPU the first two calls may warm up and record a CUDA graph; traffic gets replays, as call
-3."""
+"""Calls on a GPU: the first two may warm up and record a CUDA graph, the third replays it."""
 
 
 class Result(NamedTuple):

@@ -1,5 +1,4 @@
-"""Random call sampling: hands some calls to a check; the other calls cost as little as a counted
-call."""
+"""Random call sampling: hands some calls to a check, at the cost of a counted call."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ def cannot_be_drawn(target: Any) -> str:
 
 
 def drawn(watched: Any, turn: Turn, region: str) -> Any:
-    """Wraps the callable so that the check gets some calls; raises TypeError if no proxy is
-    possible."""
+    """Wraps the callable for the check; raises TypeError if no proxy is possible."""
     if WATCHED in vars(type(watched)):
         call = type(watched).__call__
         traced = _call_original if is_compiled_module(watched) else _traced(call)

@@ -1,7 +1,6 @@
-"""Shadow calls: a sampled share of a pure function's calls also runs eager, after the answer is
-ready.
+"""Shadow calls: a sampled share of a pure function's calls also runs eager.
 
-They measure the live speed-up and the live error."""
+They run after the answer is ready, and measure the live speed-up and the live error."""
 
 from __future__ import annotations
 
@@ -36,13 +35,13 @@ _off: list[str] = []
 
 
 def shadow(fn: T, rate: float = 0.001) -> T:
-    """Watches `fn` and runs the share `rate` of its calls uncompiled too, on copies of the
-    arguments.
+    """Watches `fn` and also runs the share `rate` of its calls uncompiled.
 
-    The eager call runs after the answer is ready. `fn` must be a pure function with tensors on the
-    CPU or on one GPU; the check never waits for a GPU. The first sampled calls detect a function
-    that changes its arguments, draws random numbers or keeps state. Its shadow calls end then, and
-    the dashboard shows the reason. Answer and exceptions are always those of `fn`."""
+    The eager call runs on copies of the arguments, after the answer is ready. `fn` must be a pure
+    function with tensors on the CPU or on one GPU; the check never waits for a GPU. The first
+    sampled calls detect a function that changes its arguments, draws random numbers or keeps state.
+    Its shadow calls end then, and the dashboard shows the reason. Answer and exceptions are always
+    those of `fn`."""
     try:
         why = cannot_be_drawn(fn) or (
             "" if 0.0 < rate <= 1.0 else f"rate must be above 0 and at most 1, not {rate!r:.20}"
@@ -103,8 +102,7 @@ class Shadow:
             self._turn.release()
 
     def _run_step(self, step: Callable[[], Any]) -> Any:
-        """Runs the step and returns its answer, or None after an error, which never reaches the
-        job."""
+        """Runs the step; returns None after an error, which never reaches the job."""
         try:
             return step()
         except NotCompared as reason:
@@ -254,8 +252,7 @@ def _pure_target(torch: Any, fn: Any) -> Target:
 
 
 def _eager_of(target: Target) -> Callable[..., Any]:
-    """The uncompiled callable; bypasses the implementation that `Module.compile()` put into a
-    module."""
+    """The uncompiled callable, past the implementation that `Module.compile()` installed."""
     eager = target.module._call_impl if target.eager is target.module else target.eager
 
     def call_eager(*args: Any, **kwargs: Any) -> Any:

@@ -82,8 +82,7 @@ def full_convolutions(torch: Any) -> Iterator[bool]:
 
 
 def round_operand(torch: Any, operand: Any) -> Any:
-    """Clears the bits that TF32 drops, in a float32 tensor or a list; returns other values
-    unchanged."""
+    """Clears the bits that TF32 drops, in float32 tensors and lists of them only."""
     if isinstance(operand, list):
         return [round_operand(torch, one) for one in operand]
     if (

@@ -32,8 +32,7 @@ class Again(NamedTuple):
 
 
 def judge_without_tf32(torch: Any, outcome: Parity, compiled: Result, again: Again) -> Parity:
-    """Repeats a batch that passed; the outcome is `failed` if the failure with TF32 off is
-    confirmed."""
+    """Repeats a batch that passed; it fails if a failure with TF32 off is confirmed."""
     if outcome.state != "passed" or not any(
         is_rough(torch, one) for one in compiled.outputs.values()
     ):

@@ -100,8 +100,8 @@ def test_where_nobody_can_read_the_reason_is_said() -> None:
     later, gpu = Later(), Gpu()
     later.begin()
     asked(later, gpu, lambda: None)
-    later.end("no CUDA runtime library is loaded as a file of its own")
-    with pytest.raises(NotCompared, match="the GPU cannot be read without waiting for it: no CUDA runtime library"):
+    later.end("the CUDA runtime is not loaded as a shared library")
+    with pytest.raises(NotCompared, match="the GPU cannot be read without waiting for it: the CUDA runtime is not loaded"):
         room(later, gpu)
 
 
@@ -139,5 +139,5 @@ def test_on_the_cpu_the_host_is_the_clock() -> None:
     timed.stop()
     assert timed.seconds == timed.host > 0 and timed.on_gpu is None
     assert one_gpu([torch.ones(2)], "output is") is None
-    with pytest.raises(NotCompared, match="its output is on meta: looking at it would wait for that"):
+    with pytest.raises(NotCompared, match="its output is on meta: reading would wait for it"):
         one_gpu([torch.ones(2, device="meta")], "output is")

@@ -115,7 +115,7 @@ def test_about_one_call_in_a_hundred_is_looked_at(window: Window, monkeypatch: p
     [
         (3, "it returns no tensor of floating-point numbers"),
         (torch.ones(2, dtype=torch.int64), "it returns no tensor of floating-point numbers"),
-        (torch.ones(2, device="meta"), "its output is on meta: looking at it would wait for that"),
+        (torch.ones(2, device="meta"), "its output is on meta: reading would wait for it"),
     ],
 )
 def test_what_cannot_be_looked_at_says_why_to_who_asked(window: Window, answer: Any, why: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ LEFT: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Any, ...]]]] = {
     "it keeps state: seen changes": (Counting, lambda: (torch.ones(4),)),
     "it keeps state: kept changes": (lambda: _kept([]), lambda: (torch.ones(4),)),
     "it draws random numbers": (lambda: nn.Dropout(), lambda: (torch.ones(400),)),
-    "its argument is on meta: looking at it would wait for that": (
+    "its argument is on meta: reading would wait for it": (
         lambda: lambda x: x + 1.0,
         lambda: (torch.ones(4, device="meta"),),
     ),
@@ -122,4 +122,4 @@ def test_what_is_on_another_device_is_left_alone_before_anything_runs_twice(wind
     model = every_call(Elsewhere(noted, on))
     for _ in range(3):
         model(torch.ones(4))
-    assert last(window()).why == f"its {what} on meta: looking at it would wait for that" and noted == []
+    assert last(window()).why == f"its {what} on meta: reading would wait for it" and noted == []

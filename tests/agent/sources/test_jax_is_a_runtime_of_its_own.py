@@ -101,7 +101,7 @@ def test_the_second_process_hits_the_cache_of_the_first(tmp_path: Path) -> None:
     assert first["file"] == "<string>" and first["seconds"]["trace"] > 0 and first["seconds"]["xla"] > 0
     assert first["seconds"]["total"] <= sum(first["seconds"].values()) - first["seconds"]["total"] + 1e-5
     assert not first.get("in_request") and again["in_request"]
-    assert cold["capability"] == ["partly", "JAX does not tell why it compiles again, nor that a compilation has begun"]
+    assert cold["capability"] == ["partly", "JAX reports neither the cause of a recompile nor the start of a compilation"]
     assert cold["losses"] is None
 
 

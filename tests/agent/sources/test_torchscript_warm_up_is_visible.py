@@ -64,4 +64,4 @@ def test_what_torch_made_of_it_stays_at_hand(watching: Seen) -> None:
 
 def test_the_capability_says_what_torch_does_not_tell(watching: Seen) -> None:
     grade, why = TorchScript().install(watching.recorder)
-    assert grade == "partly" and why.startswith("the first 3 calls of a callable count as warm-up; torch does not tell")
+    assert grade == "partly" and why.startswith("the first 3 calls of a callable count as warm-up; torch does not report")

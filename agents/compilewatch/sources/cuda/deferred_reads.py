@@ -1,4 +1,22 @@
-"""What was asked of a GPU beside the job's own work: no caller waits for it, the agent's thread reads it once the GPU has come so far."""
+"""Deferred GPU reads: a FIFO queue of callbacks that run after the GPU has passed a CUDA event.
+
+Algorithm: an event-driven completion queue. A caller queues its GPU work on its own stream, records
+an event behind that work, and adds the event with a callback. The agent's thread polls the oldest
+event about once a second with `query`, which never blocks, and runs the callback on a stream of its
+own. Reading the result there does not wait for the job's later work.
+
+Invariants:
+- No caller ever waits for the GPU; only the agent's thread reads.
+- `add` runs on callers' threads and `read` on the agent's thread alone. `deque.append` and
+  `popleft` are atomic under the GIL and in free-threaded Python, so there is no lock. Two callers
+  may both see the last free place, so the queue can exceed `MOST` by the number of threads.
+- While the current stream is captured into a CUDA graph, `has_room` is false: the capture would
+  record the queued work too. The agent's thread first relaxes its own capture mode (`gpu_time`).
+- A callback keeps its tensors alive until the agent's thread has run it; `MOST` bounds this memory.
+
+Cost: one event per entry and one query per poll.
+Source: the CUDA runtime API on `cudaEventQuery`. PyTorch's caching allocator frees blocks that
+another stream used in the same way (`process_events`)."""
 
 from __future__ import annotations
 
@@ -10,47 +28,48 @@ from typing import Any
 from compilewatch.errors import NotCompared
 
 MOST = 8
-"""So many things wait at a time; what is drawn while the GPU is further behind is not looked at."""
+"""Maximum number of waiting entries; calls sampled while the queue is full are not checked."""
 WAITING = "the agent does not read from the GPU yet"
 
 
 class Later:
-    """What waits, in the order in which it was asked."""
+    """The queue of callbacks, in the order of `add`."""
 
     def __init__(self) -> None:
-        self._never = WAITING
+        self._blocked_by = WAITING
         self._waiting: deque[tuple[Any, Any, Callable[[], None]]] = deque()
         self._streams: dict[Any, Any] = {}
 
     def begin(self) -> None:
-        """The agent's thread can read without disturbing a capture, and will."""
-        self._never = ""
+        """Starts the queue: the agent's thread can read without disturbing a capture."""
+        self._blocked_by = ""
 
     def end(self, why: str = WAITING) -> None:
-        """It does not, or not any more; what waits is let go."""
-        self._never = why
+        """Stops the queue and drops the waiting entries."""
+        self._blocked_by = why
         self._waiting.clear()
         self._streams = {}
 
     def has_room(self, torch: Any) -> bool:
-        """Whether something can be asked now: not while this thread captures a graph, which would hold it too. Raises NotCompared where
-        nothing ever can."""
-        if self._never not in ("", WAITING):
-            raise NotCompared(f"the GPU cannot be read without waiting for it: {self._never}")
+        """True if an entry can be added now; false while this thread captures a graph.
+
+        Raises NotCompared if the GPU can never be read."""
+        if self._blocked_by not in ("", WAITING):
+            raise NotCompared(f"the GPU cannot be read without waiting for it: {self._blocked_by}")
         return (
-            not self._never
+            not self._blocked_by
             and len(self._waiting) < MOST
             and not torch.cuda.is_current_stream_capturing()
         )
 
     def add(self, torch: Any, device: Any, then: Callable[[], None]) -> None:
-        """`then` is called on the agent's thread, on a stream of its own, after the GPU has done all that was asked of it so far."""
+        """Calls `then` on the agent's thread after the GPU has finished the work queued so far."""
         event = torch.cuda.Event()
         event.record(torch.cuda.current_stream(device))
         self._waiting.append((event, device, then))
 
     def read(self, torch_cuda: Any) -> None:
-        """What the GPU has finished; for the agent's thread alone."""
+        """Runs the callbacks whose events have passed; only the agent's thread calls it."""
         while self._waiting and self._waiting[0][0].query():
             _, device, then = self._waiting.popleft()
             if device not in self._streams:
@@ -63,7 +82,7 @@ LATER = Later()
 
 
 class Timed:
-    """How long something takes: on the host at once, on its GPU once that has come so far."""
+    """Duration of a call: host time immediately, GPU time after the GPU has finished."""
 
     def __init__(self, torch: Any, device: Any) -> None:
         self._events = (
@@ -72,20 +91,20 @@ class Timed:
             else (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
         )
         self._stream = None if device is None else torch.cuda.current_stream(device)
-        self._began = time.perf_counter()
+        self._start = time.perf_counter()
         self.host = 0.0
         if self._events:
             self._events[0].record(self._stream)
 
     def stop(self) -> None:
-        """It is over, or everything of it was asked of the GPU."""
-        self.host = time.perf_counter() - self._began
+        """Ends the call, or the submission of its GPU work."""
+        self.host = time.perf_counter() - self._start
         if self._events:
             self._events[1].record(self._stream)
 
     @property
     def on_gpu(self) -> float | None:
-        """Seconds between the two moments there; waits for the second one."""
+        """GPU seconds between both events; waits for the second event."""
         if not self._events:
             return None
         self._events[1].synchronize()
@@ -93,17 +112,19 @@ class Timed:
 
     @property
     def seconds(self) -> float:
-        """Where it ran."""
+        """GPU seconds if the call ran on a GPU, else host seconds."""
         on_gpu = self.on_gpu
         return self.host if on_gpu is None else on_gpu
 
 
 def one_gpu(tensors: Iterable[Any], what: str) -> Any:
-    """The GPU that they are on, None where all are on the CPU; raises NotCompared for anything else. `what` they are, with its verb."""
+    """The GPU of the tensors, or None for the CPU; raises NotCompared for other devices.
+
+    `what` names the tensors in the error, with its verb."""
     found = {one.device for one in tensors if one.device.type != "cpu"}
     for device in found:
         if device.type != "cuda":
-            raise NotCompared(f"its {what} on {device.type}: looking at it would wait for that")
+            raise NotCompared(f"its {what} on {device.type}: reading would wait for it")
     if len(found) > 1:
         raise NotCompared(f"its {what} on several GPUs")
     return next(iter(found), None)

@@ -1,4 +1,24 @@
-"""GPU time of some calls: pairs of CUDA events around them, read later on the agent's thread, never with a synchronisation."""
+"""GPU time: pairs of CUDA events around sampled calls, read later without synchronisation.
+
+Algorithm: sampling with a cost budget (an adaptive rate). Each region has a gap in seconds between
+samples; the gap is the measured cost of a pair divided by `SHARE`, within `LEAST_GAP_S` and
+`LONGEST_GAP_S`. The gap is counted in calls, by the call rate of the last second, because the time
+between two calls is meaningless where threads call in bursts. The count is randomised, so that
+sampling does not synchronise with the job. The minimum of the last `COSTS` costs is used:
+contention only adds to a cost.
+
+Invariants:
+- `begin`, `end` and `drop` run on the job's threads, `read` on the agent's thread. There is no
+  lock: `deque.append`, `deque.popleft`, `list.pop` and `list.append` are atomic. The counters may
+  lose an increment; that changes the rate slightly and nothing else.
+- Nothing waits for the GPU. `read` calls `query` on the oldest pair and stops at the first pending
+  one.
+- Nothing is recorded while the current stream is captured into a CUDA graph. The agent's
+  thread first sets its capture mode to relaxed: an event query in another mode can break a capture.
+- A full pool skips the sample and counts the skip. Only a CUDA error ends a probe.
+
+Cost: at most `SHARE` of a region's time; up to 64 event pairs a region.
+Source: CUDA runtime API, events and `cudaThreadExchangeStreamCaptureMode`."""
 
 from __future__ import annotations
 
@@ -18,32 +38,40 @@ from compilewatch.sources import Answer, Source
 from compilewatch.sources.cuda.deferred_reads import LATER
 
 SHARE = 0.0015
-"""What sampling may add to the time in which a region is called: of the hundredth that watching may cost, most goes into timing calls.
-A pair of events costs up to 180 us of a step on an H100, which leaves 80 samples in a window of 10 s."""
+"""Maximum overhead of sampling as a share of a region's time.
+
+Watching may cost one hundredth in all, mostly for timing calls. A pair of events costs up to 180 us
+of a step on an H100, which leaves 80 samples in a reporting window of 10 s."""
 LEAST_GAP_S = 1 / 8
-"""Between two samples of one region: 80 in a window of 10 s. In a CUDA graph of 70 us each delays the GPU by up to 170 us, of which the
-thread's own clock sees a part."""
+"""Minimum gap between two samples of one region: 80 samples in a reporting window of 10 s.
+
+For a CUDA graph of 70 us each sample delays the GPU by up to 170 us; the thread's clock shows only
+a part of this delay."""
 LONGEST_GAP_S = 10.0
 MOST_AHEAD = 1.5
-"""By how much the samples of a second may cost more than their share: calls that were rare may come in a burst."""
+"""Factor by which the samples of one second may exceed their share, after a burst of calls."""
 LEAST_READ_S = 0.5
-"""Fewer seconds say little of how often calls come."""
+"""Minimum time between two estimates of the call rate; a shorter time is too noisy."""
 MAX_PAIRS = 64
 COSTS = 32
-"""Pairs whose least cost is what one costs, in processor seconds of the thread. Where threads contend for the interpreter, most of the time
-between two readings of a clock is another thread's work. Where they contend for the driver, a thread spins for it, as its next launch would
-have done: 0.8 and 1.6 ms in two of three pairs with 4 and 8 threads that run 50 ms ahead on an H200, 0.2 ms in the third. By their median,
-a window had 20 and 31 samples."""
+"""Number of pairs whose minimum cost is the cost of a pair, in CPU seconds of the thread.
+
+Wall time would include other threads' work where threads contend for the interpreter. Where threads
+contend for the driver, a thread spins, as its next launch would have done. With 4 and 8 threads
+that run 50 ms ahead on an H200, two of three pairs took 0.8 and 1.6 ms, the third 0.2 ms. With the
+median as the cost, a reporting window had only 20 and 31 samples."""
 RELAXED = 2
 WAITING: Answer = ("no", "the job has not started CUDA")
 
 Pair = tuple[Any, Any, float]
-"""Start event, end event, and the processor seconds that recording the start took of the thread."""
+"""Start event, end event, and the thread's CPU seconds for recording the start."""
 
 
 class GpuTime(Source):
-    """Waits until the job itself has started CUDA. Asking for an event while a thread captures a graph can break that capture, so
-    the agent's thread first makes its own capture mode relaxed; where it cannot, there is no GPU time."""
+    """Samples GPU time after the job itself has started CUDA.
+
+    Querying an event while a thread captures a graph can break the capture. Therefore the agent's
+    thread first relaxes its own capture mode; if that fails, there is no GPU time."""
 
     name = "gpu_time"
     module = "torch.cuda"
@@ -65,7 +93,7 @@ class GpuTime(Source):
         return self._answer
 
     def poll(self, recorder: Recorder) -> Answer | None:
-        """Starts when CUDA is there, and reads what the GPU has finished."""
+        """Starts once CUDA has started, then reads the pairs that the GPU has finished."""
         if self._answer is WAITING and self._cuda.is_initialized():
             self._begin(recorder)
             return self._answer
@@ -80,11 +108,11 @@ class GpuTime(Source):
         except Exception as error:
             self._stop(recorder, f"{type(error).__name__}: {error}"[:200])
             raise
-        self._answer = self._found()
+        self._answer = self._capability()
         return None if self._answer == before else self._answer
 
-    def _found(self) -> Answer:
-        """What the probes can see: errors of CUDA first, then samples that found no room."""
+    def _capability(self) -> Answer:
+        """Capability of the probes: CUDA errors first, then skipped samples."""
         errors = [f"{probe.line.region.name}: {probe.off}" for probe in self._probes if probe.off]
         if errors:
             return (
@@ -127,13 +155,13 @@ class GpuTime(Source):
         return probe
 
     def _relax(self) -> None:
-        """Once for each thread that reads events: in a new instance that is another one."""
+        """Relaxes the capture mode, once per reading thread; a new reporter has a new thread."""
         if self._relaxed_thread == threading.get_ident():
             return
         mode = ctypes.c_int(RELAXED)
         status = _cuda_runtime().cudaThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         if status != 0:
-            raise OSError(f"cudaThreadExchangeStreamCaptureMode answered {status}")
+            raise OSError(f"cudaThreadExchangeStreamCaptureMode returned {status}")
         self._relaxed_thread = threading.get_ident()
 
     def uninstall(self) -> None:
@@ -142,111 +170,107 @@ class GpuTime(Source):
 
 
 def _cuda_runtime() -> ctypes.CDLL:
-    """The CUDA runtime this process has loaded; no other is ever loaded."""
+    """The CUDA runtime that this process has loaded; never loads another one."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.rpartition(" ")[2]
         if "libcudart" in path and ".so" in path:
             return ctypes.CDLL(path)
-    raise OSError("no CUDA runtime library is loaded as a file of its own")
+    raise OSError("the CUDA runtime is not loaded as a shared library")
 
 
 class EventProbe:
-    """The sampled calls of one line.
-
-    A pair of events costs some microseconds of the thread that records it, so samples keep a distance in time, `gap`, in which that cost
-    is the share `SHARE`. The distance is counted in calls, by how often calls came in the last second: the time between two calls says
-    little where threads make them in bursts. A full pool skips the sample and counts it; only an error of CUDA ends the probe."""
+    """The sampled calls of one buffer; the module's header describes the sampling."""
 
     def __init__(self, cuda: Any, line: Line) -> None:
         self.off = ""
-        """The error that ended it; empty: none."""
+        """The CUDA error that ended the probe; empty if none."""
         self.skipped = 0
-        """Samples that were due while all pairs of the pool waited for the GPU."""
+        """Samples that were due while all pairs waited for the GPU."""
         self._cuda = cuda
         self.line = line
         self._countdown = 0
         """Calls until the next sample."""
         self._calls = 0
-        """Calls since the last reading; threads that count at once may lose one."""
+        """Calls since the last reading; concurrent threads may lose an increment."""
         self._rate = 0.0
-        """Calls in a second, as the last reading found them; 0: none, and samples keep their distance by the clock."""
+        """Calls per second at the last reading; at 0 the gap is measured with the clock."""
         self._samples = 0
-        """Since the last reading, about a second ago."""
-        self._sampled = -math.inf
+        """Samples since the last reading, about a second ago."""
+        self._last_sample_s = -math.inf
         self._read = time.perf_counter()
         self._costs: deque[float] = deque(maxlen=COSTS)
         self._gap = LEAST_GAP_S
-        self._free: list[tuple[Any, Any]] = [self._pair() for _ in range(4)]
-        self._made = len(self._free)
+        self._free: list[tuple[Any, Any]] = [self._new_pair() for _ in range(4)]
+        self._pool_size = len(self._free)
         self._waiting: deque[tuple[Any, Any]] = deque()
 
     def begin(self) -> Pair | None:
-        """The pair of a sampled call, its first event recorded; None for a call that is not sampled."""
+        """Records the first event of a sampled call; None for a call that is not sampled."""
         self._calls += 1
         self._countdown -= 1
         if self._countdown > 0 or self.off:
             return None
         now = time.perf_counter()
         if (
-            not self._rate and now - self._sampled < self._gap
+            not self._rate and now - self._last_sample_s < self._gap
         ) or self._samples * self._gap > MOST_AHEAD * max(1.0, now - self._read):
             return None
-        began = time.thread_time()
+        start = time.thread_time()
         try:
             if self._cuda.is_current_stream_capturing():
                 return None
-            self._sampled = now
+            self._last_sample_s = now
             self._samples += 1
-            # With chance in it, so that sampling does not fall into step with the job, and the mean distance is `gap`.
+            # Random, so that sampling does not synchronise with the job; the mean gap is `_gap`.
             self._countdown = int(self._rate * self._gap * (0.5 + chance()) + chance())
-            pair = self._take()
+            pair = self._take_pair()
             if pair is None:
                 self.skipped += 1
                 return None
             pair[0].record()
-        except Exception as error:  # noqa: BLE001 - inside a call of the job; the reader says it
-            self._end(error)
+        except Exception as error:  # noqa: BLE001 - inside a call of the job; `poll` reports it
+            self._stop_probe(error)
             return None
-        return *pair, time.thread_time() - began
+        return *pair, time.thread_time() - start
 
-    def _take(self) -> tuple[Any, Any] | None:
-        """A pair of the pool; None where all of them wait for the GPU."""
+    def _take_pair(self) -> tuple[Any, Any] | None:
+        """Takes a pair from the pool; None if all pairs wait for the GPU."""
         try:
             return self._free.pop()
         except IndexError:  # another thread may have taken the last one
-            if self._made >= MAX_PAIRS:
+            if self._pool_size >= MAX_PAIRS:
                 return None
-        self._made += 1
-        return self._pair()
+        self._pool_size += 1
+        return self._new_pair()
 
-    def _pair(self) -> tuple[Any, Any]:
+    def _new_pair(self) -> tuple[Any, Any]:
         return self._cuda.Event(enable_timing=True), self._cuda.Event(enable_timing=True)
 
     def end(self, pair: Pair) -> None:
-        """Records the second event, and notes what the pair cost."""
-        start, end, cost = pair
-        began = time.thread_time()
+        """Records the second event and the cost of the pair."""
+        first, second, cost = pair
+        start = time.thread_time()
         try:
             if self._cuda.is_current_stream_capturing():
-                self._free.append((start, end))
+                self._free.append((first, second))
                 return
-            end.record()
+            second.record()
         except Exception as error:  # noqa: BLE001 - as above
-            self._end(error)
+            self._stop_probe(error)
             return
-        self._waiting.append((start, end))
-        self._costs.append(cost + time.thread_time() - began)
+        self._waiting.append((first, second))
+        self._costs.append(cost + time.thread_time() - start)
         self._gap = min(LONGEST_GAP_S, max(LEAST_GAP_S, min(self._costs) / SHARE))
 
-    def _end(self, error: Exception) -> None:
+    def _stop_probe(self, error: Exception) -> None:
         self.off = f"{type(error).__name__}: {error}"[:200]
 
     def drop(self, pair: Pair) -> None:
-        """The call raised: its pair is free again."""
+        """Returns the pair of a call that raised."""
         self._free.append((pair[0], pair[1]))
 
     def read(self) -> None:
-        """Takes the times of the pairs that the GPU has finished, and sees how often calls come. For one thread, about once a second."""
+        """Reads finished pairs and estimates the call rate; one thread, about once a second."""
         while self._waiting and self._waiting[0][1].query():
             start, end = self._waiting.popleft()
             self.line.gpu.append(start.elapsed_time(end) / 1e3)

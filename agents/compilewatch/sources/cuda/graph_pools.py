@@ -1,4 +1,4 @@
-"""The pools that recorded CUDA graphs keep their memory in, and how much that is."""
+"""CUDA graph pools: the memory pools of recorded CUDA graphs, and their size."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ PoolId = tuple[int, int]
 
 
 class Recordings:
-    """What was recorded in this process so far; written on the threads that record."""
+    """Recordings of this process so far; the recording threads write it."""
 
     def __init__(self) -> None:
         self.count = 0
         self.pools: dict[int, set[PoolId]] = {}
-        """By device."""
+        """Pool ids by device."""
 
     def note(self, device: int, pool: object) -> None:
-        """One more recording, into this pool."""
+        """Counts a recording into this pool."""
         self.count += 1
         if isinstance(pool, tuple):
             self.pools.setdefault(device, set()).add(pool)
@@ -28,20 +28,22 @@ RECORDINGS = Recordings()
 
 
 class GraphPools:
-    """What the pools of recorded CUDA graphs hold. Asking takes longer the more they hold, so only a new recording is a reason to."""
+    """Size of the pools, read only after a new recording: a snapshot is slow for large pools."""
 
     def __init__(self) -> None:
         self.why: str | None = None
         self._sizes: dict[int, int] = {}
-        self._asked = -1
+        self._snapshot_count = -1
 
     def of(self, cuda: Any, index: int) -> int | None:
-        """Bytes reserved for the graphs of a device; None where it has none, or where torch cannot show one pool alone."""
+        """Bytes reserved for the graphs of a device.
+
+        None without graphs, or if torch cannot snapshot a single pool."""
         pools = RECORDINGS.pools.get(index)
         if not pools or self.why is not None:
             return None
-        if self._asked != RECORDINGS.count:
-            self._asked = RECORDINGS.count
+        if self._snapshot_count != RECORDINGS.count:
+            self._snapshot_count = RECORDINGS.count
             self._sizes = {
                 device: self._size(cuda, device, ids)
                 for device, ids in list(RECORDINGS.pools.items())
@@ -55,15 +57,15 @@ class GraphPools:
         return sum(segment["total_size"] for segment in segments if segment["device"] == device)
 
     def _segments(self, snapshot: Any, pool: PoolId) -> list[dict[str, Any]]:
-        """The segments of one pool, found by trying: older versions of torch know neither the one argument nor the other."""
+        """The segments of one pool; tries the arguments in turn, because older torch lacks them."""
         try:
             return list(snapshot(pool, include_traces=False))
         except TypeError:
             if CUDA_HISTORY.answer(False):
-                self.why = "the job records a history of its memory, which would come along"
+                self.why = "the job records a memory history, which the snapshot would include"
                 return []
         try:
             return list(snapshot(pool))
         except TypeError:
-            self.why = "this torch cannot show one pool alone"
+            self.why = "this torch cannot snapshot a single pool"
             return []

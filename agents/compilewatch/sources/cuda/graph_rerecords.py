@@ -1,4 +1,4 @@
-"""CUDA graphs that torch records, and why it records one again: each time is a stall, and holds memory of its own."""
+"""CUDA graph re-recordings: each one stalls a call and takes additional memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_REMEMBERED = 100_000
 
 
 class CudaGraphRecordings(Source):
-    """Stands before the one method by which torch records, on the thread of the job's call; a recording itself takes milliseconds."""
+    """Wraps torch's recording method, on the job's thread; a recording takes milliseconds."""
 
     name = "cuda_graph_recordings"
     module = "torch._inductor.cudagraph_trees"
@@ -39,26 +39,28 @@ class CudaGraphRecordings(Source):
     def install(self, recorder: Recorder) -> Answer:
         if RECORDING.problem():
             return "no", f"no {RECORDING.costs}: {RECORDING.problem()}"
-        previous, guard = RECORDING.find(), FaultBarrier(recorder.internal_error)
+        previous, barrier = RECORDING.find(), FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
-        def ours(self_: Any, new_inputs: Any, function_id: Any, *rest: Any, **named: Any) -> Any:
+        def record(self_: Any, new_inputs: Any, function_id: Any, *rest: Any, **named: Any) -> Any:
             if self._bound is not None:
-                with guard:
-                    self._tell(recorder, self_, function_id, sys._getframe(1))
+                with barrier:
+                    self._report(recorder, self_, function_id, sys._getframe(1))
             return previous(self_, new_inputs, function_id, *rest, **named)
 
-        self._bound = (ours, previous)
-        RECORDING.put(ours)
+        self._bound = (record, previous)
+        RECORDING.put(record)
         return "yes", ""
 
     def uninstall(self) -> None:
         bound, self._bound = self._bound, None
-        # Someone who wrapped us later still calls us: then we stay in the chain, silent.
+        # A later wrapper may still call ours: then ours stays in the chain and does nothing.
         if bound is not None and RECORDING.find() is bound[0]:
             RECORDING.put(bound[1])
 
-    def _tell(self, recorder: Recorder, manager: Any, function_id: Any, caller: FrameType) -> None:
+    def _report(
+        self, recorder: Recorder, manager: Any, function_id: Any, caller: FrameType
+    ) -> None:
         RECORDINGS.note(
             int(getattr(manager, "device_index", 0)),
             getattr(manager, "cuda_graphs_thread_pool", None),
@@ -77,19 +79,19 @@ class CudaGraphRecordings(Source):
 
 
 def why_recorded(caller: FrameType, again: bool) -> str:
-    """What torch's own frames say of a recording that is about to begin; empty for the first one of a function."""
+    """Reads the cause of a recording from torch's frames; empty for the first one of a function."""
     status = caller.f_locals.get("status")
     if status is not None:
-        # It compared the inputs with those of a graph that it has, and they did not fit.
+        # torch compared the inputs with those of a recorded graph, and they did not match.
         name = getattr(status, "name", str(status))
         return _MISMATCHES.get(name, f"recorded again: {name}"[:200])
     if again:
         return _PATH
-    return _SIZE if _sizes_before(caller) > 1 else ""
+    return _SIZE if _count_sizes(caller) > 1 else ""
 
 
-def _sizes_before(frame: FrameType | None) -> int:
-    """How many input sizes of the compiled function have a graph or are about to get one; 1 where it has one size."""
+def _count_sizes(frame: FrameType | None) -> int:
+    """Number of input sizes with a recorded graph, including the present one."""
     while frame is not None:
         if frame.f_code.co_name == "deferred_cudagraphify":
             return len(frame.f_locals.get("fn_cache") or ())

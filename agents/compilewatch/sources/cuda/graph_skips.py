@@ -1,4 +1,6 @@
-"""CUDA graphs that torch skipped: its log says why, its counter says how often, and what a partitioned graph skips is asked of itself."""
+"""Skipped CUDA graphs: the log of torch has the reasons, its counter the number.
+
+For a partitioned graph the reason is read from the compiled graph."""
 
 from __future__ import annotations
 
@@ -21,22 +23,22 @@ _SKIPS = ("skipping cudagraph", "disabling cudagraph")
 _SIZES = re.compile(r"(\d+) distinct sizes")
 _ENDS = re.compile(r"Found from| on cudagraph node |input stack trace:")
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-_SILENT = "skipped without a reason"
+_UNLOGGED = "skipped without a reason"
 
 
 class CudaGraphs(Source):
-    """Reads log and counter, so that a skip that is logged twice counts once and one that is only counted is still told."""
+    """Merges log and counter: a skip logged twice counts once, an unlogged skip is reported."""
 
     name = "cuda_graph_skips"
     module = "torch._inductor.cudagraph_utils"
 
     def __init__(self) -> None:
         self._handler: _Handler | None = None
-        self._seen = 0
+        self._last_count = 0
 
     def install(self, recorder: Recorder) -> Answer:
         if self._handler is None:
-            self._seen = skips_counted()
+            self._last_count = skips_counted()
             self._handler = _Handler(recorder)
             logging.getLogger(LOGGER).addHandler(self._handler)
         return "partly", "torch skips some graphs without counting them"
@@ -44,11 +46,11 @@ class CudaGraphs(Source):
     def poll(self, recorder: Recorder) -> None:
         if self._handler is None:
             return
-        now, told = skips_counted(), self._handler.take()
-        silent = now - (self._seen if now >= self._seen else 0) - told
-        self._seen = now
-        if silent > 0:
-            recorder.finding("cudagraph_skip", _SILENT, "", silent)
+        now, logged = skips_counted(), self._handler.take()
+        unlogged = now - (self._last_count if now >= self._last_count else 0) - logged
+        self._last_count = now
+        if unlogged > 0:
+            recorder.finding("cudagraph_skip", _UNLOGGED, "", unlogged)
 
     def uninstall(self) -> None:
         if self._handler is not None:
@@ -57,7 +59,7 @@ class CudaGraphs(Source):
 
 
 class CudaGraphPartitions(Source):
-    """Graphs that torch cuts into parts around what cannot be recorded: where no part is left, it skips without log or counter."""
+    """Partitioned graphs: torch skips one without a recordable part, without log or counter."""
 
     name = "cuda_graph_partitions"
     module = "torch._inductor.output_code"
@@ -68,13 +70,13 @@ class CudaGraphPartitions(Source):
     def install(self, recorder: Recorder) -> Answer:
         if PARTITIONS.problem():
             return "no", f"no {PARTITIONS.costs}: {PARTITIONS.problem()}"
-        previous, guard = PARTITIONS.find(), FaultBarrier(recorder.internal_error)
+        previous, barrier = PARTITIONS.find(), FaultBarrier(recorder.internal_error)
 
         @functools.wraps(previous)
-        def ours(example_inputs: Any, compiled_graph: Any, *rest: Any, **named: Any) -> Any:
+        def partition(example_inputs: Any, compiled_graph: Any, *rest: Any, **named: Any) -> Any:
             result = previous(example_inputs, compiled_graph, *rest, **named)
             if self._bound is not None:
-                with guard:
+                with barrier:
                     reason = partition_skip(compiled_graph)
                     if reason:
                         recorder.finding(
@@ -82,33 +84,33 @@ class CudaGraphPartitions(Source):
                         )
             return result
 
-        self._bound = (ours, previous)
-        PARTITIONS.put(ours)
+        self._bound = (partition, previous)
+        PARTITIONS.put(partition)
         return "yes", ""
 
     def uninstall(self) -> None:
         bound, self._bound = self._bound, None
-        # Someone who wrapped us later still calls us: then we stay in the chain, silent.
+        # A later wrapper may still call ours: then ours stays in the chain and does nothing.
         if bound is not None and PARTITIONS.find() is bound[0]:
             PARTITIONS.put(bound[1])
 
 
 class _Handler(logging.Handler):
-    """Torch logs a skip just before it counts it: two lines at one count are one skip."""
+    """Log handler: torch logs before it counts, so two records at one count are one skip."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(logging.WARNING)
         self._recorder = recorder
-        self._guard = FaultBarrier(recorder.internal_error)
+        self._barrier = FaultBarrier(recorder.internal_error)
         self._last = -1
-        self._told = 0
+        self._logged = 0
 
     def take(self) -> int:
-        told, self._told = self._told, 0
-        return told
+        logged, self._logged = self._logged, 0
+        return logged
 
     def emit(self, record: logging.LogRecord) -> None:
-        with self._guard:
+        with self._barrier:
             text = record.getMessage()
             sizes = _SIZES.search(text)
             if sizes:
@@ -120,19 +122,19 @@ class _Handler(logging.Handler):
                 counted = skips_counted()
                 if counted != self._last:
                     self._last = counted
-                    self._told += 1
+                    self._logged += 1
                     self._recorder.finding("cudagraph_skip", *skip_read(text))
 
 
 def skip_read(text: str) -> tuple[str, str]:
-    """The reason, and the innermost of the user's lines that torch quotes under it; the quoted code itself stays here."""
+    """Splits a record into the reason and the innermost user line; the quoted code is dropped."""
     end = _ENDS.search(text)
     reason = text[: end.start()] if end else text
     return normal(reason).rstrip(".: "), quoted_place(text[len(reason) :])
 
 
 def quoted_place(stack: str) -> str:
-    """The innermost of the user's lines in a stack that torch keeps as text."""
+    """The innermost user line in a stack that torch keeps as text."""
     lines = [
         (match["file"], int(match["line"]), match["function"])
         for match in _STACK_LINE.finditer(stack)
@@ -141,7 +143,7 @@ def quoted_place(stack: str) -> str:
 
 
 def partition_skip(compiled_graph: Any) -> str:
-    """Why no part of this graph is recorded; empty if one is."""
+    """The reason why no part of the graph is recorded; empty if one is."""
     reasons = getattr(
         getattr(compiled_graph, "cudagraph_info", None), "cudagraph_fail_reasons", None
     )
@@ -153,7 +155,7 @@ def partition_skip(compiled_graph: Any) -> str:
 
 
 def skips_counted() -> int:
-    """By torch's own counter; 0 where it cannot be read."""
+    """Number of skips by torch's counter; 0 if it is unreadable."""
     counters = COUNTERS.find()
     group = counters.get("inductor") if isinstance(counters, Mapping) else None
     count = group.get("cudagraph_skips", 0) if isinstance(group, Mapping) else 0

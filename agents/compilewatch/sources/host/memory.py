@@ -1,4 +1,6 @@
-"""Memory: what torch's allocator holds on each GPU and how often it ran out, and what this process and its compile workers hold."""
+"""Memory of torch's allocator on each GPU, of the process and of its compile workers.
+
+Out-of-memory errors and allocation retries are counted too."""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from compilewatch.sources.host.theil_sen import Slope
 from compilewatch.wire.messages import Device
 
 CHILDREN_EVERY = 5
+"""Polls between two searches for compile workers, which cost more than the other readings."""
 
 
 class Memory(Source):
-    """Reads once a second on the agent's thread; never starts CUDA, never resets a peak that belongs to the job."""
+    """Reads memory once a second on the agent's thread; never starts CUDA or resets a peak."""
 
     name = "memory"
     module = ""
@@ -39,7 +42,7 @@ class Memory(Source):
         )
 
     def poll(self, recorder: Recorder) -> Answer | None:
-        """Host and GPUs now; the children now and then, since finding them costs more."""
+        """Reads host and GPUs each time, and compile workers every `CHILDREN_EVERY` polls."""
         host = rss("self")
         if host is not None:
             recorder.gauge("host_rss", host)
@@ -85,20 +88,22 @@ class Memory(Source):
         return devices
 
     def uninstall(self) -> None:
-        """Nothing was bound."""
+        """Does nothing: this source patches nothing."""
 
 
 class Shortages:
-    """How often the allocator ran out of memory, or had to give its cache back to go on: torch counts both for each device."""
+    """Counts of out-of-memory errors and allocation retries, from torch's counts per device.
+
+    A retry means that the allocator freed its cache before it could continue."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[int, str], int] = {}
+        self._last_counts: dict[tuple[int, str], int] = {}
 
     def tell(self, recorder: Recorder, index: int, stats: dict[str, Any]) -> None:
-        """What is new since the last look."""
+        """Reports the counts since the last reading."""
         failed, retried = (
-            self._new(index, "num_ooms", stats),
-            self._new(index, "num_alloc_retries", stats),
+            self._count_since_last(index, "num_ooms", stats),
+            self._count_since_last(index, "num_alloc_retries", stats),
         )
         if failed:
             recorder.fact(
@@ -108,10 +113,10 @@ class Shortages:
             text = f"GPU {index} was full: the allocator gave its cache back and tried again"
             recorder.finding("alloc_retry", text, "", retried)
 
-    def _new(self, index: int, name: str, stats: dict[str, Any]) -> int:
+    def _count_since_last(self, index: int, name: str, stats: dict[str, Any]) -> int:
         now = stats.get(name)
         if not isinstance(now, int):
             return 0
-        before, self._told[index, name] = self._told.get((index, name), 0), now
-        # Smaller than before means that the job reset its statistics: what stands there now is new.
+        before, self._last_counts[index, name] = self._last_counts.get((index, name), 0), now
+        # A smaller count means that the job reset its statistics: the present count is all new.
         return now - before if now >= before else now

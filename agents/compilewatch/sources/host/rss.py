@@ -1,4 +1,4 @@
-"""Resident memory on the host: of this process, and of the compile workers that torch started for it."""
+"""RSS: resident memory of this process and of the compile workers that torch started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WORKER_MODULE = b"torch._inductor.compile_worker"
 
 
 def rss(pid: int | str) -> int | None:
-    """Resident bytes of a process; None if it is gone or cannot be seen."""
+    """Resident bytes of a process; None if it has ended or is not readable."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -20,8 +20,9 @@ def rss(pid: int | str) -> int | None:
 
 
 def workers_rss() -> int | None:
-    """Bytes of all compile workers below this process, None where children cannot be listed. The workers of a data loader and other
-    children are not among them."""
+    """Resident bytes of all compile workers below this process; None if children cannot be listed.
+
+    Other children, such as data loader workers, are not included."""
     if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
         return None
     return sum(rss(pid) or 0 for pid in _descendants() if _is_worker(pid))
@@ -36,7 +37,7 @@ def _is_worker(pid: int) -> bool:
 
 
 def _descendants() -> list[int]:
-    """Children of this process and theirs: compile workers sit below a process of their own."""
+    """All descendants of this process: compile workers are children of a helper process."""
     found: list[int] = []
     waiting = [os.getpid()]
     while waiting and len(found) < MAX_CHILDREN:

@@ -1,4 +1,14 @@
-"""How fast something grows: a robust slope over the last hour, which single jumps and spikes do not bend."""
+"""Theil-Sen slope: a robust growth rate over the last hour.
+
+Algorithm: the median of the slopes of all pairs of points. Values are first reduced to one median
+per minute. The estimator has a breakdown point of 29%: that share of the points may be arbitrary,
+so a single jump or spike does not change the slope.
+
+Invariants: the clock is monotonic; pairs with equal times are left out; there is no result below
+`LEAST` points. One thread, the agent's, uses an instance, so there is no lock.
+Cost: with 61 points at most 1,830 slopes and one sort a minute; memory is constant.
+Source: Theil (1950); Sen (1968), "Estimates of the Regression Coefficient Based on Kendall's
+Tau"."""
 
 from __future__ import annotations
 
@@ -6,14 +16,14 @@ from collections import deque
 
 HOUR = 3600.0
 EVERY = 60.0
-"""Seconds between the points that are kept: each is the median of what was seen since the last."""
+"""Seconds between two points; a point is the median of the values since the last one."""
 POINTS = 61
 LEAST = 15
-"""Points below which nothing is said."""
+"""Minimum number of points for a slope."""
 
 
 class Slope:
-    """Theil and Sen's: the median slope of all pairs of points, so that up to 29 % of them may be anything."""
+    """Theil-Sen slope of a stream of values."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[float, float]] = deque(maxlen=POINTS)
@@ -22,7 +32,7 @@ class Slope:
         self.per_hour: float | None = None
 
     def add(self, at: float, value: float) -> None:
-        """Takes one value; `at` is seconds of a clock that only goes forward."""
+        """Adds one value; `at` is in seconds of a monotonic clock."""
         if self._since is None:
             self._since = at
         self._recent.append(value)
@@ -46,7 +56,7 @@ def slope_of(points: list[tuple[float, float]]) -> float:
 
 
 def median(values: list[float]) -> float:
-    """The middle value, or the mean of the two in the middle; `statistics` would cost its import at the start of every job."""
+    """The median, without `statistics`, whose import would cost time at the start of every job."""
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -1,5 +1,6 @@
-"""Code that was compiled ahead of time, by AOTInductor or `aot_compile`: each of its calls runs compiled, without a lookup.
-What loading a package took is a mark on the time line."""
+"""Ahead-of-time code of AOTInductor or `aot_compile`: each call runs compiled.
+
+A call has no guard lookup. The load of a package is a mark on the timeline, with its duration."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from compilewatch.sources.function_patch import Binding
 
 
 class AotInductor(Source):
-    """Binds the loader that `torch._inductor.aoti_load_package` calls, and the calls of what it loads."""
+    """Patches the loader behind `torch._inductor.aoti_load_package`, and calls of its packages."""
 
     name = "aotinductor"
     module = "torch._inductor.package"
@@ -31,19 +32,19 @@ class AotInductor(Source):
         self._calls = counted(CALL_PACKAGE, recorder)
         if LOAD_PACKAGE.problem():
             return "partly", f"no {LOAD_PACKAGE.costs}: {LOAD_PACKAGE.problem()}"
-        original, guard = LOAD_PACKAGE.find(), FaultBarrier(recorder.internal_error)
+        original, barrier = LOAD_PACKAGE.find(), FaultBarrier(recorder.internal_error)
 
         @functools.wraps(original)
         def load(*args: Any, **kwargs: Any) -> Any:
-            begun = time.monotonic()
+            start = time.monotonic()
             loaded = original(*args, **kwargs)
-            with guard:
+            with barrier:
                 if self._bound is not None and recorder.lines is not None:
                     recorder.fact(
                         "mark",
                         {
                             "name": "AOTInductor package loaded",
-                            "seconds": round(time.monotonic() - begun, 6),
+                            "seconds": round(time.monotonic() - start, 6),
                         },
                     )
             return loaded
@@ -53,7 +54,7 @@ class AotInductor(Source):
         return self.poll(recorder)
 
     def poll(self, recorder: Recorder) -> Answer:
-        """The class of packages may be defined after the module that installs us."""
+        """Patches the package class, which may be defined after the install of this source."""
         problems = [
             f"no {name.costs}: {name.problem()}"
             for name in (LOAD_PACKAGE, CALL_PACKAGE)
@@ -73,7 +74,7 @@ class AotInductor(Source):
 
 
 class AheadOfTime(Source):
-    """Hears the calls of what `aot_compile` made or `load_compiled_function` loaded."""
+    """Counts calls of functions from `aot_compile` or `load_compiled_function`."""
 
     name = "aot_compile"
     module = "torch._dynamo.aot_compile"
@@ -97,11 +98,11 @@ class AheadOfTime(Source):
 
 
 def counted(name: TorchName, recorder: Recorder) -> Binding:
-    """Has each call of the name count like a guard that is hit: the watched call around it meets compiled code."""
+    """Counts each call of the name like a guard lookup that found compiled code."""
 
-    def hear(*_: Any, **__: Any) -> None:
+    def count_hit(*_: Any, **__: Any) -> None:
         recorder.call().hits += 1
 
-    binding = Binding(name, hear, recorder)
+    binding = Binding(name, count_hit, recorder)
     binding.bind()
     return binding

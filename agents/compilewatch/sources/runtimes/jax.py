@@ -1,4 +1,4 @@
-"""JAX: what its own monitoring tells of each compilation: how long, and whether the persistent cache had it."""
+"""JAX: duration and persistent-cache answer of each compilation, from `jax.monitoring`."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ LISTENERS = (
     ("register_event_duration_secs_listener", "unregister_event_duration_listener", "_on_duration"),
     ("register_event_listener", "unregister_event_listener", "_on_event"),
 )
-LIMITS = "JAX does not tell why it compiles again, nor that a compilation has begun"
+LIMITS = "JAX reports neither the cause of a recompile nor the start of a compilation"
 MAX_NAMES = 10_000
 MAX_TRACED = 1_000
 
 
 @dataclass
 class Pending(threading.local):
-    """What a thread has heard of the compilation under way, which ends with what the backend took."""
+    """Events of the current compilation of a thread; the backend's duration is the last event."""
 
     traced: dict[str, float] = field(default_factory=dict)
-    """Seconds by function: JAX may trace several before it compiles the first."""
+    """Seconds by function; JAX may trace several functions before it compiles the first one."""
     lowering: float = 0.0
     loaded: float = 0.0
     saved: float | None = None
@@ -45,29 +45,29 @@ class Pending(threading.local):
 
 
 class Jax(Source):
-    """Listens to `jax.monitoring`, which is public; bound when the job itself has imported JAX."""
+    """Listens to the public `jax.monitoring`, after the job itself has imported JAX."""
 
     name = "jax"
     module = "jax"
 
     def __init__(self) -> None:
-        self._listening: list[tuple[str, Callable[..., None]]] = []
-        self._on = False
+        self._listeners: list[tuple[str, Callable[..., None]]] = []
+        self._is_active = False
         self._pending = Pending()
         self._names: set[str] = set()
         self._numbers = itertools.count()
 
     def install(self, recorder: Recorder) -> Answer:
-        self._recorder, self._guard = recorder, FaultBarrier(recorder.internal_error)
+        self._recorder, self._barrier = recorder, FaultBarrier(recorder.internal_error)
         monitoring = importlib.import_module("jax.monitoring")
         missing = [register for register, _, _ in LISTENERS if not hasattr(monitoring, register)]
-        if not self._listening:
+        if not self._listeners:
             for register, unregister, method in LISTENERS:
                 if register not in missing:
                     listener = getattr(self, method)
                     getattr(monitoring, register)(listener)
-                    self._listening.append((unregister, listener))
-        self._on = True
+                    self._listeners.append((unregister, listener))
+        self._is_active = True
         if "register_event_duration_secs_listener" in missing:
             return "no", "this JAX has no jax.monitoring.register_event_duration_secs_listener"
         return "partly", "; ".join(
@@ -75,25 +75,25 @@ class Jax(Source):
         )
 
     def uninstall(self) -> None:
-        """Older versions of JAX cannot forget a listener: ours then stays, and does nothing."""
-        self._on = False
+        """Removes the listeners; older JAX cannot remove them, so they stay and do nothing."""
+        self._is_active = False
         monitoring = sys.modules.get("jax.monitoring")
-        listening, self._listening = self._listening, []
-        for unregister, listener in listening:
-            forget = getattr(monitoring, unregister, None)
-            if forget is not None:
-                with self._guard:
-                    forget(listener)
+        listeners, self._listeners = self._listeners, []
+        for unregister, listener in listeners:
+            remove = getattr(monitoring, unregister, None)
+            if remove is not None:
+                with self._barrier:
+                    remove(listener)
 
     def _on_event(self, event: str, **about: Any) -> None:
-        if self._on and event in (HIT, MISS):
+        if self._is_active and event in (HIT, MISS):
             self._pending.cache = "hit" if event == HIT else "miss"
 
     def _on_duration(self, event: str, seconds: float, **about: Any) -> None:
-        if not self._on:
+        if not self._is_active:
             return
-        with self._guard:
-            pending, name = self._pending, _function(about)
+        with self._barrier:
+            pending, name = self._pending, _function_of(about)
             if event == TRACE:
                 if len(pending.traced) >= MAX_TRACED:
                     pending.traced.clear()
@@ -105,9 +105,9 @@ class Jax(Source):
             elif event == SAVED:
                 pending.saved = max(0.0, float(seconds))
             elif event == BACKEND:
-                self._finished(name, float(seconds))
+                self._report_compile(name, float(seconds))
 
-    def _finished(self, name: str, backend: float) -> None:
+    def _report_compile(self, name: str, backend: float) -> None:
         pending, place = self._pending, calling_place()
         phases = {
             "trace": pending.traced.pop(name, 0.0),
@@ -136,7 +136,7 @@ class Jax(Source):
         pending.lowering, pending.loaded, pending.saved, pending.cache = 0.0, 0.0, None, ""
 
 
-def _function(about: dict[str, Any]) -> str:
-    """`step` of `jit(step)`; newer versions of JAX name the function, older ones do not."""
+def _function_of(about: dict[str, Any]) -> str:
+    """The function name, `step` in `jit(step)`; empty for older JAX, which does not name it."""
     name = str(about.get("fun_name") or "")
     return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name

@@ -1,4 +1,4 @@
-"""TorchScript: its profiling executor runs a function slowly before it compiles it; those calls are warm-up."""
+"""TorchScript: the profiling executor runs a function uncompiled first; those calls are warm-up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compilewatch.sources import Answer, Source
 
 
 class TorchScript(Source):
-    """Binds nothing: what runs is seen by the calls that `watch` times."""
+    """Reports the capability only: `watch` times the calls."""
 
     name = "torchscript"
     module = "torch.jit"
@@ -18,9 +18,9 @@ class TorchScript(Source):
         guess = (
             ""
             if profiled_runs() is not None
-            else f", by guess: no {PROFILED_RUNS.costs} ({PROFILED_RUNS.short})"
+            else f" (estimated: no {PROFILED_RUNS.costs} [{PROFILED_RUNS.short}])"
         )
         return "partly", (
             f"the first {warmup_calls()} calls of a callable count as warm-up{guess}; "
-            "torch does not tell when it compiles again for another shape"
+            "torch does not report a recompile for another shape"
         )

@@ -1,4 +1,4 @@
-"""What vLLM says of its own cache: an AOT compilation that it loads, one that it cannot load, and the folder of what it compiles."""
+"""vLLM loads: AOT compilations that vLLM loads or fails to load, as its log reports them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _TAG = r"^(?:\[(?P<tag>[^\]]*)\] )?"
 _LOADED = re.compile(_TAG + r"Directly load AOT compilation from path (?P<path>.+)$")
 _FAILED = re.compile(
     _TAG
-    + r"(?:Compiling model again due to a load failure from|Cannot load aot compilation from path) (?P<path>\S+), "
+    + r"(?:Compiling model again due to a load failure from|Cannot load aot compilation from path) "
+    r"(?P<path>\S+), "
     r"(?:reason|error): (?P<reason>.*)$",
     re.DOTALL,
 )
@@ -38,17 +39,17 @@ _KEY = re.compile(r"torch_aot_compile/([0-9a-f]+)")
 
 
 class Loaded(NamedTuple):
-    """An AOT compilation that was loaded, until vLLM says how long that took."""
+    """A loaded AOT compilation, until vLLM logs the duration."""
 
     at: float
     path: str
     model: Place | None
     seconds: float | None
-    """As the clock says that vLLM has started; None where it has none."""
+    """Seconds since vLLM started to load; None if vLLM has not noted its start."""
 
 
 class VllmLoads(Source):
-    """Reads vLLM's log lines where they are made: what they say is the same since its first release with an AOT compilation."""
+    """Reads vLLM's log; its texts are unchanged since the first release with AOT compilation."""
 
     name = "vllm_loads"
     module = "vllm.compilation.decorators"
@@ -61,7 +62,7 @@ class VllmLoads(Source):
     def install(self, recorder: Recorder) -> Answer:
         self._recorder = recorder
         if not self._lines:
-            self._lines = [LogLines(name, self._hear, recorder) for name in LOGGERS]
+            self._lines = [LogLines(name, self._on_record, recorder) for name in LOGGERS]
         return "yes", ""
 
     def uninstall(self) -> None:
@@ -69,44 +70,43 @@ class VllmLoads(Source):
         for one in lines:
             one.remove()
 
-    def _hear(self, record: logging.LogRecord) -> None:
+    def _on_record(self, record: logging.LogRecord) -> None:
         try:
-            said = record.getMessage()
-        except Exception:  # noqa: BLE001 - the line's own arguments do not fit it: no fault of ours, and no line that we read
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - the record's arguments do not match its text
             return
-        if found := _LOADED.match(said):
-            self._note(found["tag"] or "", found["path"])
-        elif found := _TOOK.match(said):
-            self._took(found["tag"] or "", float(found["seconds"]))
-        elif found := _FAILED.match(said):
-            model, VLLM_KEY.not_loaded = _model(), True
+        if found := _LOADED.match(message):
+            self._note_load(found["tag"] or "", found["path"])
+        elif found := _TOOK.match(message):
+            self._report_duration(found["tag"] or "", float(found["seconds"]))
+        elif found := _FAILED.match(message):
+            model, VLLM_KEY.not_loaded = _model_place(), True
             self._recorder.finding(
                 "aot_load_failed", f"{NOT_LOADED}{normal(found['reason'])}", str(model or "")
             )
-        elif found := _FOLDER.match(said):
+        elif found := _FOLDER.match(message):
             VLLM_KEY.note(found["folder"])
 
-    def _note(self, tag: str, path: str) -> None:
+    def _note_load(self, tag: str, path: str) -> None:
         self._loaded[threading.get_ident(), tag] = Loaded(
-            time.time(), path, _model(), _since_start()
+            time.time(), path, _model_place(), _seconds_since_start()
         )
-        self._recorder.report_at_close(
-            self.name, self._tell_rest
-        )  # outside of its compile mode vLLM does not say how long it took
+        # Outside its compile mode vLLM logs no duration: the window's end reports the load then.
+        self._recorder.report_at_close(self.name, self._report_rest)
 
-    def _took(self, tag: str, seconds: float) -> None:
-        """The line also ends a compilation: only after a load it is about that."""
+    def _report_duration(self, tag: str, seconds: float) -> None:
+        """Reports a load with its duration. Without a load the record belongs to a compilation."""
         loaded = self._loaded.pop((threading.get_ident(), tag), None)
         if loaded is not None:
-            self._tell(loaded._replace(at=time.time(), seconds=seconds))
+            self._report(loaded._replace(at=time.time(), seconds=seconds))
 
-    def _tell_rest(self) -> None:
+    def _report_rest(self) -> None:
         for key in list(self._loaded):
             loaded = self._loaded.pop(key, None)
             if loaded is not None:
-                self._tell(loaded)
+                self._report(loaded)
 
-    def _tell(self, loaded: Loaded) -> None:
+    def _report(self, loaded: Loaded) -> None:
         key = _KEY.search(loaded.path)
         took = (
             {}
@@ -130,16 +130,16 @@ class VllmLoads(Source):
         )
 
 
-def _model() -> Place | None:
-    """The forward of the model that vLLM loads on this thread, which logs it."""
+def _model_place() -> Place | None:
+    """The `forward` of the model that vLLM loads, from the frames of the logging thread."""
     frame: FrameType | None = sys._getframe(1)
     for _ in range(MAX_FRAMES):
         if frame is None:
             return None
         if Path(frame.f_code.co_filename).parts[-3:] == ("vllm", "compilation", "decorators.py"):
-            known = frame.f_locals
+            frame_locals = frame.f_locals
             code = getattr(
-                getattr(type(known.get("model", known.get("self"))), "forward", None),
+                getattr(type(frame_locals.get("model", frame_locals.get("self"))), "forward", None),
                 "__code__",
                 None,
             )
@@ -149,8 +149,8 @@ def _model() -> Place | None:
     return None
 
 
-def _since_start() -> float | None:
-    """Seconds since vLLM began to load, by its own note; releases differ in which clock that is of."""
+def _seconds_since_start() -> float | None:
+    """Seconds since vLLM started to load; its releases note the start with different clocks."""
     started: Any = getattr(
         sys.modules.get("vllm.compilation.monitor"), "torch_compile_start_time", None
     )
