@@ -17,7 +17,7 @@ from compilewatch.identity.process_tree import LINEAGE
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.kill_switch import SWITCH
 from compilewatch.recording.recorder import RECORDER, Recorder
-from compilewatch.recording.series_buffer import named
+from compilewatch.recording.region_spec import named
 from compilewatch.runtime import server_exit
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.interpreters import (

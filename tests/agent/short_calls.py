@@ -26,7 +26,7 @@ def regions(report: Report, name: str) -> list[Region]:
 
 def second_passes() -> None:
     RECORDER.drain()
-    RECORDER.sampler._paced = time.perf_counter() - 1.0
+    RECORDER.sampler._last_adaptation = time.perf_counter() - 1.0
     RECORDER.pace()
 
 
@@ -36,7 +36,7 @@ def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
         for _ in range(BURST):
             call(*args)
         second_passes()
-    [sampling] = {line.sampling for line in RECORDER._all_lines if line.sampling.every > 1}
+    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.every > 1}
     assert sampling.every > 10
     return sampling
 

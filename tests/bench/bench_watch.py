@@ -49,7 +49,7 @@ def sampled(name: str) -> Callable[..., Any]:
     """A watched function of which the agent times one call in 128, as it does with a very short region that is called without a pause."""
     short = compilewatch.watch(no_op, name=name)
     short()
-    [line] = [line for line in RECORDER._all_lines if line.region.name == name]
+    [line] = [line for line in RECORDER._all_buffers if line.region.name == name]
     line.sampling.line, line.sampling.every = line, MOST_EVERY
     line.sampling.draw()
     return short
@@ -77,7 +77,7 @@ def measure() -> dict[str, float]:
         began = time.thread_time_ns()
         binned = RECORDER.drain()
         rounds[BINNED].append((time.thread_time_ns() - began) / max(1, binned))
-        RECORDER.sampler.settle(RECORDER._all_lines)  # as the agent's thread does once a second; a region that nobody settles is timed
+        RECORDER.sampler.settle(RECORDER._all_buffers)  # as the agent's thread does once a second; a region that nobody settles is timed
     for name in busy:
         peer = timed(no_op, PEERS[name]())
         rounds[name] = [per_call(peer) - per_call(no_op) for _ in range(BUSY_ROUNDS)]

@@ -99,7 +99,7 @@ def settle(watched: Step, x: torch.Tensor) -> None:
     """Calls until the agent's thread has met CUDA, has found that the calls are short, and times them as seldom as in usual operation."""
     watched(x)
     until = time.monotonic() + 10.0
-    while time.monotonic() < until and (RECORDER._all_lines[0].sampling.every == 1 or RECORDER._all_lines[0].probe is None):
+    while time.monotonic() < until and (RECORDER._all_buffers[0].sampling.every == 1 or RECORDER._all_buffers[0].probe is None):
         watched(x)
     until = time.monotonic() + SETTLING_S
     while time.monotonic() < until:
@@ -120,7 +120,7 @@ def keep_rate(probe: Any) -> None:
 
 def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
     """Microseconds of a call in each round: bare, watched, and with what is switched on for a part of the time."""
-    hook, line = source(CompiledCalls), RECORDER._all_lines[0]
+    hook, line = source(CompiledCalls), RECORDER._all_buffers[0]
     probe, every = line.probe, line.sampling.every
     hook.poll = lambda *_: None  # type: ignore[method-assign]
     keep_rate(probe)
@@ -171,10 +171,10 @@ def main() -> int:
     x = torch.randn(16, 512, device="cuda")
     with torch.inference_mode():
         settle(watched, x)
-        every = RECORDER._all_lines[0].sampling.every
+        every = RECORDER._all_buffers[0].sampling.every
         rounds = measure(compiled, watched, x)
     assert RECORDER.internal_errors == 0, RECORDER.last_error
-    line = RECORDER._all_lines[0]
+    line = RECORDER._all_buffers[0]
     base = median_between([(one[BARE] + one[AGAIN]) / 2 for one in rounds])[0]
     differences = {name: [one[name] - (one[BARE] + one[AGAIN]) / 2 for one in rounds] for name in rounds[0] if name not in (BARE, AGAIN)}
     differences[AGAIN] = [one[AGAIN] - one[BARE] for one in rounds]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from compilewatch.recording.aggregate import MORE, findings_merge, region_key, regions_merge
-from compilewatch.recording.series_buffer import OTHER
+from compilewatch.recording.region_spec import OTHER
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Finding, Region, Report
 

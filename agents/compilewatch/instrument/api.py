@@ -19,8 +19,8 @@ from compilewatch.instrument.runtime import runtime_of
 from compilewatch.instrument.wrap import wrapped
 from compilewatch.lazy_modules import ANSWER_CHECK, require
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.region_spec import Spec, named
 from compilewatch.recording.runtime_names import TORCHSCRIPT
-from compilewatch.recording.series_buffer import Spec, named
 from compilewatch.runtime.interpreters import one_thread_at_a_time
 from compilewatch.wire.messages import MAX_TEXT
 

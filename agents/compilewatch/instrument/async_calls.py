@@ -14,7 +14,7 @@ from typing import Any
 from compilewatch.instrument.segments import Pieces
 from compilewatch.instrument.timed_call import begin, count_items
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import Spec
+from compilewatch.recording.region_spec import Spec
 
 
 def coroutine_wrapper(

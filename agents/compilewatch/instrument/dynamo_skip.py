@@ -1,4 +1,5 @@
-"""Keeps torch from compiling our own frames: it runs them as they are and goes on with what they call."""
+"""Dynamo skip list: torch runs the agent's frames uncompiled and continues with the functions
+that they call."""
 
 from __future__ import annotations
 
@@ -18,9 +19,13 @@ from compilewatch.instrument import (
 )
 from compilewatch.recording import (
     active_compiles,
+    call_recorder,
     call_sampling,
     eager_tracker,
+    event_recorder,
     recorder,
+    region_spec,
+    sampler,
     series_buffer,
     thread_state,
     untimed_calls,
@@ -35,8 +40,12 @@ OURS = (
     series_buffer,
     segments,
     recorder,
+    call_recorder,
+    event_recorder,
+    region_spec,
     timed_call,
     call_sampling,
+    sampler,
     object_proxy,
     async_calls,
     kill_switch,
@@ -44,32 +53,34 @@ OURS = (
     api,
     wrap,
 )
-"""The modules whose functions run inside a call of the job."""
+"""Modules with functions that run inside a call of the job."""
 
 
 def frames_skip() -> None:
-    """Tells torch, if it is loaded and can be told; `torch.compile(watch(f))` then compiles f, and its calls are timed."""
+    """Registers the agent's code with torch, if torch is loaded and supports it.
+
+    `torch.compile(watch(f))` then compiles f, and its calls are timed."""
     if not SKIP_CODE.problem():
-        skip = SKIP_CODE.find(_nothing)
+        skip = SKIP_CODE.find(_ignore)
         for module in OURS:
-            for code in _codes_of(module):
+            for code in _iterate_codes(module):
                 skip(code)
     hotpath.tracing = getattr(sys.modules.get("torch.compiler"), "is_compiling", hotpath.tracing)
 
 
-def _nothing(code: CodeType) -> None:
-    """Torch is not there."""
+def _ignore(code: CodeType) -> None:
+    """Fallback without torch."""
 
 
-def _codes_of(module: ModuleType) -> Iterator[CodeType]:
+def _iterate_codes(module: ModuleType) -> Iterator[CodeType]:
     for value in vars(module).values():
         members = vars(value).values() if isinstance(value, type) else [value]
         for member in members:
             if isinstance(member, FunctionType) and member.__module__ == module.__name__:
-                yield from _with_inner(member.__code__)
+                yield from _iterate_nested(member.__code__)
 
 
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
+def _iterate_nested(code: CodeType) -> Iterator[CodeType]:
     yield code
     for inner in [constant for constant in code.co_consts if type(constant) is CodeType]:
-        yield from _with_inner(inner)
+        yield from _iterate_nested(inner)

@@ -12,7 +12,8 @@ from typing import Any
 from compilewatch.instrument import kill_switch
 from compilewatch.recording.call_sampling import NONE_LEFT, Sampling
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import NESTED, NOWHERE, Line
+from compilewatch.recording.region_spec import NESTED
+from compilewatch.recording.series_buffer import NOWHERE, Line
 from compilewatch.recording.thread_state import Call
 from compilewatch.recording.untimed_calls import COUNTING
 
@@ -60,12 +61,12 @@ def wrapper_of(
         straight = kill_switch.straight(fn)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            for ticket in tickets:  # once at most, which is the quickest way to take one
+            for skip_token in tickets:  # once at most, which is the quickest way to take one
                 try:
                     # Without keywords no dictionary is copied.
                     return straight(*args, **kwargs) if kwargs else straight(*args)
                 except BaseException:
-                    failed_untimed(ticket, args, kwargs)
+                    failed_untimed(skip_token, args, kwargs)
                     raise
             recorder = RECORDER
             lines = recorder.lines

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from compilewatch.instrument.hotpath import bucket_of, failed, finish_pair
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import NESTED, OTHER, Line, Spec
+from compilewatch.recording.region_spec import NESTED, OTHER, Spec
+from compilewatch.recording.series_buffer import Line
 from compilewatch.recording.warm_up import Durations
 
 MAX_ITEMS = 1e12

@@ -15,8 +15,8 @@ from compilewatch.instrument.object_proxy import WATCHED, stand_in
 from compilewatch.instrument.runtime import is_script_function
 from compilewatch.lazy_modules import TORCHSCRIPT_WARM_UP, require
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.region_spec import Spec
 from compilewatch.recording.runtime_names import JAX, TORCH_COMPILE, TORCHSCRIPT
-from compilewatch.recording.series_buffer import Spec
 
 NOT_COPIED = ("_torchdynamo", WATCHED, "__wrapped__")
 

@@ -17,8 +17,8 @@ from compilewatch.instrument.timed_call import Running, begin
 from compilewatch.numerics.isolated_run import Batch, undisturbed
 from compilewatch.numerics.reference_models import Target, held_by, target_of, uncompiled
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.region_spec import Spec, named
 from compilewatch.recording.runtime_names import EAGER
-from compilewatch.recording.series_buffer import Spec, named
 from compilewatch.sources.cuda.deferred_reads import Timed, one_gpu
 
 WARM_UPS = 3

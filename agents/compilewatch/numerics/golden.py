@@ -51,8 +51,8 @@ from compilewatch.numerics.reference_models import Target, held_by, target_of, u
 from compilewatch.numerics.tf32_rerun import Again, judge_without_tf32
 from compilewatch.numerics.tolerance import share_alone
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.region_spec import named
 from compilewatch.recording.runtime_names import AOTINDUCTOR
-from compilewatch.recording.series_buffer import named
 from compilewatch.wire.clip import clip
 from compilewatch.wire.numerics import (
     MAX_GOLDENS,

@@ -15,7 +15,7 @@ from compilewatch.numerics.live_results import Totals
 from compilewatch.numerics.sampled_calls import NEVER, cannot_be_drawn, drawn
 from compilewatch.numerics.tolerance import Compared
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import named
+from compilewatch.recording.region_spec import named
 from compilewatch.sources.cuda.deferred_reads import LATER, one_gpu
 
 EVERY = 100

@@ -22,8 +22,8 @@ from compilewatch.numerics.sampled_calls import NEVER, cannot_be_drawn, drawn
 from compilewatch.numerics.side_effects import Before, roots_of
 from compilewatch.numerics.tolerance import Compared
 from compilewatch.recording.recorder import RECORDER
+from compilewatch.recording.region_spec import NESTED, Spec, named
 from compilewatch.recording.runtime_names import EAGER
-from compilewatch.recording.series_buffer import NESTED, Spec, named
 from compilewatch.sources.cuda.deferred_reads import LATER, Timed, one_gpu
 
 T = TypeVar("T", bound=Callable[..., Any])

@@ -1,4 +1,5 @@
-"""Which compilations run at this moment, thread by thread, and how long those of the same frame took before."""
+"""Active compilations: which compilations run now, by thread, and the longest earlier time of
+each frame."""
 
 from __future__ import annotations
 
@@ -12,57 +13,66 @@ MAX_WAITED = 1000
 
 
 class Compiling:
-    """Compilations nest: one frame's may begin inside another's."""
+    """Stacks of running compilations by thread. One frame's compilation can begin inside
+    another's."""
 
     def __init__(self) -> None:
         self._stacks: dict[int, list[tuple[str, float, int]]] = {}
-        self._longest: dict[str, float] = {}
+        self._longest_seconds: dict[str, float] = {}
         self.waited_until: list[float] = []
-        """When the first calls that compiled or waited for it ended, in Unix seconds."""
-        self._ended_at = self._began_at = 0
-        """The step in which the last one ended, and the latest step in which one began that is over."""
+        """End times, in Unix seconds, of the first calls that compiled or waited for a
+        compilation."""
+        self._last_end_step = self._last_start_step = 0
+        """Step of the last end; latest start step among compilations that have ended."""
 
     def begin(self, frame: str, step: int) -> None:
-        """One began in this thread; `end` must follow."""
+        """Records that a compilation starts on this thread at `step`. A call of `end` must
+        follow."""
         self._stacks.setdefault(threading.get_ident(), []).append((frame, time.monotonic(), step))
 
     def end(self, step: int) -> None:
-        """The one that began last in this thread is over."""
+        """Records that the newest compilation of this thread has ended."""
         self.over(step)
         thread = threading.get_ident()
         stack = self._stacks.get(thread)
         if stack:
-            self._began_at = max(self._began_at, stack.pop()[2])
+            self._last_start_step = max(self._last_start_step, stack.pop()[2])
             if not stack:
                 self._stacks.pop(thread, None)
 
     def over(self, step: int) -> None:
-        """One is over, whether or not its begin was heard."""
-        self._ended_at = step
+        """Records the end of a compilation. Its start may be unrecorded."""
+        self._last_end_step = step
 
     def held_up(self, since: int, served: bool) -> bool:
-        """Whether a call of a thread that compiled nothing waited for another thread: for one that is over, all of which it was under way
-        for, or whose end it saw without being served by compiled code."""
-        return self._ended_at > since and (self._began_at > since or not served)
+        """True if a call that compiled nothing waited for a compilation on another thread.
+
+        The call began at step `since`. The call waited if an ended compilation lies entirely
+        inside the call. The call also waited if a compilation ended during the call and compiled
+        code did not serve the call."""
+        return self._last_end_step > since and (self._last_start_step > since or not served)
 
     def waited(self) -> None:
-        """A call that compiled or waited for a compilation is over."""
+        """Records the end time of a call that compiled or waited for a compilation."""
         if len(self.waited_until) < MAX_WAITED:
             self.waited_until.append(time.time())
 
     def note(self, compile: Compile) -> None:
-        """How long one took that is over."""
+        """Records the duration of a finished compilation."""
         seconds = compile.seconds.get("total", 0.0)
         if compile.outcome == "ok" and (
-            compile.frame in self._longest or len(self._longest) < MAX_FRAMES
+            compile.frame in self._longest_seconds or len(self._longest_seconds) < MAX_FRAMES
         ):
-            self._longest[compile.frame] = max(seconds, self._longest.get(compile.frame, 0.0))
+            self._longest_seconds[compile.frame] = max(
+                seconds, self._longest_seconds.get(compile.frame, 0.0)
+            )
 
     def fill(self, gauges: Gauges) -> None:
-        """Says which compilation has run longest, for how long, and how long its frame took at most before."""
+        """Writes the oldest running compilation, its age and the longest earlier time of its
+        frame."""
         oldest = min(
             (stack[0] for stack in list(self._stacks.values()) if stack),
-            key=lambda begun: begun[1],
+            key=lambda entry: entry[1],
             default=None,
         )
         gauges.compiling_for = 0.0
@@ -70,8 +80,8 @@ class Compiling:
             frame, since, _ = oldest
             gauges.compiling_for = time.monotonic() - since
             gauges.compiling_frame = frame or None
-            gauges.compiling_usual = self._longest.get(frame)
+            gauges.compiling_usual = self._longest_seconds.get(frame)
 
     def frames(self) -> list[str]:
-        """What is being compiled now."""
+        """Frames that compile now, one per thread."""
         return [stack[-1][0] for stack in list(self._stacks.values()) if stack]

@@ -1,4 +1,5 @@
-"""Adding up: events into a window, and windows into a longer one; counts stay exact, samples are the first ones."""
+"""Aggregation: adds events to a window, and windows to a longer one. Counts stay exact; the
+first samples stay."""
 
 from __future__ import annotations
 
@@ -24,151 +25,156 @@ from compilewatch.wire.sketch import Sketch
 MAX_FACTS = 200
 MAX_WAITING = 500
 MAX_GROUPS = 500
-"""Findings that wait to be added up, and groups of like ones that a window holds; what is beyond is counted under `MORE`."""
-MORE = "more than one window holds"
+"""MAX_WAITING: findings that wait for aggregation. MAX_GROUPS: groups of equal findings in a
+window. Findings beyond the limit are counted under `OVERFLOW_TEXT`."""
+MORE = "over the limit of one window"
 
 
 class EventLog:
-    """Events of the open window, appended from any thread. Findings are added up every now and then, so that however many there are,
-    each is counted and few are held."""
+    """Events of the open window, appended from any thread.
+
+    Findings are aggregated at intervals. Each finding is counted, and memory stays bounded."""
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        """With facts that hold already."""
+        """Starts with `facts` that already apply."""
         self.truncated = 0
         self._compiles: list[Compile] = []
         self._facts = list(facts)
         self._findings: list[Finding] = []
-        self._groups: dict[tuple[str, str, str], Finding] = {}
-        self._counted: dict[tuple[str, ...], Fact] = {}
-        self._adding = threading.Lock()
+        self._finding_groups: dict[tuple[str, str, str], Finding] = {}
+        self._counted_facts: dict[tuple[str, ...], Fact] = {}
+        self._lock = threading.Lock()
 
     def compile(self, event: Compile) -> None:
-        """Keeps the compilation, as far as the wire has room for it."""
+        """Stores the compilation if the wire limit allows it; counts it as truncated otherwise."""
         if len(self._compiles) < MAX_COMPILES:
             self._compiles.append(event)
         else:
             self.truncated += 1
 
     def fact(self, event: Fact) -> None:
-        """Keeps the fact, as far as the wire has room for it."""
+        """Stores the fact if the wire limit allows it; counts it as truncated otherwise."""
         if len(self._facts) < MAX_FACTS:
             self._facts.append(event)
         else:
             self.truncated += 1
 
     def fact_counted(self, event: Fact) -> None:
-        """Keeps the fact, or counts it where the window holds the same already."""
+        """Stores the fact, or increments the count of an equal fact in this window."""
         key = event.kind, *(f"{name}={value}" for name, value in event.data.items())
-        with self._adding:
-            known = self._counted.get(key)
-            if known is not None:
-                known.data["count"] += 1
-            elif len(self._counted) < MAX_FACTS:
+        with self._lock:
+            existing = self._counted_facts.get(key)
+            if existing is not None:
+                existing.data["count"] += 1
+            elif len(self._counted_facts) < MAX_FACTS:
                 event.data["count"] = 1
-                self._counted[key] = event
+                self._counted_facts[key] = event
                 self.fact(event)
             else:
                 self.truncated += 1
 
     def finding(self, event: Finding) -> None:
-        """Keeps the finding; never waits."""
+        """Stores the finding. Never blocks."""
         self._findings.append(event)
-        if len(self._findings) >= MAX_WAITING and self._adding.acquire(blocking=False):
+        if len(self._findings) >= MAX_WAITING and self._lock.acquire(blocking=False):
             try:
-                self._add_up()
+                self._aggregate_findings()
             finally:
-                self._adding.release()
+                self._lock.release()
 
     def close(self, report: Report) -> Report:
-        """Puts the events into the report, cut to what the wire allows."""
+        """Moves the events into the report and cuts them to the wire limits."""
         report.compiles = take(self._compiles)
-        with self._adding:
-            report.facts, self._counted = take(self._facts), {}
-            self._add_up()
-            groups, self._groups = self._groups, {}
+        with self._lock:
+            report.facts, self._counted_facts = take(self._facts), {}
+            self._aggregate_findings()
+            groups, self._finding_groups = self._finding_groups, {}
         report.findings = list(groups.values())
         self.truncated += cut(report)
         return report
 
-    def _add_up(self) -> None:
+    def _aggregate_findings(self) -> None:
         for finding in take(self._findings):
             key = finding_key(finding)
-            if key not in self._groups and len(self._groups) >= MAX_GROUPS:
+            if key not in self._finding_groups and len(self._finding_groups) >= MAX_GROUPS:
                 self.truncated += 1
                 key = finding.kind, MORE, ""
-            _finding_add(self._groups, key, finding)
+            _add_finding(self._finding_groups, key, finding)
 
 
 def cut(report: Report) -> int:
-    """Cuts samples to the limits of the wire and answers how many fell away; the counts of findings stay exact."""
-    lost = max(0, len(report.compiles) - MAX_COMPILES) + max(0, len(report.facts) - MAX_FACTS)
+    """Cuts samples to the wire limits and returns how many it dropped. Counts of findings stay
+    exact."""
+    dropped = max(0, len(report.compiles) - MAX_COMPILES) + max(0, len(report.facts) - MAX_FACTS)
     del report.compiles[MAX_COMPILES:], report.facts[MAX_FACTS:]
     kinds = len({finding.kind for finding in report.findings})
     room = MAX_FINDINGS - kinds
     if len(report.findings) > MAX_FINDINGS:
-        tail = report.findings[room:]
-        lost += len(tail)
-        rest = [Finding(finding.kind, MORE, "", finding.count, finding.seconds) for finding in tail]
-        report.findings = findings_merge(report.findings[:room] + rest)
-    return lost
+        excess = report.findings[room:]
+        dropped += len(excess)
+        overflow = [
+            Finding(finding.kind, MORE, "", finding.count, finding.seconds) for finding in excess
+        ]
+        report.findings = findings_merge(report.findings[:room] + overflow)
+    return dropped
 
 
 def finding_key(finding: Finding) -> tuple[str, str, str]:
-    """What makes two findings like ones."""
+    """The identity of a finding: findings with equal keys are aggregated."""
     return finding.kind, finding.text, finding.where
 
 
 def findings_merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Like findings as one, with the sum of their counts, in the order of their first."""
+    """Merges findings with equal keys. Sums the counts; keeps the order of first occurrence."""
     merged: dict[tuple[str, str, str], Finding] = {}
     for finding in findings:
-        _finding_add(merged, finding_key(finding), finding)
+        _add_finding(merged, finding_key(finding), finding)
     return list(merged.values())
 
 
-def _finding_add(
+def _add_finding(
     groups: dict[tuple[str, str, str], Finding], key: tuple[str, str, str], finding: Finding
 ) -> None:
-    known = groups.get(key)
-    if known is None:
+    existing = groups.get(key)
+    if existing is None:
         groups[key] = replace(finding, text=key[1], where=key[2])
     else:
-        known.count += finding.count
-        known.seconds += finding.seconds
-        known.values = list(dict.fromkeys(known.values + finding.values))[:MAX_VALUES]
-        known.distinct = max(known.distinct, finding.distinct)
-        known.pattern = max(known.pattern, finding.pattern, key=pattern_rank)
+        existing.count += finding.count
+        existing.seconds += finding.seconds
+        existing.values = list(dict.fromkeys(existing.values + finding.values))[:MAX_VALUES]
+        existing.distinct = max(existing.distinct, finding.distinct)
+        existing.pattern = max(existing.pattern, finding.pattern, key=pattern_rank)
 
 
 def region_key(region: Region) -> tuple[str, str, str, str, bool]:
-    """What makes two regions the same one."""
+    """The identity of a region: regions with equal keys are one series."""
     return region.name, region.bucket, region.mode, region.runtime, region.outermost
 
 
 def regions_merge(regions: Iterable[Region]) -> list[Region]:
-    """Regions of one key as one; the given ones may be changed."""
+    """Merges regions with equal keys. The given regions may be changed."""
     merged: dict[tuple[str, str, str, str, bool], Region] = {}
     for region in regions:
-        known = merged.setdefault(region_key(region), region)
-        if known is not region:
-            _region_add(known, region)
+        existing = merged.setdefault(region_key(region), region)
+        if existing is not region:
+            _add_region(existing, region)
     return list(merged.values())
 
 
-def _region_add(into: Region, other: Region) -> None:
+def _add_region(into: Region, other: Region) -> None:
     for name in ("calls", "errors", "compiled", "partial", "unknown", "sampled"):
         setattr(into, name, getattr(into, name) + getattr(other, name))
     for cause, count in other.eager_by.items():
         into.eager_by[cause] = into.eager_by.get(cause, 0) + count
     if other.items is not None:
         into.items = (into.items or 0.0) + other.items
-    into.latency = _sketch_add(into.latency, other.latency)
-    into.gpu = _sketch_add(into.gpu, other.gpu)
-    into.warmup = _sketch_add(into.warmup, other.warmup)
-    into.stalled = _sketch_add(into.stalled, other.stalled)
+    into.latency = _merge_sketches(into.latency, other.latency)
+    into.gpu = _merge_sketches(into.gpu, other.gpu)
+    into.warmup = _merge_sketches(into.warmup, other.warmup)
+    into.stalled = _merge_sketches(into.stalled, other.stalled)
 
 
-def _sketch_add(into: Sketch | None, other: Sketch | None) -> Sketch | None:
+def _merge_sketches(into: Sketch | None, other: Sketch | None) -> Sketch | None:
     if into is None or other is None:
         return into or other
     into.merge(other)
@@ -176,27 +182,32 @@ def _sketch_add(into: Sketch | None, other: Sketch | None) -> Sketch | None:
 
 
 def reports_merge(first: Report, second: Report) -> tuple[Report, int]:
-    """Two windows in a row as one, and how many samples were cut for it; the given ones may be changed."""
+    """Merges two consecutive windows. Returns the window and the number of samples cut from it.
+
+    The given reports may be changed."""
     merged = Report(
         (first.seq[0], second.seq[1]),
         (min(first.window[0], second.window[0]), max(first.window[1], second.window[1])),
         regions_merge(first.regions + second.regions),
         first.compiles + second.compiles,
         findings_merge(first.findings + second.findings),
-        _gauges_merge(first.gauges, second.gauges),
+        _merge_gauges(first.gauges, second.gauges),
         first.facts + second.facts,
         second.losses,
     )
     return merged, cut(merged)
 
 
-def _gauges_merge(first: Gauges, second: Gauges) -> Gauges:
-    """The later value where there is one; of a device the higher peak."""
-    latest = Gauges()
+def _merge_gauges(first: Gauges, second: Gauges) -> Gauges:
+    """Takes the later value where there is one. For the memory of a device, takes the higher
+    peak."""
+    merged = Gauges()
     for field in fields(Gauges):
-        later, earlier = getattr(second, field.name), getattr(first, field.name)
-        setattr(latest, field.name, earlier if later is None or later == [] else later)
+        new_value, old_value = getattr(second, field.name), getattr(first, field.name)
+        setattr(
+            merged, field.name, old_value if new_value is None or new_value == [] else new_value
+        )
     peaks = {device.index: device.peak for device in first.devices}
-    for device in latest.devices:
+    for device in merged.devices:
         device.peak = max(filter(None, (device.peak, peaks.get(device.index))), default=device.peak)
-    return latest
+    return merged

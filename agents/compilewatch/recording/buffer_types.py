@@ -1,40 +1,51 @@
-"""Protocols of a series buffer and of the sampling of its calls, for the modules that both of them import."""
+"""Protocols of a series buffer, its GPU probe and call sampling, for modules on both sides."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Buffer(Protocol):
-    """What counts the calls of one region."""
+    """Counts the calls of one region."""
 
     holds: bool
 
     def aim(self) -> None:
-        """Points callers at its lists."""
+        """Points callers at the lists of this buffer."""
 
     def count_untimed(self, calls: int) -> None:
-        """Counts calls that ran without compiling and were not timed."""
+        """Counts `calls` that were not timed and did not compile."""
 
     def holds_another(self) -> None:
-        """A watched call is made inside one of its calls."""
+        """Records that a call of this buffer contains another watched call."""
 
     def timed_since(self) -> tuple[int, float]:
-        """How many steady calls were timed since the last time, and their seconds together."""
+        """Returns and resets the number of timed steady calls and the sum of their seconds."""
 
     def waited(self, start: float) -> list[float]:
-        """Where a call goes that began then, and compiled or waited for a compilation."""
+        """The list for a call that began at `start` and compiled or waited for a compilation."""
 
 
 class UntimedSampling(Protocol):
-    """What decides which calls of a region are timed, as a frame of an untimed call holds it."""
+    """The sampling state of a region, as the frame of an untimed call refers to it."""
 
     nested: bool
     undone: list[int]
 
     def stop(self) -> None:
-        """Every call is timed from now on."""
+        """Has every call timed from now on."""
 
     @property
     def line(self) -> Buffer | None:
-        """The buffer that was timed last."""
+        """The buffer of the last timed call."""
+
+
+class Probe(Protocol):
+    """Times a sample of the calls of a buffer on the GPU. `begin` returns None for a call
+    outside of the sample. No method raises."""
+
+    def begin(self) -> Any | None: ...
+
+    def end(self, pair: Any) -> None: ...
+
+    def drop(self, pair: Any) -> None: ...

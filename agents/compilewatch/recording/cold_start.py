@@ -1,5 +1,7 @@
-"""The cold start of this process: from its start over the imports of torch and the compilations to the first calls that ran what was
-compiled, and to `ready()`, with what no stage explains."""
+"""Cold start: the stages from process start to the first compiled call and to `ready()`.
+
+The stages are the imports of torch, the compilations and the first runs of compiled code. Time
+that no stage covers is reported as unaccounted."""
 
 from __future__ import annotations
 
@@ -26,15 +28,17 @@ BEFORE_INIT, IMPORT, COMPILE, AUTOTUNE, GRAPHS, IMPORT_DYNAMO, FIRST_RUN = COLD_
 FIRST_CALL, READY = COLD_START_ENDS
 TORCH, DYNAMO = "torch", "torch._dynamo"
 LATE_INIT = 600.0
-"""Seconds: where `init` comes later, as in a notebook, what was before it is no part of a start, which then begins with `init`."""
+"""If `init` runs later than this after the process start, as in a notebook, the cold start
+begins at `init`."""
 MAX_COMPILES, MAX_MARKS = 10_000, 32
 
-_seen: set[int] = set()
-"""Processes whose start was told: an agent that is switched on again has none, a forked child has its own."""
+_REPORTED_PIDS: set[int] = set()
+"""Processes whose cold start was reported. A restarted agent has no second cold start; a forked
+child has its own."""
 
 
 class Stretch(NamedTuple):
-    """From one moment to another, in Unix seconds."""
+    """A stage from one time to another, in Unix seconds."""
 
     name: str
     start: float
@@ -42,31 +46,33 @@ class Stretch(NamedTuple):
 
 
 class ColdStart:
-    """Watches the reports of an instance go by until the start is over, on the agent's thread."""
+    """Reads the reports of an instance until the cold start is over. Runs on the agent's thread."""
 
     def __init__(self, init: float) -> None:
-        self._over = os.getpid() in _seen
-        _seen.add(os.getpid())
-        started = process_started()
-        self._began = started if init - started < LATE_INIT else init
-        self._init = init
+        self._is_over = os.getpid() in _REPORTED_PIDS
+        _REPORTED_PIDS.add(os.getpid())
+        process_start = process_started()
+        self._start = process_start if init - process_start < LATE_INIT else init
+        self._init_time = init
         self._compiles: list[Compile] = []
         self._marks: dict[str, float] = {}
-        self._served: float | None = None
-        self._waited_until: list[float] = []
-        self._told_first_call = False
+        self._served_at: float | None = None
+        self._wait_end_times: list[float] = []
+        self._has_reported_first_call = False
 
     def look(self, recorder: Recorder) -> None:
-        """Notes when a call was first seen to run compiled."""
-        if self._over:
+        """Records when a call first ran compiled code."""
+        if self._is_over:
             return
-        self._waited_until = recorder.compiling.waited_until
-        if self._served is None and recorder.settled():
-            self._served = time.time()
+        self._wait_end_times = recorder.compiling.waited_until
+        if self._served_at is None and recorder.settled():
+            self._served_at = time.time()
 
     def complete(self, report: Report) -> None:
-        """Adds the start to the report in which its end becomes known: at the first compiled call, and once more at `ready`."""
-        if self._over:
+        """Adds the cold start to the report that contains its end.
+
+        The cold start ends at the first compiled call, and once more at `ready`."""
+        if self._is_over:
             return
         self._compiles += report.compiles[: MAX_COMPILES - len(self._compiles)]
         ready = None
@@ -79,52 +85,56 @@ class ColdStart:
                 and len(self._marks) < MAX_MARKS
             ):
                 self._marks.setdefault(str(fact.data.get("name", "")), fact.at)
-        first_call = self._first_call()
+        first_call = self._find_first_call_end()
         if ready is not None:
-            self._over = True
-            report.facts.append(self._fact(ready, READY))
-        elif first_call is not None and not self._told_first_call:
-            self._told_first_call = True
-            report.facts.append(self._fact(first_call, FIRST_CALL))
+            self._is_over = True
+            report.facts.append(self._create_fact(ready, READY))
+        elif first_call is not None and not self._has_reported_first_call:
+            self._has_reported_first_call = True
+            report.facts.append(self._create_fact(first_call, FIRST_CALL))
 
-    def _first_call(self) -> float | None:
-        """The end of the call that compiled last before one was seen that compiled nothing."""
-        if self._served is None:
+    def _find_first_call_end(self) -> float | None:
+        """The end of the last call that compiled before a call was served without compiling."""
+        if self._served_at is None:
             return None
-        compiled = max((one.at for one in self._compiles if one.at <= self._served), default=None)
-        if compiled is None:
+        last_compile = max(
+            (compile.at for compile in self._compiles if compile.at <= self._served_at),
+            default=None,
+        )
+        if last_compile is None:
             return None
         return next(
-            (end for end in sorted(self._waited_until) if compiled <= end <= self._served), compiled
+            (end for end in sorted(self._wait_end_times) if last_compile <= end <= self._served_at),
+            last_compile,
         )
 
-    def _fact(self, end: float, until: str) -> Fact:
-        compiles = [one for one in self._compiles if one.at <= end]
-        stretches = [
-            Stretch(BEFORE_INIT, self._began, self._init),
-            *_imports(),
-            *_compilations(compiles),
+    def _create_fact(self, end: float, until: str) -> Fact:
+        compiles = [compile for compile in self._compiles if compile.at <= end]
+        intervals = [
+            Stretch(BEFORE_INIT, self._start, self._init_time),
+            *_list_imports(),
+            *_list_compilations(compiles),
         ]
-        stretches += _first_runs(compiles, self._waited_until)
-        stages, unaccounted = stages_of(self._began, end, stretches, self._marks)
+        intervals += _list_first_runs(compiles, self._wait_end_times)
+        stages, unaccounted = stages_of(self._start, end, intervals, self._marks)
         phases: dict[str, float] = {}
-        for one in compiles:
-            for phase, seconds in one.seconds.items():
+        for compile in compiles:
+            for phase, seconds in compile.seconds.items():
                 if phase != "total":
                     phases[phase] = round(phases.get(phase, 0.0) + seconds, 6)
-        total = round(end - self._began, 6)
-        said = {
-            "began": self._began,
+        total = round(end - self._start, 6)
+        summary = {
+            "began": self._start,
             "total": total,
             "until": until,
             "stages": stages,
             "phases": phases,
             "unaccounted": unaccounted,
         }
-        return Fact("mark", end, {"name": COLD_START, **said})
+        return Fact("mark", end, {"name": COLD_START, **summary})
 
 
-def _imports() -> list[Stretch]:
+def _list_imports() -> list[Stretch]:
     return [
         Stretch(stage, *IMPORTED[module])
         for module, stage in ((TORCH, IMPORT), (DYNAMO, IMPORT_DYNAMO))
@@ -132,47 +142,65 @@ def _imports() -> list[Stretch]:
     ]
 
 
-def _first_runs(compiles: Iterable[Compile], ends: Iterable[float]) -> list[Stretch]:
-    """What calls that compiled did after it, up to their ends: they ran for the first time what was compiled for them."""
-    found, before = [], 0.0
-    compiled = sorted(one.at for one in compiles)
+def _list_first_runs(compiles: Iterable[Compile], ends: Iterable[float]) -> list[Stretch]:
+    """Time from the last compilation in a call to the end of that call: the first run of the
+    compiled code."""
+    first_runs, previous_end = [], 0.0
+    compile_times = sorted(compile.at for compile in compiles)
     for end in sorted(ends):
-        last = max((at for at in compiled if before < at <= end), default=None)
-        if last is not None:
-            found.append(Stretch(FIRST_RUN, last, end))
-        before = end
-    return found
+        last_compile = max((at for at in compile_times if previous_end < at <= end), default=None)
+        if last_compile is not None:
+            first_runs.append(Stretch(FIRST_RUN, last_compile, end))
+        previous_end = end
+    return first_runs
 
 
-def _compilations(compiles: Iterable[Compile]) -> list[Stretch]:
-    return [Stretch(_kind(one), one.at - one.seconds.get("total", 0.0), one.at) for one in compiles]
+def _list_compilations(compiles: Iterable[Compile]) -> list[Stretch]:
+    return [
+        Stretch(_stage_name(compile), compile.at - compile.seconds.get("total", 0.0), compile.at)
+        for compile in compiles
+    ]
 
 
-def _kind(compile: Compile) -> str:
+def _stage_name(compile: Compile) -> str:
     return {"autotune": AUTOTUNE, "cuda_graph": GRAPHS}.get(compile.kind, COMPILE)
 
 
 def stages_of(
-    began: float, end: float, stretches: Iterable[Stretch], marks: dict[str, float]
+    start_time: float, end: float, intervals: Iterable[Stretch], marks: dict[str, float]
 ) -> tuple[dict[str, list[float]], float]:
-    """Each stage's begin and its seconds, both counted from the start, in order; and the seconds that no stage covers.
+    """Start and duration of each stage, relative to the start, and the unaccounted seconds.
 
-    Where stretches overlap, the first in the list has the time. A mark explains what lies between it and the last thing known before."""
-    known = [Stretch(name, max(start, began), min(stop, end)) for name, start, stop in stretches]
-    known = [stretch for stretch in known if stretch.end > stretch.start]
-    inside = {at: name for name, at in marks.items() if began < at <= end}
+    Where stages overlap, the first one in the list gets the time. A mark explains the time
+    between the mark and the last known stage before it."""
+    clipped = [
+        Stretch(name, max(start, start_time), min(stop, end)) for name, start, stop in intervals
+    ]
+    clipped = [interval for interval in clipped if interval.end > interval.start]
+    marks_by_time = {at: name for name, at in marks.items() if start_time < at <= end}
     edges = sorted(
-        {began, end, *inside, *(one.start for one in known), *(one.end for one in known)}
+        {
+            start_time,
+            end,
+            *marks_by_time,
+            *(interval.start for interval in clipped),
+            *(interval.end for interval in clipped),
+        }
     )
     stages: dict[str, list[float]] = {}
     unaccounted = 0.0
     for start, stop in pairwise(edges):
         name: Any = next(
-            (one.name for one in known if one.start <= start and stop <= one.end), inside.get(stop)
+            (
+                interval.name
+                for interval in clipped
+                if interval.start <= start and stop <= interval.end
+            ),
+            marks_by_time.get(stop),
         )
         if name is None:
             unaccounted += stop - start
         else:
-            stage = stages.setdefault(name, [round(start - began, 6), 0.0])
+            stage = stages.setdefault(name, [round(start - start_time, 6), 0.0])
             stage[1] = round(stage[1] + stop - start, 6)
     return stages, round(unaccounted, 6)

@@ -1,4 +1,5 @@
-"""Registry of compile requests: what the job asks torch to compile, and whether a call of it ever met compiled code."""
+"""Registry of compile requests: what the job asks torch to compile, and whether its calls ran
+compiled code."""
 
 from __future__ import annotations
 
@@ -15,20 +16,24 @@ from compilewatch.recording.series_buffer import Line
 from compilewatch.wire.messages import Compile, Region
 
 ENOUGH = 50
-"""Calls without compiled code that make it certain."""
-_ON_PURPOSE = ("limit", "stance", "disabled")
-"""Causes of eager calls that say by themselves what to do, or that something was compiled before."""
-FAILED = "each compilation failed, and the error was swallowed: by suppress_errors, or by code that falls back to eager"
+"""Calls without compiled code that confirm the finding."""
+_EXPLAINED_CAUSES = ("limit", "stance", "disabled")
+"""Eager causes with a remedy of their own, or after an earlier compilation."""
+FAILED = (
+    "each compilation failed, and the error was swallowed: by suppress_errors, or by code that "
+    "falls back to eager"
+)
 SKIPPED = "torch skips the function, and finds no graph in it"
 DROPPED = (
-    "its calls do not go through what torch.compile made: the result was dropped (`self = torch.compile(self)`), another object took its "
-    "place after `.compile()`, or torch leaves the class out (`nn.Sequential(...).compile()`)"
+    "its calls do not go through what torch.compile made: the result was dropped "
+    "(`self = torch.compile(self)`), another object took its place after `.compile()`, or torch "
+    "leaves the class out (`nn.Sequential(...).compile()`)"
 )
 TEXT = "compile was requested for {region}, and no call met compiled code: {why}"
 
 
 class Findings(Protocol):
-    """Where what was found goes: the recorder."""
+    """Receiver of findings: the recorder."""
 
     def fact(self, kind: str, data: dict[str, Any] | None = None) -> None: ...
 
@@ -41,18 +46,19 @@ class Request(NamedTuple):
     """A callable that the job asks torch to compile."""
 
     target: Any
-    """A weak reference; to the object where it is a method of one."""
+    """A weak reference; for a bound method, to its object."""
     kind: type
     code: Any
     where: str
 
-    def is_for(self, thing: Any) -> bool:
-        """Whether the thing is what was meant; an object of its class where it is gone."""
+    def is_for(self, candidate: Any) -> bool:
+        """True if `candidate` is the requested callable. After the requested object is gone, an
+        object of its class matches."""
         target = self.target()
-        if type(thing) is FunctionType:
-            return self.code is not None and thing.__code__ is self.code
-        return thing is target or (
-            target is None and self.code is None and type(thing) is self.kind
+        if type(candidate) is FunctionType:
+            return self.code is not None and candidate.__code__ is self.code
+        return candidate is target or (
+            target is None and self.code is None and type(candidate) is self.kind
         )
 
 
@@ -66,87 +72,103 @@ class CompiledNothing(NamedTuple):
 
 
 class Requests:
-    """Requests, and by region what came of them. Requests come from any thread; the rest is for the agent's own."""
+    """Compile requests, and the result of each by region.
+
+    Requests come from any thread. Every other method runs on the agent's thread."""
 
     def __init__(self) -> None:
         self._requests: deque[Request] = deque(maxlen=256)
-        self._made: set[str] = set()
-        self._failed: dict[str, str] = {}
-        self._calls: Counter[str] = Counter()
-        self._reported: set[str] = set()
+        self._compiled_regions: set[str] = set()
+        self._failures: dict[str, str] = {}
+        self._call_counts: Counter[str] = Counter()
+        self._reported_regions: set[str] = set()
 
     def add(self, target: Any, where: str) -> None:
-        """The line at `where` asks torch to compile the target."""
+        """Records that the line at `where` asks torch to compile the target."""
         owner = target.__self__ if isinstance(target, MethodType) else target
         code = target.__code__ if isinstance(target, FunctionType) else None
         with suppress(TypeError):  # an object that allows no weak reference cannot be found later
             self._requests.append(Request(weakref.ref(owner), type(owner), code, where))
 
     def note_compilation(self, regions: Iterable[str], compile_: Compile) -> None:
-        """A compilation inside the regions is over."""
+        """Records a finished compilation inside the regions."""
         for region in regions:
             if compile_.outcome == "ok" and compile_.kind != "empty":
-                self._made.add(region)
+                self._compiled_regions.add(region)
             elif compile_.outcome in ("raised", "suppressed"):
-                self._failed[region] = (
+                self._failures[region] = (
                     f"{compile_.file}:{compile_.line} in {compile_.frame}" if compile_.file else ""
                 )
 
-    def report(self, recorder: Findings, closed: Iterable[tuple[Line, Region | None]]) -> None:
-        """Reports regions that compiled nothing; never raises."""
+    def report(self, recorder: Findings, windows: Iterable[tuple[Line, Region | None]]) -> None:
+        """Reports regions that compiled nothing. Never raises."""
         try:
-            for one in self.find(closed):
+            for uncompiled in self.find(windows):
                 recorder.finding(
-                    "compiled_nothing", TEXT.format(region=one.region, why=one.why), one.where
+                    "compiled_nothing",
+                    TEXT.format(region=uncompiled.region, why=uncompiled.why),
+                    uncompiled.where,
                 )
                 recorder.fact(
-                    "compiled_nothing", {"region": one.region, "calls": one.calls, "why": one.why}
+                    "compiled_nothing",
+                    {"region": uncompiled.region, "calls": uncompiled.calls, "why": uncompiled.why},
                 )
-        except Exception as error:  # noqa: BLE001 - the job's own objects are looked at, and the window is closed all the same
+        except Exception as error:  # noqa: BLE001 - reads objects of the job
             recorder.internal_error(error)
 
-    def find(self, closed: Iterable[tuple[Line, Region | None]]) -> list[CompiledNothing]:
-        """Regions that certainly compiled nothing; each once."""
-        found = []
-        for line, region in closed:
-            if region is None or region.name in self._reported or region.name in self._made:
+    def find(self, windows: Iterable[tuple[Line, Region | None]]) -> list[CompiledNothing]:
+        """Returns the regions that compiled nothing, confirmed by `MIN_UNCOMPILED_CALLS` calls.
+        Returns each region once."""
+        uncompiled = []
+        for buffer, region in windows:
+            if (
+                region is None
+                or region.name in self._reported_regions
+                or region.name in self._compiled_regions
+            ):
                 continue
             if region.compiled or region.partial:
-                self._made.add(region.name)
+                self._compiled_regions.add(region.name)
                 continue
-            self._calls[region.name] += _calls_without_code(region)
-            if self._calls[region.name] >= ENOUGH:
+            self._call_counts[region.name] += _count_uncompiled(region)
+            if self._call_counts[region.name] >= ENOUGH:
                 try:
-                    why, where = self._why(line, region)
+                    why, where = self._explain(buffer, region)
                 except Exception:
-                    self._reported.add(region.name)  # it would fail in each window
+                    # The failure would repeat in each window.
+                    self._reported_regions.add(region.name)
                     raise
                 if why:
-                    self._reported.add(region.name)
-                    found.append(CompiledNothing(region.name, self._calls[region.name], why, where))
-        return found
+                    self._reported_regions.add(region.name)
+                    uncompiled.append(
+                        CompiledNothing(region.name, self._call_counts[region.name], why, where)
+                    )
+        return uncompiled
 
-    def _why(self, line: Line, region: Region) -> tuple[str, str]:
-        """Why nothing was compiled, and where it was requested; empty where it was not requested."""
-        if region.name in self._failed:
-            return FAILED, self._failed[region.name]
-        if line.spec.runtime == TORCH_COMPILE:
+    def _explain(self, buffer: Line, region: Region) -> tuple[str, str]:
+        """Returns why nothing was compiled and where it was requested. Empty if it was not
+        requested."""
+        if region.name in self._failures:
+            return FAILED, self._failures[region.name]
+        if buffer.spec.runtime == TORCH_COMPILE:
             return SKIPPED, ""
-        target = None if line.spec.target is None else line.spec.target()
+        target = None if buffer.spec.target is None else buffer.spec.target()
         if target is None or not self._requests:
             return "", ""
-        for thing in reached(target):
+        for candidate in reached(target):
             for request in list(self._requests):
-                if request.is_for(thing):
+                if request.is_for(candidate):
                     return DROPPED, request.where
         return "", ""
 
 
-def _calls_without_code(region: Region) -> int:
-    """Calls of which it is known that they met none, or that a compilation ended in them."""
+def _count_uncompiled(region: Region) -> int:
+    """Calls that are known to have run no compiled code, or in which a compilation ended."""
     if region.runtime == EAGER:
         return region.calls
-    waited = sum(sketch.count for sketch in (region.warmup, region.stalled) if sketch is not None)
-    return waited + sum(
-        count for cause, count in region.eager_by.items() if cause not in _ON_PURPOSE
+    wait_count = sum(
+        sketch.count for sketch in (region.warmup, region.stalled) if sketch is not None
+    )
+    return wait_count + sum(
+        count for cause, count in region.eager_by.items() if cause not in _EXPLAINED_CAUSES
     )

@@ -1,4 +1,7 @@
-"""Which calls run eager from now on, and why: torch latches frames, the regions around them follow, and a process may be told to."""
+"""Eager tracker: which calls run eager from now on, and why.
+
+Torch marks single frames as eager, and the regions around a frame follow. A command or a setting
+makes the whole process eager."""
 
 from __future__ import annotations
 
@@ -8,96 +11,114 @@ from compilewatch.wire.messages import EAGER_CAUSES, Fact
 
 
 class LatchedRegions:
-    """What has latched in this process, which region was last seen around which, and in which something was compiled."""
+    """Eager fallbacks of this process, the nesting of regions, and the regions that compiled
+    code."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
-        """All lines, each pointed again when what is known changes."""
+        """All buffers. Each one is updated when an eager fallback changes."""
         self.frames: dict[str, Fact] = {}
-        """What was told of each frame."""
-        self._regions: dict[str, str] = {}
-        self._around: dict[str, str] = {}
-        self._compiled: set[str] = set()
-        self._graphless: set[str] = set()
-        self._everywhere, self._overrides = "", False
+        """The reported fact of each frame."""
+        self._cause_by_region: dict[str, str] = {}
+        self._outer_region: dict[str, str] = {}
+        self._compiled_regions: set[str] = set()
+        self._graphless_regions: set[str] = set()
+        self._process_cause, self._overrides_regions = "", False
 
     def note(self, inner: str, outer: str) -> None:
-        """A call of the region `inner` was seen inside one of `outer`."""
+        """Records that a call of region `inner` ran inside a call of `outer`."""
         if inner != outer:
-            self._around.setdefault(inner, outer)
+            self._outer_region.setdefault(inner, outer)
 
     def compiled_in(self, region: str | None) -> None:
-        """Something was compiled in the region, and so in those around it."""
-        known = len(self._compiled)
-        self._compiled.update(self.with_outer(region))
-        if len(self._compiled) > known:
-            self._repoint()
+        """Records a compilation in the region, and so in the regions around it."""
+        previous_count = len(self._compiled_regions)
+        self._compiled_regions.update(self.with_outer(region))
+        if len(self._compiled_regions) > previous_count:
+            self._update_buffers()
 
     def latch(self, fact: Fact, region: str | None) -> bool:
-        """The fact's frame, and the region it latched in with those around it. True if it is news."""
-        frame, cause = fact.data["frame"], _known(fact.data["cause"])
-        before = self.frames.get(frame)
+        """Records the eager fallback of the frame, of its region and of the regions around it.
+        True if it is new."""
+        frame, cause = fact.data["frame"], _check_cause(fact.data["cause"])
+        previous = self.frames.get(frame)
         if region:
             for name in self.with_outer(region):
-                self._regions.setdefault(name, cause)
-        self._repoint()
-        if before is not None and before.data["cause"] == cause:
+                self._cause_by_region.setdefault(name, cause)
+        self._update_buffers()
+        if previous is not None and previous.data["cause"] == cause:
             return False
         self.frames[frame] = fact
         return True
 
     def without_graph(self, region: str | None) -> None:
-        """Code without a graph ran in the region, and so in those around it."""
-        if region and region not in self._graphless:
-            self._graphless.update(self.with_outer(region))
-            self._repoint()
+        """Records that code without a graph ran in the region, and so in the regions around it."""
+        if region and region not in self._graphless_regions:
+            self._graphless_regions.update(self.with_outer(region))
+            self._update_buffers()
 
     def unlatch(self) -> None:
-        """Every frame: torch was reset."""
-        self._graphless.clear()
+        """Clears the eager fallback of every frame after a reset of torch."""
+        self._graphless_regions.clear()
         self.frames.clear()
-        self._regions.clear()
-        self._repoint()
+        self._cause_by_region.clear()
+        self._update_buffers()
 
     def everywhere(self, cause: str, overrides: bool) -> None:
-        """The whole process runs eager, until the cause is empty; what overrides stands before what is known of single regions."""
-        self._everywhere, self._overrides = _known(cause) if cause else "", overrides
-        self._repoint()
+        """Marks the whole process as eager until `cause` is empty.
 
-    def _repoint(self) -> None:
-        for line in list(self.lines):
-            self.point(line)
+        With `overrides`, the cause of the process takes precedence over the causes of single
+        regions."""
+        self._process_cause, self._overrides_regions = (
+            _check_cause(cause) if cause else "",
+            overrides,
+        )
+        self._update_buffers()
 
-    def point(self, line: Line) -> None:
-        """From now on, calls of the line that hit no guard count by their cause, or as unknown where nobody said one."""
-        line.point(line.spec.eager or self._cause_of(line))
+    def _update_buffers(self) -> None:
+        for buffer in list(self.lines):
+            self.point(buffer)
 
-    def _cause_of(self, line: Line) -> str:
-        own = self._regions.get(line.region.name, "")
-        whole = self._everywhere if self._everywhere and self._concerns(line) else ""
-        bare = "no_graph" if line.region.name in self._graphless else ""
-        return (whole or own if self._overrides else own or whole) or bare
+    def point(self, buffer: Line) -> None:
+        """Sets the cause under which calls of the buffer without a guard hit are counted.
+        Unknown without a cause."""
+        buffer.point(buffer.spec.eager or self._find_cause(buffer))
 
-    def _concerns(self, line: Line) -> bool:
-        """Whether the line's calls would run compiled: a stance changes nothing for a function that never meets the compiler. Where
-        compiling is off nobody can tell, and what is watched is taken for what was meant to be compiled."""
-        spec = line.spec
-        told = spec.runtime == TORCH_COMPILE or line.region.name in self._compiled
-        return told or (
-            self._everywhere == "disabled"
+    def _find_cause(self, buffer: Line) -> str:
+        region_cause = self._cause_by_region.get(buffer.region.name, "")
+        process_cause = (
+            self._process_cause if self._process_cause and self._reaches_compiler(buffer) else ""
+        )
+        graphless_cause = "no_graph" if buffer.region.name in self._graphless_regions else ""
+        return (
+            process_cause or region_cause
+            if self._overrides_regions
+            else region_cause or process_cause
+        ) or graphless_cause
+
+    def _reaches_compiler(self, buffer: Line) -> bool:
+        """True if calls of the buffer would otherwise run compiled code.
+
+        A stance changes nothing for a function that never reaches the compiler. While compiling
+        is disabled, this is unknown: the agent assumes that a watched callable was meant to be
+        compiled."""
+        spec = buffer.spec
+        is_compiled = spec.runtime == TORCH_COMPILE or buffer.region.name in self._compiled_regions
+        return is_compiled or (
+            self._process_cause == "disabled"
             and (spec.runtime or spec.ran or usual_runtime()) == TORCH_COMPILE
         )
 
     def with_outer(self, region: str | None) -> list[str]:
-        """The region and those around it."""
-        found: list[str] = []
-        while region and region not in found:
-            found.append(region)
-            region = self._around.get(region)
-        return found
+        """The region and the regions around it."""
+        regions: list[str] = []
+        while region and region not in regions:
+            regions.append(region)
+            region = self._outer_region.get(region)
+        return regions
 
 
-def _known(cause: str) -> str:
+def _check_cause(cause: str) -> str:
     if cause not in EAGER_CAUSES:
         raise ValueError(f"unknown cause {cause!r}")
     return cause

@@ -1,6 +1,8 @@
-"""What a callable can call, read from its code: its globals, its closure, and the attributes of its object that it names.
+"""Reachability: what a callable can call, read from its code.
 
-`type` alone distinguishes objects: `isinstance` asks an object for its class, and a proxy, as Flask's `request` is, may raise then."""
+The search follows globals, the closure, and the attributes of its object that the code names. It
+compares types with `type` only. `isinstance` reads the class of an object, and a proxy such as
+Flask's `request` may raise then."""
 
 from __future__ import annotations
 
@@ -11,68 +13,81 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 MOST = 300
-"""Objects looked at, at most: what a job calls in a few steps is among them."""
+"""Maximum number of objects read. What a job calls within a few steps is among them."""
 
 
 def reached(target: Any) -> Iterator[Any]:
-    """The target and what it reaches, nearest first; calls nothing of the job's, imports nothing."""
-    waiting, seen = [target], set[int]()
-    while waiting and len(seen) < MOST:
-        thing = waiting.pop(0)
+    """Yields the target and what it reaches, nearest first. Calls no code of the job and imports
+    nothing."""
+    queue, visited = [target], set[int]()
+    while queue and len(visited) < MOST:
+        candidate = queue.pop(0)
         if (
-            id(thing) in seen
-            or thing is None
-            or issubclass(type(thing), (ModuleType, type, str, int, float))
+            id(candidate) in visited
+            or candidate is None
+            or issubclass(type(candidate), (ModuleType, type, str, int, float))
         ):
             continue
-        seen.add(id(thing))
-        yield thing
-        waiting += _next(thing)
+        visited.add(id(candidate))
+        yield candidate
+        queue += _list_reachable(candidate)
 
 
-def _next(thing: Any) -> list[Any]:
-    if issubclass(type(thing), functools.partial):
-        return [thing.func, *thing.args]
-    if type(thing) is MethodType and isinstance(thing.__func__, FunctionType):
-        return [thing.__self__, *_named_by(thing.__func__, thing.__self__)]
-    if type(thing) is FunctionType:
-        return _named_by(thing, None)
-    called = inspect.getattr_static(type(thing), "forward", None) or inspect.getattr_static(
-        type(thing), "__call__", None
-    )
-    return _named_by(called, thing) if isinstance(called, FunctionType) else []
+def _list_reachable(candidate: Any) -> list[Any]:
+    if issubclass(type(candidate), functools.partial):
+        return [candidate.func, *candidate.args]
+    if type(candidate) is MethodType and isinstance(candidate.__func__, FunctionType):
+        return [candidate.__self__, *_list_named(candidate.__func__, candidate.__self__)]
+    if type(candidate) is FunctionType:
+        return _list_named(candidate, None)
+    entry_point = inspect.getattr_static(
+        type(candidate), "forward", None
+    ) or inspect.getattr_static(type(candidate), "__call__", None)
+    return _list_named(entry_point, candidate) if isinstance(entry_point, FunctionType) else []
 
 
-def _named_by(function: FunctionType, owner: Any) -> list[Any]:
-    found = [getattr(function, "__wrapped__", None)]
+def _list_named(function: FunctionType, owner: Any) -> list[Any]:
+    callables = [getattr(function, "__wrapped__", None)]
     for cell in function.__closure__ or ():
         try:
-            found.append(cell.cell_contents)
+            callables.append(cell.cell_contents)
         except ValueError:
-            continue  # nothing was put into it yet
-    names = _names(function.__code__)
-    found += [function.__globals__[name] for name in names if name in function.__globals__]
+            continue  # the cell is still empty
+    names = _list_names(function.__code__)
+    callables += [function.__globals__[name] for name in names if name in function.__globals__]
     if owner is not None:
-        found += _attributes(owner, names)
-    # Of an object that the code names, it may call methods that it names.
-    return found + [method for thing in list(found) for method in _methods(thing, names)]
-
-
-def _attributes(owner: Any, names: list[str]) -> list[Any]:
-    own = getattr(owner, "__dict__", {})
-    children = own.get("_modules") or {}
-    return [place[name] for name in names for place in (own, children) if name in place] + _methods(
-        owner, names
-    )
-
-
-def _methods(thing: Any, names: list[str]) -> list[Any]:
-    found = [getattr(type(thing), name, None) for name in names]
-    return [MethodType(function, thing) for function in found if isinstance(function, FunctionType)]
-
-
-def _names(code: CodeType) -> list[str]:
-    inner = [
-        name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)
+        callables += _list_attributes(owner, names)
+    # The code may call methods that it names, of objects that it names.
+    return callables + [
+        method for candidate in list(callables) for method in _list_methods(candidate, names)
     ]
-    return [*code.co_names, *inner]
+
+
+def _list_attributes(owner: Any, names: list[str]) -> list[Any]:
+    attributes = getattr(owner, "__dict__", {})
+    children = attributes.get("_modules") or {}
+    return [
+        namespace[name]
+        for name in names
+        for namespace in (attributes, children)
+        if name in namespace
+    ] + _list_methods(owner, names)
+
+
+def _list_methods(candidate: Any, names: list[str]) -> list[Any]:
+    callables = [getattr(type(candidate), name, None) for name in names]
+    return [
+        MethodType(function, candidate)
+        for function in callables
+        if isinstance(function, FunctionType)
+    ]
+
+
+def _list_names(code: CodeType) -> list[str]:
+    nested_names = [
+        name
+        for const in code.co_consts
+        if isinstance(const, CodeType)
+        for name in _list_names(const)
+    ]
+    return [*code.co_names, *nested_names]

@@ -1,4 +1,4 @@
-"""Names of the runtimes that a region can run under, as the wire writes them."""
+"""Names of the runtimes of a region, as the wire writes them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TORCH_COMPILE, EAGER, TORCHSCRIPT, AOTINDUCTOR, AOT, JAX = (
     "jax",
 )
 AHEAD = (AOTINDUCTOR, AOT)
-"""What was compiled before it can be called: each call of it runs compiled, or raises."""
+"""Ahead-of-time runtimes: each call runs compiled code or raises."""
 
 
 def usual_runtime() -> str:
-    """What runs plain callables of which nothing is known yet."""
+    """The runtime assumed for plain callables until another one is known."""
     return TORCH_COMPILE if "torch._dynamo" in sys.modules else EAGER

@@ -1,4 +1,5 @@
-"""What each thread of the job is doing now: the innermost open region, and what torch looked up since the thread began."""
+"""Thread state: the innermost open region of each thread, and its guard lookups since the thread
+began."""
 
 from __future__ import annotations
 
@@ -9,29 +10,31 @@ from compilewatch.recording.series_buffer import Line
 
 
 class Piece(Protocol):
-    """The piece of a coroutine or generator that a thread is running."""
+    """The segment of a coroutine or generator that a thread runs."""
 
     task: object
 
 
 class Call:
-    """What a thread is doing now: the innermost open line, and the guard lookups since the thread began."""
+    """The innermost open buffer of a thread, and its guard lookups since the thread began."""
 
     __slots__ = ("compiled_at", "hits", "line", "misses", "piece", "thread")
 
     def __init__(self) -> None:
         self.thread = get_ident()
-        """Whose it is; 0 once that thread has ended, as the next one may get its number."""
+        """ID of the owning thread; 0 after that thread ended, because the next thread may get
+        the same ID."""
         self.line: Line | None = None
         self.piece: Piece | None = None
         self.hits = 0
         self.misses = 0
         self.compiled_at = 0
-        """The step of the recorder in which it compiled last."""
+        """The recorder's step of the last compilation on this thread."""
 
 
-class _End:
-    """Lies beside a thread's record, and goes when the thread does."""
+class _ThreadEnd:
+    """Held next to the state of a thread and deleted with the thread. Its `__del__` clears the
+    owner."""
 
     __slots__ = ("_call",)
 
@@ -43,8 +46,8 @@ class _End:
 
 
 def first_call(current: Any) -> Call:
-    """The record of a thread that has none yet, kept in what each thread has of its own."""
+    """Creates the state of a thread and stores it in the thread-local."""
     call = Call()
-    current.end = _End(call)  # before anybody can find the record
+    current.end = _ThreadEnd(call)  # before other code can find the state
     current.call = call
     return call

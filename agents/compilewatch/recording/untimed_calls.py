@@ -1,4 +1,24 @@
-"""Watched calls that are only counted: nobody notes that they are under way, so what happens seldom finds them by their frames."""
+"""Untimed calls: finds calls in progress that hold a skip token, by walking the frames of all
+threads.
+
+An untimed call records nothing when it starts and has no end hook; that makes it cheap. Rare
+events, such as a compilation, find it by its frame instead. The wrapper's code object is in
+`SKIPPING_CODE`, and its local variable `skip_token` refers to the `Sampling` of the region.
+
+Overlap attribution: `CompileOverlaps` records the untimed calls in progress when a compilation
+starts. `scan` removes calls that ended before the compilation; they count as steady calls. When the
+last compilation ends, the remaining calls have waited for it. The next collection after the end of
+such a call adds the call to the warm-up or stalled list, with the overlap as its duration. A call
+that raises in between is counted as an error instead.
+
+Invariants. A call is counted once: `dict.pop` decides which thread takes an overlap, as one step of
+the interpreter under the GIL. A snapshot of frames is cleared before return: a frame kept in a
+variable refers to itself and keeps the arguments alive until the garbage collector runs. Before
+Python 3.13, reading `f_locals` copies the locals of the frame (PEP 667); this walk pays for the
+copy, not a call.
+
+Cost: one walk of all stacks per compilation and per flush of the counts, once a region was
+sampled. Source: the conservative stack scan of garbage collectors, applied to frames."""
 
 from __future__ import annotations
 
@@ -14,126 +34,142 @@ from compilewatch.recording.buffer_types import Buffer, UntimedSampling
 T = TypeVar("T", bound=Buffer)
 
 LONGEST_SECONDS = 86400.0
-"""That a record may say a compilation took."""
+"""Maximum accepted duration of a compilation in a record."""
 COUNTING: set[CodeType] = set()
-"""The code of what takes tickets; a frame of it that holds one says which call it is."""
+"""Code objects of wrappers that take tokens. A frame of such code that holds a token is an
+untimed call."""
 
 
 def counted_in(frame: FrameType | None) -> list[UntimedSampling]:
-    """Of whose calls those in this stack are that hold a ticket, from the innermost outward."""
-    found: list[UntimedSampling] = []
+    """The sampling states of the untimed calls in this stack, innermost first."""
+    samplings: list[UntimedSampling] = []
     while frame is not None:
         if frame.f_code in COUNTING:
-            names = frame.f_locals
-            if "ticket" in names:
-                found.append(names["ticket"])
+            frame_locals = frame.f_locals
+            if "skip_token" in frame_locals:
+                samplings.append(frame_locals["skip_token"])
         frame = frame.f_back
-    return found
+    return samplings
 
 
 def counted_calls() -> dict[int, list[UntimedSampling]]:
-    """The same of every thread that has any, by its number. What the calls were given is kept by nothing here: a frame that stayed in a
-    variable would refer to itself, and keep all arguments until the garbage collector comes."""
-    found: dict[int, list[UntimedSampling]] = {}
+    """The sampling states of untimed calls in all threads, by thread ID.
+
+    Keeps no frame. A frame in a variable would refer to itself and keep all arguments until the
+    garbage collector runs."""
+    by_thread: dict[int, list[UntimedSampling]] = {}
     frame, frames = None, sys._current_frames()
-    own = sys._getframe()
+    own_frame = sys._getframe()
     try:
         for thread, frame in frames.items():
-            held = counted_in(frame)
-            if held:
-                # Where greenlets run, a thread goes by another number here than in its own calls.
-                found[threading.get_ident() if frame is own else thread] = held
+            samplings = counted_in(frame)
+            if samplings:
+                # With greenlets, a thread has a different ID here than in its own calls.
+                by_thread[threading.get_ident() if frame is own_frame else thread] = samplings
     finally:
         frames.clear()
-        del frame, own
-    return found
+        del frame, own_frame
+    return by_thread
 
 
-def innermost(noted: Buffer | None, frame: FrameType | None) -> Buffer | None:
-    """The line of the watched call in this stack; `noted` is that of the innermost which says that it is under way."""
-    held = counted_in(frame)
-    if not held or held[0].line is None:
-        return noted
-    if noted is None or held[0].nested:
-        return held[0].line
-    # A region that is called in no other stands around what is noted.
-    held[0].line.holds_another()
-    return noted
+def innermost(recorded_buffer: Buffer | None, frame: FrameType | None) -> Buffer | None:
+    """The buffer of the innermost watched call in this stack. `recorded_buffer` is the
+    buffer of the innermost recorded call."""
+    samplings = counted_in(frame)
+    if not samplings or samplings[0].line is None:
+        return recorded_buffer
+    if recorded_buffer is None or samplings[0].nested:
+        return samplings[0].line
+    # A region that is never nested encloses the recorded call.
+    samplings[0].line.holds_another()
+    return recorded_buffer
 
 
 class Meeting:
-    """A counted call that met a compilation."""
+    """An untimed call that overlaps a compilation."""
 
     __slots__ = ("calls", "line", "sampling", "seconds", "since", "thread")
 
-    def __init__(self, thread: int, sampling: UntimedSampling, line: Buffer, since: float) -> None:
-        self.thread, self.sampling, self.line, self.since = thread, sampling, line, since
+    def __init__(
+        self, thread: int, sampling: UntimedSampling, buffer: Buffer, since: float
+    ) -> None:
+        self.thread, self.sampling, self.line, self.since = thread, sampling, buffer, since
         self.calls: list[float] = []
-        """Where it goes, and what the compilation took of it, once that is over."""
+        """The list for the call and the seconds of overlap, set when the compilation ends."""
         self.seconds = 0.0
 
 
 class Met:
-    """Counted calls that met a compilation. They are reported with what it took of them, by the next call that comes by after their end."""
+    """Untimed calls that overlap a compilation. Each one is counted by the first collection
+    after its end."""
 
     def __init__(self) -> None:
-        self._numbers = itertools.count()
-        self._under_way: dict[int, Meeting] = {}
-        self._over: dict[int, Meeting] = {}
-        """Those after the compilation."""
+        self._ids = itertools.count()
+        self._open_overlaps: dict[int, Meeting] = {}
+        self._ended_overlaps: dict[int, Meeting] = {}
+        """Calls whose compilation has ended."""
 
     def begin(self, seconds: float) -> None:
-        """A compilation begins; or one is over in this thread of which nothing was heard before, and took so long."""
-        now, mine = time.perf_counter(), threading.get_ident()
-        # The seconds come from a clock that may be set while it compiles.
+        """Records that a compilation starts, or has ended on this thread unobserved after
+        `seconds`."""
+        now, own_thread = time.perf_counter(), threading.get_ident()
+        # The seconds come from a clock that may be set during the compilation.
         since = now - seconds if 0.0 <= seconds <= LONGEST_SECONDS else now
-        for thread, held in counted_calls().items():
-            for sampling in held:
+        for thread, samplings in counted_calls().items():
+            for sampling in samplings:
                 if sampling.line is not None:
                     sampling.undone.append(1)
-                    met = Meeting(thread, sampling, sampling.line, since if thread == mine else now)
-                    self._under_way[next(self._numbers)] = met
+                    overlap = Meeting(
+                        thread, sampling, sampling.line, since if thread == own_thread else now
+                    )
+                    self._open_overlaps[next(self._ids)] = overlap
 
     def look(self, calls: dict[int, list[UntimedSampling]]) -> None:
-        """Those that ended before the compilation did not wait for it: they count like any other."""
-        for number, met in list(self._under_way.items()):
+        """Removes calls that ended before the compilation. They did not wait and count as steady
+        calls."""
+        for overlap_id, overlap in list(self._open_overlaps.items()):
             if (
-                met.sampling not in calls.get(met.thread, ())
-                and self._under_way.pop(number, None) is not None
+                overlap.sampling not in calls.get(overlap.thread, ())
+                and self._open_overlaps.pop(overlap_id, None) is not None
             ):
-                met.sampling.undone.append(-1)
+                overlap.sampling.undone.append(-1)
 
     def end(self, others: bool) -> None:
-        """A compilation is over, whether or not others are under way."""
-        if others or not self._under_way:
+        """Records the end of a compilation. `others` is true while another compilation is
+        running."""
+        if others or not self._open_overlaps:
             return
         self.look(counted_calls())
         now = time.perf_counter()
-        for number in list(self._under_way):
-            met = self._under_way.pop(number, None)
-            if met is not None:
-                met.calls, met.seconds = met.line.waited(met.since), now - met.since
-                self._over[number] = met
+        for overlap_id in list(self._open_overlaps):
+            overlap = self._open_overlaps.pop(overlap_id, None)
+            if overlap is not None:
+                overlap.calls, overlap.seconds = (
+                    overlap.line.waited(overlap.since),
+                    now - overlap.since,
+                )
+                self._ended_overlaps[overlap_id] = overlap
 
     def failed(self, sampling: UntimedSampling) -> bool:
-        """A call of it raised in this thread: whether that had met a compilation, of which nothing is told then."""
-        mine = threading.get_ident()
-        for calls in (self._under_way, self._over):
-            for number, met in list(calls.items()):
+        """Drops the overlap of a call that raised on this thread. True if there was one."""
+        own_thread = threading.get_ident()
+        for calls in (self._open_overlaps, self._ended_overlaps):
+            for overlap_id, overlap in list(calls.items()):
                 if (
-                    met.thread == mine
-                    and met.sampling is sampling
-                    and calls.pop(number, None) is not None
+                    overlap.thread == own_thread
+                    and overlap.sampling is sampling
+                    and calls.pop(overlap_id, None) is not None
                 ):
                     return True
         return False
 
     def tell(self) -> None:
-        """Counts those that met a compilation which is over, and have ended: until then they may fail."""
-        calls = counted_calls() if self._over else {}
-        for number, met in list(self._over.items()):
+        """Counts the calls that overlapped an ended compilation and have ended. Until its end, a
+        call may fail."""
+        calls = counted_calls() if self._ended_overlaps else {}
+        for overlap_id, overlap in list(self._ended_overlaps.items()):
             if (
-                met.sampling not in calls.get(met.thread, ())
-                and self._over.pop(number, None) is not None
+                overlap.sampling not in calls.get(overlap.thread, ())
+                and self._ended_overlaps.pop(overlap_id, None) is not None
             ):
-                met.calls.append(met.seconds)
+                overlap.calls.append(overlap.seconds)

@@ -1,4 +1,4 @@
-"""When the warm-up of a region is over: from then on a call that waits for a compilation is a stalled call."""
+"""Warm-up of a region: after its end, a call that waits for a compilation is a stalled call."""
 
 from __future__ import annotations
 
@@ -9,61 +9,66 @@ from typing import Protocol
 from compilewatch.recording.buffer_types import Buffer
 
 MOST_CALLS = 50
-"""Calls of a region that may compile or wait before any is served: more than the shapes that a model is warmed up with."""
+"""Maximum calls of a region that may compile or wait before one is served. Exceeds the number of
+shapes that usually warm up a model."""
 
 
 class Durations(Protocol):
-    """Takes the seconds of calls, one by one."""
+    """Receives the seconds of calls, one at a time."""
 
     def append(self, seconds: float, /) -> None: ...
 
 
 class WarmUp:
-    """The warm-up of one region, for all its shape buckets and threads. It ends once and never restarts."""
+    """The warm-up of one region, shared by its shape buckets and threads. It ends once and never
+    restarts."""
 
-    __slots__ = ("_lines", "_waited", "disturbed", "ended_at")
+    __slots__ = ("_buffers", "_wait_count", "disturbed", "ended_at")
 
     def __init__(self, ended_at: float = math.inf) -> None:
         self.ended_at = ended_at
-        """By `time.perf_counter`: a call that began before belongs to the warm-up."""
+        """End by `time.perf_counter`. A call that began earlier belongs to the warm-up."""
         self.disturbed = False
-        """Whether a call compiled, or waited for a compilation."""
-        self._lines: list[Buffer] = []
-        self._waited = 0
+        """True after a call that compiled or waited for a compilation."""
+        self._buffers: list[Buffer] = []
+        self._wait_count = 0
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """True after the end of the warm-up."""
         return self.ended_at < math.inf
 
-    def add(self, line: Buffer) -> None:
-        """The line's calls may end it."""
+    def add(self, buffer: Buffer) -> None:
+        """Adds a buffer whose calls may end the warm-up."""
         if not self.over:
-            self._lines.append(line)
-        line.aim()
+            self._buffers.append(buffer)
+        buffer.aim()
 
     def disturb(self) -> None:
-        """A call compiled, or waited for a compilation: the next call that did not ends the warm-up. What compiles at each call never
-        has such a call, so that many end it too."""
-        self._waited += 1
+        """Records a call that compiled or waited for a compilation.
+
+        The next call that did neither ends the warm-up. A region that compiles at each call has
+        no such call, so `MAX_WARM_UP_CALLS` calls end the warm-up too."""
+        self._wait_count += 1
         if not self.disturbed:
             self.disturbed = True
-            self._aim()
-        if self._waited >= MOST_CALLS and not self.over:
+            self._route_calls()
+        if self._wait_count >= MOST_CALLS and not self.over:
             self.end()
 
     def end(self) -> None:
-        """The region was served compiled, or the job says that it is ready."""
+        """Ends the warm-up: compiled code served the region, or the job called `ready()`."""
         self.ended_at = min(self.ended_at, perf_counter())
-        self._aim()
+        self._route_calls()
 
-    def _aim(self) -> None:
-        for line in list(self._lines):
-            line.aim()
+    def _route_calls(self) -> None:
+        for buffer in list(self._buffers):
+            buffer.aim()
 
 
 class Ending:
-    """Replaces a list in which the first call ends the warm-up. A line points past it then, so that later calls cost nothing more."""
+    """Replaces a list during the warm-up. The first call ends the warm-up; the buffer then
+    points at the list again, so later calls cost nothing more."""
 
     __slots__ = ("_calls", "_warm_up")
 
@@ -71,33 +76,37 @@ class Ending:
         self._warm_up, self._calls = warm_up, calls
 
     def append(self, seconds: float, /) -> None:
-        """Adds the call, and ends the warm-up."""
+        """Adds the call and ends the warm-up."""
         self._calls.append(seconds)
         self._warm_up.end()
 
 
 class WarmUps:
-    """Those of all regions, by name. Eager calls that the agent times for comparison have one of their own."""
+    """The warm-ups of all regions, by name. Eager calls that the agent times for comparison have
+    a separate warm-up."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, bool], WarmUp] = {}
-        self._ready = False
+        self._by_region: dict[tuple[str, bool], WarmUp] = {}
+        self._is_ready = False
 
     def of(self, region: str, eager: bool) -> WarmUp:
-        """That of the region; none is left after `ready()`."""
-        return self._found.setdefault(
-            (region, eager), WarmUp(-math.inf if self._ready else math.inf)
+        """The warm-up of the region. After `ready()`, a new one is already over."""
+        return self._by_region.setdefault(
+            (region, eager), WarmUp(-math.inf if self._is_ready else math.inf)
         )
 
     def end(self) -> None:
-        """The job is ready: every warm-up is over, and no further one begins."""
-        self._ready = True
-        for warm_up in list(self._found.values()):
+        """Ends every warm-up at `ready()`. No further warm-up begins."""
+        self._is_ready = True
+        for warm_up in list(self._by_region.values()):
             warm_up.end()
 
     def after_fork(self) -> None:
-        """In a forked child: what had ended stays ended, the rest begins there."""
-        self._found = {key: WarmUp(warm_up.ended_at) for key, warm_up in self._found.items()}
+        """Resets the warm-ups in a forked child. Those that had ended stay ended; the others
+        start again."""
+        self._by_region = {
+            key: WarmUp(warm_up.ended_at) for key, warm_up in self._by_region.items()
+        }
 
 
 NONE_LEFT = WarmUp(-math.inf)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from compilewatch.recording.compile_requests import DROPPED, ENOUGH, Requests
+from compilewatch.recording.region_spec import Spec
 from compilewatch.recording.runtime_names import EAGER
-from compilewatch.recording.series_buffer import Line, Spec
+from compilewatch.recording.series_buffer import Line
 from compilewatch.sources.dynamo.cache_entries import _is_new_tensor
 from compilewatch.wire.messages import Region
 

@@ -9,8 +9,8 @@ from compilewatch.export.fit_to_limit import fitted
 from compilewatch.export.outbox import MAX_BATCH_BYTES, MAX_BYTES, Outbox
 from compilewatch.export.sender import request_body
 from compilewatch.recording.aggregate import MORE
-from compilewatch.recording.recorder import MAX_LINES
-from compilewatch.recording.series_buffer import OTHER
+from compilewatch.recording.call_recorder import MAX_LINES
+from compilewatch.recording.region_spec import OTHER
 from compilewatch.wire.codec import dumps, loads
 from compilewatch.wire.messages import MAX_REASON, MAX_REPORTS, MAX_TEXT, Compile, Fact, Finding, Identity, Region, Report, Request
 from compilewatch.wire.sketch import MAX_BINS, MIN_INDEX, Sketch

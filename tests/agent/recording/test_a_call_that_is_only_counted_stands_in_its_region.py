@@ -12,7 +12,7 @@ from compilewatch.instrument.hotpath import call_wrapper
 from compilewatch.instrument.kill_switch import EAGER, SWITCH, routed_function
 from compilewatch.recording.call_sampling import NONE_LEFT
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import Spec
+from compilewatch.recording.region_spec import Spec
 from compilewatch.wire.command import Command
 from compilewatch.wire.messages import Identity, Report
 
@@ -38,7 +38,7 @@ def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -
             for _ in range(BURST):
                 call()
             second_passes()
-        assert call() == "eager" and {line.sampling.every for line in RECORDER._all_lines} == {1}
+        assert call() == "eager" and {line.sampling.every for line in RECORDER._all_buffers} == {1}
     finally:
         commands.close()
     assert call() == "compiled"
@@ -52,7 +52,7 @@ def test_a_region_that_holds_others_is_timed_whole(window: Window) -> None:
         for _ in range(BURST):
             outer(inner)
         second_passes()
-    [sampling] = {line.sampling for line in RECORDER._all_lines if line.sampling.every > 1}
+    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.every > 1}
     assert sampling.line is not None and sampling.line.region.name == "inner" and sampling.nested
     window()
     for _ in range(BURST):
@@ -73,7 +73,7 @@ def test_a_block_in_a_call_says_that_the_region_holds_others(window: Window) -> 
         for _ in range(BURST):
             call()
         second_passes()
-    assert {line.region.name for line in RECORDER._all_lines if line.sampling.tickets is not NONE_LEFT} == set()
+    assert {line.region.name for line in RECORDER._all_buffers if line.sampling.tickets is not NONE_LEFT} == set()
 
 
 def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,13 +84,13 @@ def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Wi
             outer(inner)
             inner()
         second_passes()
-    assert {line.sampling.every for line in RECORDER._all_lines} == {1}
+    assert {line.sampling.every for line in RECORDER._all_buffers} == {1}
     window()
-    monkeypatch.setattr("compilewatch.recording.call_sampling.ALIKE_SECONDS", -1.0)  # so long ago
+    monkeypatch.setattr("compilewatch.recording.sampler.ALIKE_SECONDS", -1.0)  # so long ago
     for _ in range(BURST):
         outer(inner)
     second_passes()
-    found = {line.region.outermost: line.sampling.every for line in RECORDER._all_lines if line.region.name == "inner"}
+    found = {line.region.outermost: line.sampling.every for line in RECORDER._all_buffers if line.region.name == "inner"}
     assert found[True] == 1 < found[False]
 
 
@@ -139,10 +139,10 @@ def test_a_counted_call_that_is_found_in_another_ends_the_counting(window: Windo
             inner()
             outer()
         second_passes()
-    for line in RECORDER._all_lines:
+    for line in RECORDER._all_buffers:
         line.sampling.issue(BURST)
     outer(lambda: inner(second_passes))
-    assert {line.region.name: (line.sampling.every, line.holds) for line in RECORDER._all_lines} == {
+    assert {line.region.name: (line.sampling.every, line.holds) for line in RECORDER._all_buffers} == {
         "inner": (1, False),
         "outer": (1, True),
     }

@@ -93,7 +93,7 @@ def test_what_compiles_in_a_call_that_is_only_counted_is_its_own(window: Window)
     call(in_a_block)
     assert [line and line.region.name for line in found] == ["f", "block"]
     assert RECORDER.innermost() is None
-    assert {line.region.name: line.holds for line in RECORDER._all_lines} == {"f": True, "block": False}
+    assert {line.region.name: line.holds for line in RECORDER._all_buffers} == {"f": True, "block": False}
 
 
 def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> None:
@@ -154,7 +154,7 @@ def test_the_call_that_compiled_is_told_though_the_one_around_it_fails(window: W
             inner()
             outer()
         second_passes()
-    for line in RECORDER._all_lines:
+    for line in RECORDER._all_buffers:
         line.sampling.issue(100)
     window()
     with pytest.raises(ValueError, match="no such key"):

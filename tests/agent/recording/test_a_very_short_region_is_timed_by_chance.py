@@ -8,9 +8,10 @@ import threading
 import compilewatch
 import numpy as np
 from compilewatch.instrument.hotpath import call_wrapper
-from compilewatch.recording.call_sampling import _MOST_BOOKS, MOST_EVERY, NONE_LEFT, Sampling
+from compilewatch.recording.call_sampling import _MAX_BATCHES, MOST_EVERY, NONE_LEFT, Sampling
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import Line, Spec
+from compilewatch.recording.region_spec import Spec
+from compilewatch.recording.series_buffer import Line
 from compilewatch.wire.messages import Region
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,7 +128,7 @@ def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(timed: list[in
         line.timed = count
     sampling.line = lines[0]
     sampling.issue(0)
-    sampling._books[0].left = untimed
+    sampling._batches[0].remaining = untimed
     sampling.count()
     sampling.settle(lines)
     given_out = [line.region.calls for line in lines]
@@ -172,7 +173,7 @@ def test_a_call_that_began_before_a_fork_is_owed_to_nobody() -> None:
 def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
     sampling = Sampling()
     sampling.line, sampling.every = Line(Spec("f"), Region("f", 0)), 2
-    for _ in range(_MOST_BOOKS):
+    for _ in range(_MAX_BATCHES):
         sampling.draw()
     last = sampling.tickets
     sampling.draw()

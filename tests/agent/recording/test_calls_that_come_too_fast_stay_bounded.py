@@ -20,7 +20,7 @@ def line(window: Window) -> Line:
     """The line of a region that was called once."""
     compilewatch.watch(lambda: None, name="fast")()
     window()
-    [found] = [line for line in RECORDER._all_lines if line.region.name == "fast"]
+    [found] = [line for line in RECORDER._all_buffers if line.region.name == "fast"]
     return found
 
 
@@ -75,7 +75,7 @@ def test_a_window_of_eight_threads_without_a_pause_has_every_call(window: Window
         thread.start()
     most = 0
     while any(thread.is_alive() for thread in threads):
-        most = max(most, sum(line.waiting() for line in RECORDER._all_lines))
+        most = max(most, sum(line.waiting() for line in RECORDER._all_buffers))
         time.sleep(0.01)
     assert sum(region.calls for region in window().regions) == 800_000
     assert most < 800_000

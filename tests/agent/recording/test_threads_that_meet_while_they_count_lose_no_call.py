@@ -9,7 +9,7 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch.recording import call_sampling as module
+from compilewatch.recording import sampler as module
 from compilewatch.recording.call_sampling import Sampling
 from compilewatch.recording.recorder import RECORDER
 
@@ -50,16 +50,16 @@ def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decide
     second_passes()
     for _ in range(BURST):
         call()
-    alike, handed_out = module._alike, []
+    alike, handed_out = module._has_uniform_nesting, []
 
     def compiles_meanwhile(*args: Any) -> bool:
         in_another_thread(lambda: RECORDER.compile_started("g"))
         return alike(*args)
 
-    monkeypatch.setattr(module, "_alike", compiles_meanwhile)
+    monkeypatch.setattr(module, "_has_uniform_nesting", compiles_meanwhile)
     monkeypatch.setattr(Sampling, "issue", lambda *args: handed_out.append(args))
     second_passes()
-    assert handed_out == [] and {line.sampling.every for line in RECORDER._all_lines} == {1}
+    assert handed_out == [] and {line.sampling.every for line in RECORDER._all_buffers} == {1}
 
 
 def test_sampling_ends_under_a_counted_call_that_then_compiles(window: Window) -> None:

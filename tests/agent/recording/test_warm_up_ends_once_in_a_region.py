@@ -170,7 +170,7 @@ def test_a_record_with_absurd_seconds_reaches_no_sketch(window: Window, seconds:
 
 def test_a_duration_below_zero_counts_and_is_in_no_sketch(window: Window) -> None:
     compilewatch.watch(answer, name="f")()
-    [line] = RECORDER._all_lines
+    [line] = RECORDER._all_buffers
     line.stalled += [-1.0, 2.0, float("nan")]
     [region] = window().regions
     assert region.stalled is not None and (region.calls, region.stalled.count, region.stalled.sum) == (4, 1, 2.0)

@@ -127,7 +127,7 @@ module._thread.start_new_thread = refuse
 term()
 time.sleep(60)
 """
-HELD = "with compilewatch.recording.recorder.RECORDER._draining:\n    term()\n    time.sleep(60)"
+HELD = "with compilewatch.recording.recorder.RECORDER._collect_lock:\n    term()\n    time.sleep(60)"
 
 
 @pytest.mark.parametrize("ending", ["term()\ntime.sleep(60)", REFUSED, HELD], ids=["no dashboard", "no thread", "in our own lock"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch._dynamo.utils as utils
-from compilewatch.recording.cold_start import AUTOTUNE, COMPILE, GRAPHS, _compilations
+from compilewatch.recording.cold_start import AUTOTUNE, COMPILE, GRAPHS, _list_compilations
 from compilewatch.wire.messages import Compile
 from torch._guards import CompileId
 
@@ -79,4 +79,4 @@ def test_the_cache_answered_nothing_to_a_recording(seen: Seen, code: CompileId) 
 def test_each_is_a_stage_of_its_own_in_a_cold_start(seen: Seen, code: CompileId) -> None:
     spend(code, RECORDS, 0.001)
     spend(code, TUNES, 0.001)
-    assert [stretch.name for stretch in _compilations(seen.compiles())] == [COMPILE, GRAPHS, AUTOTUNE]
+    assert [stretch.name for stretch in _list_compilations(seen.compiles())] == [COMPILE, GRAPHS, AUTOTUNE]

@@ -14,7 +14,7 @@ import torch
 from compilewatch.instrument.async_calls import awaited
 from compilewatch.instrument.segments import Pieces
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import Spec
+from compilewatch.recording.region_spec import Spec
 from compilewatch.wire.messages import Region
 
 from tests.agent.sources.conftest import Seen

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from compilewatch.recording.recorder import MAX_INTERNAL_ERRORS
+from compilewatch.recording.call_recorder import MAX_INTERNAL_ERRORS
 from compilewatch.runtime import torch_internals
 from compilewatch.runtime.torch_internals import (
     ALL,

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from compilewatch.recording.series_buffer import Line, Spec
+from compilewatch.recording.region_spec import Spec
+from compilewatch.recording.series_buffer import Line
 from compilewatch.sources.cuda import gpu_time
 from compilewatch.sources.cuda.gpu_time import LEAST_GAP_S, MAX_PAIRS, SHARE, EventProbe, GpuTime
 from compilewatch.wire.messages import Region

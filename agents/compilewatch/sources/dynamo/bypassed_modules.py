@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.recording.series_buffer import Spec
+from compilewatch.recording.region_spec import Spec
 from compilewatch.sources.dynamo.compilation_metrics import Frame
 
 TEXT = (
