@@ -9,7 +9,7 @@ LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
     "agents/compilewatch/instrument/hotpath.py:wrapper_of": "holds the next one",
     "agents/compilewatch/instrument/hotpath.py:wrap": "holds the next one",
-    "agents/compilewatch/instrument/hotpath.py:watched": "every call of a job passes here, and a helper would cost more than what it does",
+    "agents/compilewatch/instrument/hotpath.py:call_watched": "every call of a job passes here, and a helper would cost more than its code",
 }
 FOLDERS = ("agents", "dashboard", "tests")
 

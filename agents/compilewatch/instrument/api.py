@@ -1,4 +1,4 @@
-"""What people write in their code: `watch`, `compile` and `region`, and how a callable of each kind is wrapped."""
+"""Public API: `watch`, `compile` and `region`."""
 
 from __future__ import annotations
 
@@ -64,11 +64,14 @@ def watch(
     runtime: str | None = None,
     finite: bool | None = None,
 ) -> Any:
-    """The target, timed at each call: a function, a method, a coroutine function, a generator function or an nn.Module.
+    """Returns the target with each call timed.
 
-    `items` answers how many items a call worked on, `bucket` what calls are comparable; both get the call's arguments. `finite` has
-    one answer in a hundred looked through for NaN and infinite values, `COMPILEWATCH_FINITE=1` those of everything that is watched.
-    Without a target it is a decorator. While the agent is off because of its settings, the target itself comes back."""
+    The target is a function, a method, a coroutine function, a generator function or an
+    nn.Module. `items` returns the number of items of a call, and `bucket` the group of
+    comparable calls. Both receive the arguments of the call. `finite` checks one result in a
+    hundred for NaN and infinite values. `COMPILEWATCH_FINITE=1` does so for every watched
+    callable. Without a target, `watch` is a decorator. While the settings disable the agent,
+    `watch` returns the target itself."""
     if target is None:
         return functools.partial(
             watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime, finite=finite
@@ -84,13 +87,14 @@ def watch(
 
 
 def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = None) -> Any:
-    """`watch` with everything that is known about the target; whatever goes wrong, the target itself comes back."""
+    """Watches the target with a complete spec. Returns the target itself if the agent fails."""
     if RECORDER.off_for_good or not one_thread_at_a_time():
         return target
     try:
         if inspect.isclass(target) or not (callable(target) or isinstance(target, classmethod)):
             say(
-                f"watch() takes a function or a module, not {named(target)!r:.80}; it stays as it is"
+                f"watch() takes a function or a module, not {named(target)!r:.80}; "
+                "the object is returned unchanged"
             )
             return target
         spec.name = ("" if name is None else named(name)) or named(name_of(target))
@@ -100,20 +104,20 @@ def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = 
             reference_to(target),
             reference_to(getattr(target, "_orig_mod", target)),
         )
-        watched = wrapped(target, spec)
+        wrapper = wrapped(target, spec)
         if finite or (finite is None and RECORDER.specs.finite):
-            watched = require(ANSWER_CHECK).finite_looked_at(watched, asked=bool(finite))
-        return watched
+            wrapper = require(ANSWER_CHECK).finite_looked_at(wrapper, asked=bool(finite))
+        return wrapper
     except NotShareable as error:
-        say(f"watch() cannot time {error}; it stays as it is")
+        say(f"watch() cannot time {error}; the object is returned unchanged")
         return target
-    except Exception as error:  # noqa: BLE001 - the job goes on with its own callable
+    except Exception as error:  # noqa: BLE001 - the job continues with its own callable
         RECORDER.internal_error(error)
         return target
 
 
 def reference_to(target: Any) -> Callable[[], Any] | None:
-    """A weak reference; None to what has none."""
+    """A weak reference; None if the target does not allow one."""
     try:
         return weakref.WeakMethod(target) if isinstance(target, MethodType) else weakref.ref(target)
     except TypeError:
@@ -121,18 +125,19 @@ def reference_to(target: Any) -> Callable[[], Any] | None:
 
 
 def is_watched(target: Any) -> bool:
-    """Whether `watch` made it."""
+    """True if `watch` created the target."""
     return WATCHED in getattr(target, "__dict__", ()) or WATCHED in vars(type(target))
 
 
 def region_of(target: Any) -> str:
-    """The region that its calls are counted in; the one they would be counted in for what is not watched."""
-    found = getattr(target, WATCHED, "") if is_watched(target) else ""
-    return found if isinstance(found, str) and found else named(name_of(target))
+    """The region that counts the calls of the target. For an unwatched target, the region that
+    `watch` would use."""
+    region_name = getattr(target, WATCHED, "") if is_watched(target) else ""
+    return region_name if isinstance(region_name, str) and region_name else named(name_of(target))
 
 
 def name_of(target: Any) -> str:
-    """What the job's own code calls it."""
+    """The name that the job's code gives the target."""
     inner = (
         target.func
         if isinstance(target, functools.partial)
@@ -179,7 +184,9 @@ def compile(
     items: Callable[..., float] | None = None,
     **options: Any,
 ) -> Any:
-    """`torch.compile` and `watch` in one; the mode, `dynamic` and `fullgraph` are reported with the region."""
+    """Compiles the target with `torch.compile` and watches it.
+
+    The region reports the mode, `dynamic` and `fullgraph`."""
     if target is None:
         return functools.partial(compile, name=name, items=items, **options)
     torch = importlib.import_module("torch")
@@ -193,58 +200,64 @@ def watch_compiled(
     name: str | None = None,
     items: Callable[..., float] | None = None,
 ) -> Any:
-    """`watch` for what `torch.compile` made of the target; under `compilewatch run` it comes out of there watched already."""
+    """Watches what `torch.compile` returned for the target. Under `compilewatch run`, that
+    object is already watched."""
     if is_watched(compiled) and name is None and items is None:
         return compiled
-    told = {
-        key: _option(options[key])
+    reported = {
+        key: _option_text(options[key])
         for key in ("mode", "dynamic", "fullgraph", "backend")
         if options.get(key) is not None
     }
-    # Where compiling is switched off torch hands back what it was handed.
+    # While compiling is disabled, torch returns its argument.
     eager = "disabled" if compiled is target or is_disabled(target) else ""
     spec = Spec(
-        "", str(options.get("mode") or ""), "torch.compile", items, options=told, eager=eager
+        "", str(options.get("mode") or ""), "torch.compile", items, options=reported, eager=eager
     )
     return watch_spec(compiled, name or name_of(target), spec)
 
 
-def _option(value: Any) -> str:
-    """A backend may be a function or an object: it goes by its name, as its text would hold an address."""
+def _option_text(value: Any) -> str:
+    """A backend may be a function or an object. Its name is reported: its text would contain an
+    address."""
     if isinstance(value, (str, bool)):
         return named(value)
     return named(value.__name__ if isinstance(value, FunctionType) else type(value).__name__)
 
 
 class region:
-    """`with compilewatch.region("train_step", items=32): ...` times a block; blocks of one name are one region."""
+    """Times a block: `with compilewatch.region("train_step", items=32): ...`. Blocks with the
+    same name share a region."""
 
-    __slots__ = ("_items", "_open", "_spec")
+    __slots__ = ("_items", "_open_calls", "_spec")
 
     def __init__(self, name: str, *, items: float | None = None) -> None:
         self._spec = Spec(name if type(name) is str and len(name) <= MAX_TEXT else named(name))
         self._items = items
-        self._open: list[timed_call.Running] = []
+        self._open_calls: list[timed_call.Running] = []
 
     def __enter__(self) -> region:
         if hotpath.tracing() or RECORDER.lines is None or not one_thread_at_a_time():
             return self
         try:
-            # A block of a coroutine or generator is suspended with it, and what runs meanwhile is not inside it.
-            stays = not sys._getframe(1).f_code.co_flags & SUSPENDED
-            RECORDER.suspended_blocks = RECORDER.suspended_blocks or not stays
-            self._open.append(timed_call.Running(RECORDER.register(self._spec), stays=stays))
+            # A block in a coroutine or generator is suspended with it. Calls in the meantime are
+            # not nested.
+            on_one_thread = not sys._getframe(1).f_code.co_flags & SUSPENDED
+            RECORDER.suspended_blocks = RECORDER.suspended_blocks or not on_one_thread
+            self._open_calls.append(
+                timed_call.Running(RECORDER.register(self._spec), on_one_thread=on_one_thread)
+            )
         except Exception as error:  # noqa: BLE001 - the block runs in any case
             RECORDER.internal_error(error)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if hotpath.tracing() or not self._open:
+        if hotpath.tracing() or not self._open_calls:
             return
-        # One object may be entered again, also by another thread: the newest of this thread's is the one that ends.
-        mine = next((one for one in reversed(self._open) if one.is_mine()), None)
-        if mine is not None:
-            self._open.remove(mine)
-            mine.finish(kind is not None)
+        # Several threads may enter one object. The newest block of this thread ends.
+        call = next((call for call in reversed(self._open_calls) if call.is_mine()), None)
+        if call is not None:
+            self._open_calls.remove(call)
+            call.finish(kind is not None)
             if self._items is not None and kind is None:
-                timed_call.count_items(mine, self._spec, self._items)
+                timed_call.count_items(call, self._spec, self._items)

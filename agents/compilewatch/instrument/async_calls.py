@@ -1,8 +1,9 @@
-"""Calls that are suspended on their way: coroutines and generators. What they call, or start as a task, is inside them; what others do on
-their thread meanwhile is not.
+"""Suspended calls: wrappers of coroutines, generators and async generators.
 
-While one is suspended, its wrapper keeps nothing alive that the callable has let go: no item, no value sent, no exception; arguments
-only where the job's own `items` will ask for them."""
+Calls and tasks that a suspended call starts are nested in it. Other work on the same thread in
+the meantime is not. While a call is suspended, its wrapper keeps alive nothing that the callable
+has released: no item, no sent value, no exception. It keeps arguments only if the job's own
+`items` will need them."""
 
 from __future__ import annotations
 
@@ -20,30 +21,30 @@ from compilewatch.recording.region_spec import Spec
 def coroutine_wrapper(
     fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
 ) -> Callable[..., Any]:
-    """An async function: wall time from its first step to its end."""
+    """Wraps an async function. Times the wall time from its first step to its end."""
 
-    async def watched(*args: Any, **kwargs: Any) -> Any:
-        running = begin(Pieces, spec, base, args[skip:], kwargs)
-        if running is None:
+    async def call_watched(*args: Any, **kwargs: Any) -> Any:
+        call = begin(Pieces, spec, base, args[skip:], kwargs)
+        if call is None:
             return await fn(*args, **kwargs)
         inner = fn(*args, **kwargs)
         if spec.items is None:
             args, kwargs = (), {}
         try:
-            result = await awaited(inner, running)
+            result = await awaited(inner, call)
         except BaseException:
-            running.finish(error=True)
+            call.finish(error=True)
             raise
-        running.finish()
+        call.finish()
         if spec.items is not None:
-            count_items(running, spec, spec.items, args[skip:], kwargs)
+            count_items(call, spec, spec.items, args[skip:], kwargs)
         return result
 
-    return watched
+    return call_watched
 
 
 class Stream:
-    """One run of a generator: the time to its first item, and in all."""
+    """One run of a generator: the time to the first item and the total time."""
 
     __slots__ = ("_args", "_first", "_kwargs", "_spec", "whole")
 
@@ -56,14 +57,15 @@ class Stream:
         self._args, self._kwargs = (args, kwargs) if spec.items is not None else ((), {})
 
     def came(self) -> None:
-        """An item came; the first one is timed, and what was looked up until then is its own."""
+        """Records an item. The first item is timed, with the lookups until then."""
         if self._first is not None and self.whole is not None:
             self._first.hits, self._first.misses = self.whole.hits, self.whole.misses
             self._first.finish()
             self._first = None
 
     def end(self, error: bool = False, whole: bool = True) -> None:
-        """It is over; `whole`: by itself, so that its items count."""
+        """Records the end of the run. `whole`: the generator ended on its own, so its items
+        count."""
         if self.whole is not None:
             self.whole.finish(error)
             if whole and not error and self._spec.items is not None:
@@ -73,75 +75,76 @@ class Stream:
 FIRST = Spec("first item")
 
 
-def _first_base(spec: Spec) -> int:
-    """The line keys of the region that holds the time to the first item."""
+def _register_first_item(spec: Spec) -> int:
+    """Base of the buffer keys of the region that holds the time to the first item."""
     return RECORDER.register(Spec(f"{spec.name}/first item", spec.mode, spec.runtime))
 
 
 class Steps(Generator[Any, Any, Any]):
-    """What is inside, as `yield from` and `await` drive it, piece by piece."""
+    """Drives the inner coroutine segment by segment, for `yield from` and `await`."""
 
-    __slots__ = ("_inner", "_pieces")
+    __slots__ = ("_inner", "_segments")
 
-    def __init__(self, inner: Any, pieces: Pieces) -> None:
+    def __init__(self, inner: Any, segments: Pieces) -> None:
         self._inner = inner
-        self._pieces = pieces
+        self._segments = segments
 
     def __await__(self) -> Steps:
         return self
 
     def send(self, value: Any) -> Any:
-        self._pieces.enter()
+        self._segments.enter()
         try:
             return self._inner.send(value)
         finally:
-            self._pieces.leave()
+            self._segments.leave()
 
     def throw(self, *error: Any) -> Any:
-        self._pieces.enter()
+        self._segments.enter()
         try:
             return self._inner.throw(*error)
         finally:
-            self._pieces.leave()
+            self._segments.leave()
 
     def close(self) -> None:
-        self._pieces.enter()
+        self._segments.enter()
         try:
             self._inner.close()
         finally:
-            self._pieces.leave()
+            self._segments.leave()
 
 
 class Items(Steps):
-    """The pieces of a generator, each of which ends with an item."""
+    """Drives a generator segment by segment. Each segment ends with an item."""
 
-    __slots__ = ("_stream",)
+    __slots__ = ("_run",)
 
-    def __init__(self, inner: Generator[Any, Any, Any], pieces: Pieces, stream: Stream) -> None:
-        super().__init__(inner, pieces)
-        self._stream = stream
+    def __init__(self, inner: Generator[Any, Any, Any], segments: Pieces, run: Stream) -> None:
+        super().__init__(inner, segments)
+        self._run = run
 
     def send(self, value: Any) -> Any:
         item = super().send(value)
-        self._stream.came()
+        self._run.came()
         return item
 
     def throw(self, *error: Any) -> Any:
         item = super().throw(*error)
-        self._stream.came()
+        self._run.came()
         return item
 
 
-def awaited(inner: Any, pieces: Pieces | None) -> Any:
-    """What to await in place of it. An awaitable that cannot be driven step by step is awaited as it is."""
-    if pieces is None or not hasattr(inner, "__await__"):
+def awaited(inner: Any, segments: Pieces | None) -> Any:
+    """The object to await instead of `inner`. An awaitable without single steps is returned
+    unchanged."""
+    if segments is None or not hasattr(inner, "__await__"):
         return inner
     steps = inner.__await__()
-    return Steps(steps, pieces) if isinstance(steps, Generator) else Whole(steps)
+    return Steps(steps, segments) if isinstance(steps, Generator) else Whole(steps)
 
 
 class Whole:
-    """An iterator that `__await__` has already handed out."""
+    """Awaitable for an iterator that `__await__` has already returned."""
 
     __slots__ = ("_steps",)
 
@@ -155,62 +158,63 @@ class Whole:
 def generator_wrapper(
     fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
 ) -> Callable[..., Any]:
-    """A generator function: wall time to the first item, and in all."""
-    first_base = _first_base(spec)
+    """Wraps a generator function. Times the first item and the whole run."""
+    first_base = _register_first_item(spec)
 
-    def watched(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        stream = Stream(spec, base, first_base, args[skip:], kwargs)
+    def call_watched(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        run = Stream(spec, base, first_base, args[skip:], kwargs)
         inner = fn(*args, **kwargs)
-        steps = inner if stream.whole is None else Items(inner, stream.whole, stream)
+        steps = inner if run.whole is None else Items(inner, run.whole, run)
         del args, kwargs, inner
         try:
             result: Any = yield from steps
         except GeneratorExit:
-            stream.end(whole=False)
+            run.end(whole=False)
             raise
         except BaseException:
-            stream.end(error=True)
+            run.end(error=True)
             raise
-        stream.end()
+        run.end()
         return result
 
-    # What `types.coroutine` was put on can be awaited, as code of old libraries does; the sign of it is in the code.
+    # Older libraries make a generator awaitable with `types.coroutine`, which sets a flag in the
+    # code object.
     flags = getattr(getattr(fn, "__code__", None), "co_flags", 0)
-    return types.coroutine(watched) if flags & inspect.CO_ITERABLE_COROUTINE else watched
+    return types.coroutine(call_watched) if flags & inspect.CO_ITERABLE_COROUTINE else call_watched
 
 
 def async_generator_wrapper(
     fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
 ) -> Callable[..., Any]:
-    """An async generator function: wall time to the first item, and in all."""
-    first_base = _first_base(spec)
+    """Wraps an async generator function. Times the first item and the whole run."""
+    first_base = _register_first_item(spec)
 
-    async def watched(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        stream = Stream(spec, base, first_base, args[skip:], kwargs)
+    async def call_watched(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        run = Stream(spec, base, first_base, args[skip:], kwargs)
         inner = fn(*args, **kwargs)
         del args, kwargs
         step: Callable[[Any], Any] = inner.asend
-        hands: list[Any] = [None]
+        handover: list[Any] = [None]
         try:
             while True:
-                hands.append(await awaited(step(hands.pop()), stream.whole))
-                stream.came()
+                handover.append(await awaited(step(handover.pop()), run.whole))
+                run.came()
                 try:
-                    hands.append((yield hands.pop()))
+                    handover.append((yield handover.pop()))
                     step = inner.asend
                 except GeneratorExit:
-                    await awaited(inner.aclose(), stream.whole)
+                    await awaited(inner.aclose(), run.whole)
                     raise
-                except BaseException as error:  # noqa: BLE001 - thrown in by the consumer: it belongs to the generator inside
-                    hands.append(error)
+                except BaseException as error:  # noqa: BLE001 - passed to the inner generator
+                    handover.append(error)
                     step = inner.athrow
         except StopAsyncIteration:
-            stream.end()
+            run.end()
         except GeneratorExit:
-            stream.end(whole=False)
+            run.end(whole=False)
             raise
         except BaseException:
-            stream.end(error=True)
+            run.end(error=True)
             raise
 
-    return watched
+    return call_watched

@@ -1,4 +1,4 @@
-"""What a callable that came out of `torch.compile` says about how it was compiled, read without importing torch."""
+"""Compile mode: reads how `torch.compile` compiled a callable, without an import of torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ _OBJECT = re.compile(r"<(\S+) object at 0x[0-9a-f]+>")
 
 
 def is_compiled(target: Any) -> bool:
-    """Whether `torch.compile` made it. What came out of `torch.compiler.disable` looks the same, but what compiles is at most inside it."""
+    """True if `torch.compile` returned the target.
+
+    The result of `torch.compiler.disable` looks the same, but only code inside it may compile."""
     context = context_of(target)
     if (
         type(context).__name__ == "DisableContext"
@@ -22,8 +24,10 @@ def is_compiled(target: Any) -> bool:
 
 
 def is_disabled(target: Any) -> bool:
-    """Whether `torch.compiler.disable` was put on the forward of the module's class, with all that it calls. On a function or one
-    module it does not count: `torch.compile` takes it off what it is handed, and compiles."""
+    """True if `torch.compiler.disable` wraps the forward of the module's class, recursively.
+
+    On a function or a single module it does not count: `torch.compile` removes it from its
+    argument and compiles."""
     forward = getattr(type(target), "forward", None)
     return (
         getattr(forward, "_torchdynamo_disable", False) is True
@@ -32,13 +36,14 @@ def is_disabled(target: Any) -> bool:
 
 
 def mode_of(target: Any) -> str:
-    """The mode behind the options torch resolved, or the name of another backend; `default` when there is nothing to read."""
+    """The mode behind the options that torch resolved, or the name of another backend. `default`
+    if unknown."""
     backend, mode = backend_of(getattr(context_of(target), "callback", None))
     return mode or backend or "default"
 
 
 def backend_of(callback: Any) -> tuple[str, str]:
-    """The name of the compiler behind torch's callback, and inductor's mode; empty where there is none to read."""
+    """The name of the compiler behind torch's callback, and the inductor mode. Empty if unknown."""
     for _ in range(MAX_WRAPPED):
         inner = getattr(callback, "_torchdynamo_orig_backend", None)
         if inner is None:
@@ -46,7 +51,9 @@ def backend_of(callback: Any) -> tuple[str, str]:
         callback = inner
     name = getattr(callback, "compiler_name", None) or getattr(callback, "__name__", None)
     if callback is None or name != "inductor":
-        return ("" if callback is None else _plain(str(name or type(callback).__name__))), ""
+        return (
+            "" if callback is None else _strip_address(str(name or type(callback).__name__))
+        ), ""
     config = getattr(callback, "config", None)
     config = config if isinstance(config, dict) else {}
     tuned, graphs = config.get("max_autotune"), config.get("triton.cudagraphs")
@@ -55,14 +62,16 @@ def backend_of(callback: Any) -> tuple[str, str]:
     return "inductor", "reduce-overhead" if graphs else "default"
 
 
-def _plain(name: str) -> str:
-    """The name of a class or function, where torch has an object's own words with its address: those differ in each process."""
-    found = _FUNCTION.search(name) or _OBJECT.search(name)
-    return found[1].rpartition(".")[2] if found else name
+def _strip_address(name: str) -> str:
+    """The name of a class or function. Torch may use the `repr` of an object, with an address
+    that differs in each process."""
+    match = _FUNCTION.search(name) or _OBJECT.search(name)
+    return match[1].rpartition(".")[2] if match else name
 
 
 def context_of(target: Any) -> Any:
-    """torch's own context of a compiled callable: an attribute of a module, a free variable of a function."""
+    """Torch's context of a compiled callable: an attribute of a module, a free variable of a
+    function."""
     context = getattr(target, "dynamo_ctx", None)
     if context is None and hasattr(target, "_torchdynamo_orig_callable"):
         names = getattr(getattr(target, "__code__", None), "co_freevars", ())

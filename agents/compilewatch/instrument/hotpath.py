@@ -1,4 +1,26 @@
-"""The path of every watched call: no lock, no I/O, one append; how much it costs is measured by tests/bench/bench_watch.py."""
+"""Hot path: the wrapper of every watched call. No lock, no I/O, one append.
+
+Algorithm. An untimed call takes a skip token and calls the original; see
+`recording/call_sampling.py`. A timed call finds its buffer by an integer key: spec number, nesting
+bit, and log2 of the element count of the first tensor. It reads the clock twice and appends the
+duration to one list. The counters before and after the call select the list: no change of step
+means a steady call, and the guard hits and misses of this thread decide between compiled, partial
+and unmatched.
+
+Invariants. `list.append`, `dict.__getitem__` and `next` on a tuple iterator are single steps of the
+interpreter: the GIL is the only synchronisation, and on a free-threaded build the agent is off. The
+wrapper restores `call.buffer` on every path. Errors of the agent never reach the job: each `except`
+records the error and lets the call continue. Errors of the job pass unchanged. `own_thread` is a
+one-entry cache of the thread state. A stale entry is harmless, because each call compares its
+thread ID.
+
+Cost. `tests/bench/bench_watch.py` measures it and fails above its limits. Between two steps, the
+job evicts the agent's code and data from the processor's caches, so the number of touched objects
+counts, not the number of instructions. Any helper function here costs more than the code that it
+would contain.
+
+Source: own design. The skip counter is that of sampling profilers; the one-entry cache is an
+inline cache."""
 
 from __future__ import annotations
 
@@ -20,20 +42,24 @@ from compilewatch.recording.untimed_calls import COUNTING
 NOBODYS = Call()
 NOBODYS.thread = 0
 home = NOBODYS
-"""The record of the thread that called last, most likely the one that calls next: to ask whether it is takes the processor through a
-tenth of the code and memory of a thread's own storage, which the job has driven out of its caches."""
+"""State of the thread that called last, which is most likely to call next.
+
+Comparing its thread ID touches a tenth of the code and memory of a thread-local lookup. The job
+has evicted that memory from the caches."""
 tracing: Callable[[], bool] = bool
-"""Whether torch is tracing the caller, which must then find nothing of ours to trace; torch's own answer once it is imported."""
+"""True while torch traces the caller, which must not see the agent's code. Set to torch's own
+function once torch is imported."""
 sizes: dict[type, Any] = {}
-"""By type of argument: how to count the elements of a tensor, or None for what is no tensor."""
+"""By argument type: a function that counts the elements of a tensor, or None for other types."""
 MAX_SIZES = 1000
 bits = int.bit_length
-"""Fails for a symbolic count, which the method would turn into a constant of the graph that torch is tracing."""
+"""Fails for a symbolic count. The bound method would turn the count into a constant of the
+traced graph."""
 MOST_ELEMENTS = (1 << 63) - 1
 
 
 def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
-    """A plain callable without options."""
+    """Wraps a plain callable without options."""
     spec = RECORDER.specs.all[base >> 8]
     if spec.wrap is None:
         spec.wrap = wrapper_of(base, *spec.samplings)
@@ -41,36 +67,37 @@ def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
 
 
 def wrapper_of(
-    base: int, alone: Sampling, inside: Sampling
+    base: int, outermost: Sampling, nested: Sampling
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """What wraps the plain callables of one region, which take their tickets from one stack: a call that gets one is counted, not timed.
+    """Builds the function that wraps the plain callables of one region. They take skip tokens from
+    one iterator.
 
-    What runs between two steps of the job has left the processor's caches, and each instruction of the interpreter costs 20 ns there: a
-    call with a ticket does nothing but take it, and is found by its frame while it runs."""
-    tickets = NONE_LEFT
-    counting = False  # whether there are tickets at times, for calls that are outermost or for those that are not
+    A call that takes a token is counted, not timed. Between two steps, the job evicts the
+    agent's code from the caches, where each instruction of the interpreter costs 20 ns. A call
+    with a token therefore only takes the token, and its frame identifies it while it runs."""
+    skip_tokens = NONE_LEFT
+    has_tokens = False  # True if outermost or nested calls get tokens at times
 
-    def hand_out(given: Iterator[Sampling]) -> None:
-        nonlocal tickets, counting
-        alone.tickets = inside.tickets = tickets = (
-            given  # no call in between: no other thread finds one without the others
-        )
-        counting = given is not NONE_LEFT
+    def hand_out(new_tokens: Iterator[Sampling]) -> None:
+        nonlocal skip_tokens, has_tokens
+        # Without a call in between, no other thread sees one assignment without the others.
+        outermost.tickets = nested.tickets = skip_tokens = new_tokens
+        has_tokens = new_tokens is not NONE_LEFT
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
-        straight = kill_switch.straight(fn)
+        bypass = kill_switch.straight(fn)
 
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            for skip_token in tickets:  # once at most, which is the quickest way to take one
+        def call_watched(*args: Any, **kwargs: Any) -> Any:
+            for skip_token in skip_tokens:  # runs at most once; the fastest way to take a token
                 try:
-                    # Without keywords no dictionary is copied.
-                    return straight(*args, **kwargs) if kwargs else straight(*args)
+                    # Without keywords, no dictionary is copied.
+                    return bypass(*args, **kwargs) if kwargs else bypass(*args)
                 except BaseException:
                     failed_untimed(skip_token, args, kwargs)
                     raise
             recorder = RECORDER
-            lines = recorder.lines
-            if lines is None:
+            buffers = recorder.lines
+            if buffers is None:
                 return fn(*args, **kwargs)
             call = home
             if call.thread != get_ident():
@@ -83,9 +110,8 @@ def wrapper_of(
                     outer.holds_another()
             try:
                 if args:
-                    arg = args[
-                        0
-                    ]  # most often the tensor, and found quicker than by a loop; a module's is the module
+                    # Most often the tensor, and faster than a loop; for a module, the module.
+                    arg = args[0]
                     size = sizes[type(arg)]
                     if size is not None:
                         key += bits(size(arg))
@@ -100,105 +126,107 @@ def wrapper_of(
                                 key += bucket_of((), kwargs)
                 elif kwargs:
                     key += bucket_of((), kwargs)
-                line = lines[key]
-            except Exception:  # noqa: BLE001 - the first call of its kind, or an argument that cannot say its size
-                line = prepared(base if outer is None else base + NESTED, args, kwargs)
-            if counting and line.sampling.every == 1:
-                hand_out(
-                    NONE_LEFT
-                )  # calls of the other kind are only counted, and would take this one for one of theirs
-            pair = probe = line.probe
+                buffer = buffers[key]
+            except Exception:  # noqa: BLE001 - first call of its kind, or argument without a size
+                buffer = prepared(base if outer is None else base + NESTED, args, kwargs)
+            if has_tokens and buffer.sampling.every == 1:
+                # Untimed calls of the other nesting would count this call as one of theirs.
+                hand_out(NONE_LEFT)
+            event_pair = probe = buffer.probe
             if probe is not None:
-                pair = probe.begin()
-            stretch, hits, misses = recorder.stretch, call.hits, call.misses
+                event_pair = probe.begin()
+            step, hits, misses = recorder.stretch, call.hits, call.misses
             start = perf_counter()
             try:
-                call.line = line
+                call.line = buffer
                 result = fn(*args, **kwargs) if kwargs else fn(*args)
                 call.line = outer
             except BaseException:
                 call.line = outer
-                failed(line, probe, pair)
+                failed(buffer, probe, event_pair)
                 raise
             try:
                 end = perf_counter()
-                if stretch is not recorder.stretch:
+                if step is not recorder.stretch:
                     recorder.disturbed(
-                        line, stretch, start, (call.hits - hits, call.misses - misses)
+                        buffer, step, start, (call.hits - hits, call.misses - misses)
                     ).append(end - start)
                 elif not recorder.token:
-                    line.plain.append(end - start)
+                    buffer.plain.append(end - start)
                 elif hits == call.hits:
-                    line.idle.append(end - start)
+                    buffer.idle.append(end - start)
                 elif misses == call.misses:
-                    line.compiled.append(end - start)
+                    buffer.compiled.append(end - start)
                 else:
-                    line.partial.append(end - start)
-                if pair is not None:
-                    finish_pair(probe, pair, stretch)
+                    buffer.partial.append(end - start)
+                if event_pair is not None:
+                    finish_pair(probe, event_pair, step)
                 if end > recorder.look_at:
-                    recorder.look(line, end)
-                if counting:
-                    line.sampling.draw()  # not before: a call inside this one must find no ticket, and see that it is inside
-            except Exception as error:  # noqa: BLE001 - the job's call is over and succeeded
+                    recorder.look(buffer, end)
+                if has_tokens:
+                    # Last, so that a nested call finds no token and records its nesting.
+                    buffer.sampling.draw()
+            except Exception as error:  # noqa: BLE001 - the job's call has succeeded
                 recorder.internal_error(error)
             return result
 
-        COUNTING.add(watched.__code__)
-        return watched
+        COUNTING.add(call_watched.__code__)
+        return call_watched
 
-    alone.hand_out = inside.hand_out = hand_out
-    alone.base, inside.base = base, base + NESTED
+    outermost.hand_out = nested.hand_out = hand_out
+    outermost.base, nested.base = base, base + NESTED
     return wrap
 
 
 def own_call() -> Call:
-    """The record of a thread that did not make the last call; never raises."""
+    """Finds the state of a thread that did not make the last call. Never raises."""
     global home
     try:
         call = home = RECORDER.call()
-    except Exception as error:  # noqa: BLE001 - this runs inside a call of the job, which goes on
+    except Exception as error:  # noqa: BLE001 - runs inside a call of the job, which continues
         RECORDER.internal_error(error)
         return Call()
     return call
 
 
 def prepared(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Line:
-    """The call's line the long way round, by its key without the bucket; never raises."""
+    """Finds the buffer of a call by the slow path, from its key without the bucket. Never
+    raises."""
     try:
         key += bucket_of(args, kwargs)
-        lines = RECORDER.lines
-        line = None if lines is None else lines.get(key)
-        return RECORDER.line(key) if line is None else line
-    except Exception as error:  # noqa: BLE001 - this runs inside a call of the job, which goes on unseen
+        buffers = RECORDER.lines
+        buffer = None if buffers is None else buffers.get(key)
+        return RECORDER.line(key) if buffer is None else buffer
+    except Exception as error:  # noqa: BLE001 - runs inside a call of the job, which continues
         RECORDER.internal_error(error)
         return NOWHERE
 
 
 def failed_untimed(sampling: Sampling, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A call that was not to be timed raised."""
+    """Records that an untimed call raised."""
     if not RECORDER.sampler.met.failed(sampling):
         sampling.undone.append(1)
     failed(prepared(sampling.base, args, kwargs), None, None)
 
 
-def failed(line: Line, probe: Any, pair: Any) -> None:
-    """The call raised."""
+def failed(buffer: Line, probe: Any, event_pair: Any) -> None:
+    """Records that the call raised."""
     try:
-        line.errors.append(1)
-        if pair is not None:
-            probe.drop(pair)
-    except Exception as error:  # noqa: BLE001 - the job's own exception is on its way
+        buffer.errors.append(1)
+        if event_pair is not None:
+            probe.drop(event_pair)
+    except Exception as error:  # noqa: BLE001 - the job's own exception is propagating
         RECORDER.internal_error(error)
 
 
-def finish_pair(probe: Any, pair: Any, stretch: int) -> None:
-    """Between the events of a call that compiled lies the compiler's time, not the GPU's."""
-    (probe.drop if RECORDER.epoch > stretch else probe.end)(pair)
+def finish_pair(probe: Any, event_pair: Any, step: int) -> None:
+    """Ends an event pair. The pair of a call that compiled is dropped: it spans compile time,
+    not GPU time."""
+    (probe.drop if RECORDER.epoch > step else probe.end)(event_pair)
 
 
 def bucket_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """1 + log2 of the element count of the first tensor argument; 0 if there is none."""
+    """1 + log2 of the element count of the first tensor argument; 0 without one."""
     for arg in args:
         size = size_of(type(arg))
         if size is not None:
@@ -211,7 +239,7 @@ def bucket_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 
 def size_of(kind: type) -> Any:
-    """How to count the elements of what is of this type, if it is a tensor."""
+    """The function that counts the elements of this type; None if the type is no tensor."""
     try:
         return sizes[kind]
     except KeyError:
@@ -230,13 +258,14 @@ def size_of(kind: type) -> Any:
 
 
 def sane(size: Callable[[Any], Any]) -> Callable[[Any], int]:
-    """The same for a type of the job's own: whatever it answers, the bucket stays within its bits."""
+    """Wraps the size function of a type of the job. The bucket stays within its bits for any
+    result."""
     return lambda arg: min(max(operator.index(size(arg)), 0), MOST_ELEMENTS)
 
 
 def log2(size: Any, arg: Any) -> int:
-    """1 + log2 of the tensor's element count; 0 if it has none."""
+    """1 + log2 of the tensor's element count; 0 without elements."""
     try:
         return bits(size(arg))
-    except Exception:  # noqa: BLE001 - while torch traces, a tensor may not know its size; that is no fault, and it has no bucket
+    except Exception:  # noqa: BLE001 - a traced tensor may have no size; that is no error
         return 0

@@ -1,7 +1,9 @@
-"""The switch on the path of a call: what came out of `torch.compile` runs frozen or eager while the dashboard's command is in force.
+"""Kill switch: runs callables from `torch.compile` frozen or eager while a command of the dashboard
+is in force.
 
-Decided anew at the beginning of each call and for that call alone, on its own thread: a call under way ends as it began, so that one of
-`fullgraph=True` never sees the way back. Torch's process-wide stance is left alone: flipped while such a call runs, it raises in it."""
+Each call decides at its start, for itself and its own thread. A call in progress ends as it
+began, so a call with `fullgraph=True` never sees the change back. Torch's process-wide stance
+stays unchanged: a change of the stance during such a call raises in the call."""
 
 from __future__ import annotations
 
@@ -14,11 +16,12 @@ from compilewatch.errors import AgentError
 from compilewatch.recording.recorder import RECORDER
 
 FREEZE, EAGER = "freeze", "eager"
-_STRAIGHT = "_compilewatch_straight"
+_BYPASS_ATTRIBUTE = "_compilewatch_bypass"
 
 
 class Held:
-    """A verb in force from a moment until another one, both of the monotonic clock: it ends though no thread of ours runs any more."""
+    """A command verb, in force between two times of the monotonic clock. It ends even if no
+    thread of the agent runs."""
 
     __slots__ = ("begin", "end", "frozen", "verb")
 
@@ -27,30 +30,34 @@ class Held:
         self.begin = begin
         self.end = end
         self.frozen: dict[int, tuple[Any, Callable[..., Any]]] = {}
-        """What runs a module without compiling, by the module's id; kept no longer than the verb."""
+        """Callables that run a module without compiling, by the module's id. Dropped with the
+        command."""
 
     def in_force(self) -> bool:
-        """Whether a call that begins now is concerned."""
+        """True if the command applies to a call that begins now."""
         return self.begin <= time.monotonic() < self.end
 
 
 class Switch:
-    """One per process; wrappers ask it at each call, the agent's thread sets it."""
+    """The kill switch of the process. Wrappers read it at each call; the agent's thread sets it."""
 
     __slots__ = ("held", "possible", "routes")
 
     def __init__(self) -> None:
         self.held: Held | None = None
         self.possible = True
-        """Whether the settings allow it; until they are read they may."""
+        """True if the settings allow commands, and until the settings are read."""
         self.routes = 0
-        """How many compiled callables are watched that a command can reach."""
+        """Number of watched compiled callables that a command can reach."""
 
     def cause(self) -> tuple[str, bool]:
-        """Why calls run eager because of it, and whether all do; empty while nothing is in force."""
-        held = self.held
+        """Why calls run eager because of the command, and whether all do. Empty without a
+        command in force."""
+        command = self.held
         return (
-            ("stance", held.verb == EAGER) if held is not None and held.in_force() else ("", False)
+            ("stance", command.verb == EAGER)
+            if command is not None and command.in_force()
+            else ("", False)
         )
 
 
@@ -58,7 +65,7 @@ SWITCH = Switch()
 
 
 def routed_function(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """What a wrapper calls for a function that `torch.compile` made."""
+    """Wraps a function from `torch.compile` so that it follows the kill switch."""
     if not SWITCH.possible:
         return compiled
     original = innermost(compiled)
@@ -66,45 +73,45 @@ def routed_function(compiled: Callable[..., Any]) -> Callable[..., Any]:
     switch = SWITCH
 
     def route(*args: Any, **kwargs: Any) -> Any:
-        held = switch.held
-        if held is None or not held.in_force():
+        command = switch.held
+        if command is None or not command.in_force():
             return compiled(*args, **kwargs)
-        if held.verb == EAGER:
+        if command.verb == EAGER:
             return original(*args, **kwargs)
-        return frozen(held, original, compiled)(*args, **kwargs)
+        return frozen(command, original, compiled)(*args, **kwargs)
 
-    setattr(route, _STRAIGHT, compiled)
+    setattr(route, _BYPASS_ATTRIBUTE, compiled)
     return route
 
 
 def routed_module(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for the `__call__` of a module that `torch.compile` made: its first argument is the module."""
+    """Wraps the `__call__` of a module from `torch.compile`. Its first argument is the module."""
     if not SWITCH.possible:
         return compiled
     SWITCH.routes += 1
     switch = SWITCH
 
     def route(self: Any, *args: Any, **kwargs: Any) -> Any:
-        held = switch.held
-        if held is None or not held.in_force():
+        command = switch.held
+        if command is None or not command.in_force():
             return compiled(self, *args, **kwargs)
         original = self._modules["_orig_mod"]
-        if held.verb == EAGER:
+        if command.verb == EAGER:
             return original(*args, **kwargs)
-        return frozen(held, original, original)(*args, **kwargs)
+        return frozen(command, original, original)(*args, **kwargs)
 
-    setattr(route, _STRAIGHT, compiled)
+    setattr(route, _BYPASS_ATTRIBUTE, compiled)
     return route
 
 
 def straight(called: Callable[..., Any]) -> Callable[..., Any]:
-    """What a wrapper calls while no command is in force nor due: without the way round by the switch, if there is one."""
-    found: Callable[..., Any] = getattr(called, _STRAIGHT, called)
-    return found
+    """The callable without the kill switch, for calls while no command is in force or due."""
+    existing: Callable[..., Any] = getattr(called, _BYPASS_ATTRIBUTE, called)
+    return existing
 
 
 def innermost(compiled: Any) -> Any:
-    """The function that was handed to `torch.compile`."""
+    """The function that was passed to `torch.compile`."""
     for _ in range(10):
         inner = getattr(compiled, "_torchdynamo_orig_callable", None)
         if inner is None:
@@ -113,15 +120,17 @@ def innermost(compiled: Any) -> Any:
     return compiled
 
 
-def frozen(held: Held, original: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """What runs it with what was compiled before, and the rest eager: torch's own run-only mode, which lies on one thread for one call."""
-    found = held.frozen.get(id(original))
-    if found is not None:
-        return found[1]
+def frozen(command: Held, original: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a callable that uses existing compiled code and runs everything else eager.
+
+    Uses torch's own run-only mode, which applies to one call on one thread."""
+    existing = command.frozen.get(id(original))
+    if existing is not None:
+        return existing[1]
     try:
-        made = sys.modules["torch._dynamo"].run(original)
-    except Exception as error:  # noqa: BLE001 - this runs inside a call of the job
+        frozen_callable = sys.modules["torch._dynamo"].run(original)
+    except Exception as error:  # noqa: BLE001 - runs inside a call of the job
         RECORDER.internal_error(AgentError(f"run-only mode: {type(error).__name__}: {error}"))
-        made = otherwise
-    held.frozen[id(original)] = (original, made)
-    return made  # type: ignore[no-any-return]
+        frozen_callable = otherwise
+    command.frozen[id(original)] = (original, frozen_callable)
+    return frozen_callable  # type: ignore[no-any-return]

@@ -1,4 +1,22 @@
-"""An object that stands in for a callable one, such as an nn.Module: it shares all it has, and is timed when it is called."""
+"""Object proxy: an object that shares all state of a callable object, such as an nn.Module, and
+times its calls.
+
+Algorithm: a proxy by subclass and shared `__dict__`. The class of the proxy is a new subclass of
+the target's class with another `__call__`. The `__dict__` of the proxy is the dictionary of the
+target itself, not a copy. `isinstance`, attributes, hooks, `state_dict` and `super()` therefore
+work without forwarding. Slots have no dictionary and are forwarded by properties.
+
+Invariants. The target stays unchanged. `__class__` reports the class of the target. Equality and
+hash are those of the target. A copy of a proxy is a proxy. A pickle holds the bare target, so that
+it loads without the agent. The target lives at least as long as its proxy (`PROXY_TARGETS`),
+because the proxy shares only the dictionary. The class is created below `_Blank` and then rebased,
+so neither a metaclass nor `__init_subclass__` of the job runs. No lock: each entry of
+`PROXY_TARGETS` is written by the creator of its proxy and removed by the callback of its weak
+reference.
+
+Cost: one class for each proxy, created once; a call pays for the wrapper only. Attribute access
+costs the same as on the target, except for slots. Source: the ObjectProxy of wrapt; that one
+forwards each access instead."""
 
 from __future__ import annotations
 
@@ -12,110 +30,117 @@ from compilewatch.errors import AgentError
 
 WATCHED = "_compilewatch_watched"
 TARGETS: dict[int, tuple[weakref.ref[Any], Any]] = {}
-"""What each living stand-in stands in for, by the stand-in's id: kept alive as long as it, since only their `__dict__` is one."""
+"""The target of each living proxy, by the id of the proxy. The proxy shares only the `__dict__`,
+so this entry keeps the target alive."""
 
 
 class NotShareable(AgentError):
-    """Python has no second object with the same content."""
+    """The object has state that Python cannot share with a second object."""
 
 
-class _Blank:
-    """The base a stand-in's class is made with, so that neither a metaclass nor `__init_subclass__` of the job's learns of it."""
+class _EmptyBase:
+    """Base of a proxy class during its creation, so that no metaclass or `__init_subclass__` of
+    the job runs."""
 
 
 def stand_in(target: Any, call: Callable[..., Any]) -> Any:
-    """An object of a subclass of the target's class with the target's own `__dict__`: attributes, `state_dict`, hooks, `isinstance`
-    and equality are the target's, and the target itself stays as it was. Copies are watched too; what a pickle holds is the
-    bare target, so that it can be read where there is no agent. Raises NotShareable for an object that holds more than a `__dict__`."""
+    """Creates a proxy: an object of a subclass of the target's class, with the target's own
+    `__dict__`.
+
+    Attributes, `state_dict`, hooks, `isinstance` and equality are those of the target. The
+    target itself stays unchanged. Copies are watched too. A pickle holds the bare target and
+    loads without the agent. Raises NotShareableError for an object with state outside of its
+    `__dict__`."""
     try:
-        made: Any = object.__new__(_class_for(type(target), call))
+        proxy: Any = object.__new__(_create_class(type(target), call))
     except TypeError as error:
         raise NotShareable(f"an object of {type(target).__name__}: {error}") from None
-    _share(made, target)
-    return made
+    _share_dict(proxy, target)
+    return proxy
 
 
-def _share(made: Any, target: Any) -> None:
-    key = id(made)
-    TARGETS[key] = (weakref.ref(made, lambda _: TARGETS.pop(key, None)), target)
-    _real_dict(made).__set__(made, target.__dict__)
+def _share_dict(proxy: Any, target: Any) -> None:
+    key = id(proxy)
+    TARGETS[key] = (weakref.ref(proxy, lambda _: TARGETS.pop(key, None)), target)
+    _find_dict_descriptor(proxy).__set__(proxy, target.__dict__)
 
 
-def _class_for(kind: type, call: Callable[..., Any]) -> type:
-    defined = {name for base in kind.__mro__[:-1] for name in vars(base)}
+def _create_class(kind: type, call: Callable[..., Any]) -> type:
+    defined_names = {name for base in kind.__mro__[:-1] for name in vars(base)}
     body: dict[str, Any] = {
         "__call__": call,
         WATCHED: getattr(call, WATCHED, ""),
-        "__class__": property(_class_get, _class_set),
-        "__copy__": _copied,
-        "__deepcopy__": _deepcopied,
-        "__reduce_ex__": _reduced,
+        "__class__": property(_get_class, _set_class),
+        "__copy__": _copy,
+        "__deepcopy__": _deepcopy,
+        "__reduce_ex__": _reduce,
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
     }
-    if not defined & {"__eq__", "__hash__"}:
-        body |= {"__eq__": _equal, "__hash__": _hash}
-    if "__del__" in defined:
-        body["__del__"] = _nothing
-    body |= {name: _forwarded(name) for name in _slots(kind)}
-    made: type = type.__new__(type(kind), kind.__name__, (_Blank,), dict(body))
+    if not defined_names & {"__eq__", "__hash__"}:
+        body |= {"__eq__": _compare, "__hash__": _hash}
+    if "__del__" in defined_names:
+        body["__del__"] = _do_nothing
+    body |= {name: _forward_slot(name) for name in _list_slots(kind)}
+    proxy_class: type = type.__new__(type(kind), kind.__name__, (_EmptyBase,), dict(body))
     try:
-        made.__bases__ = (kind,)
-    except TypeError:  # objects of that class are laid out otherwise
-        made = type.__new__(type(kind), kind.__name__, (kind,), body)
-    return made
+        proxy_class.__bases__ = (kind,)
+    except TypeError:  # objects of that class have another memory layout
+        proxy_class = type.__new__(type(kind), kind.__name__, (kind,), body)
+    return proxy_class
 
 
 def _origin(self: Any) -> Any:
-    """What it stands in for; the object itself where it was made from the stand-in's class in some other way."""
-    found = TARGETS.get(id(self))
-    return self if found is None else found[1]
+    """The target of the proxy; the object itself if it was created from the proxy's class in
+    another way."""
+    entry = TARGETS.get(id(self))
+    return self if entry is None else entry[1]
 
 
-def stood_for(one: Any) -> Any:
-    """What a stand-in stands in for, through any number of them; anything else is itself."""
-    while WATCHED in vars(type(one)) and _origin(one) is not one:
-        one = _origin(one)
-    return one
+def stood_for(candidate: Any) -> Any:
+    """The target of a proxy, through nested proxies. Any other object is returned unchanged."""
+    while WATCHED in vars(type(candidate)) and _origin(candidate) is not candidate:
+        candidate = _origin(candidate)
+    return candidate
 
 
-def _class_get(self: Any) -> type:
+def _get_class(self: Any) -> type:
     target = _origin(self)
     return type(self).__mro__[1] if target is self else target.__class__
 
 
-def _class_set(self: Any, kind: type) -> None:
-    """Lazy modules and parametrizations turn themselves into another class."""
+def _set_class(self: Any, kind: type) -> None:
+    """Lazy modules and parametrizations change their own class."""
     target = _origin(self)
     if target is not self:
         target.__class__ = kind
-    _REAL_CLASS.__set__(self, _class_for(kind, type(self).__dict__["__call__"]))
+    _CLASS_DESCRIPTOR.__set__(self, _create_class(kind, type(self).__dict__["__call__"]))
 
 
-def _copied(self: Any) -> Any:
+def _copy(self: Any) -> Any:
     target = _origin(self)
     if target is not self:
         return stand_in(copy.copy(target), type(self).__dict__["__call__"])
-    made = object.__new__(type(self))
-    made.__dict__.update(self.__dict__)
-    return made
+    copied = object.__new__(type(self))
+    copied.__dict__.update(self.__dict__)
+    return copied
 
 
-def _deepcopied(self: Any, memo: dict[int, Any]) -> Any:
-    made = memo[id(self)] = object.__new__(type(self))
+def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    copied = memo[id(self)] = object.__new__(type(self))
     target = _origin(self)
     if target is self:
-        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
     else:
-        _share(made, copy.deepcopy(target, memo))
-    return made
+        _share_dict(copied, copy.deepcopy(target, memo))
+    return copied
 
 
-def _reduced(self: Any, protocol: Any) -> Any:
+def _reduce(self: Any, protocol: Any) -> Any:
     target, kind = _origin(self), self.__class__
     if target is not self:
-        return _ONLY, ((target,),)
+        return _TAKE_FIRST, ((target,),)
     answer = kind.__reduce_ex__(self, protocol)
     if not isinstance(answer, tuple):
         return answer
@@ -126,7 +151,7 @@ def _reduced(self: Any, protocol: Any) -> Any:
     )
 
 
-def _equal(self: Any, other: Any) -> Any:
+def _compare(self: Any, other: Any) -> Any:
     return True if stood_for(self) is stood_for(other) else NotImplemented
 
 
@@ -134,20 +159,20 @@ def _hash(self: Any) -> int:
     return object.__hash__(stood_for(self))
 
 
-def _nothing(self: Any) -> None:
-    """The target's own end comes with the target."""
+def _do_nothing(self: Any) -> None:
+    """The target's own `__del__` runs with the target."""
 
 
-def _slots(kind: type) -> set[str]:
-    """The attributes of its objects that are in no `__dict__`."""
+def _list_slots(kind: type) -> set[str]:
+    """Attributes of the class that are not in the `__dict__` of its objects."""
     names: set[str] = set()
     for base in kind.__mro__:
-        given = base.__dict__.get("__slots__", ())
-        names |= {given} if isinstance(given, str) else set(given)
+        slots = base.__dict__.get("__slots__", ())
+        names |= {slots} if isinstance(slots, str) else set(slots)
     return names - {"__dict__", "__weakref__"}
 
 
-def _forwarded(name: str) -> property:
+def _forward_slot(name: str) -> property:
     return property(
         lambda self: getattr(_origin(self), name),
         lambda self, value: setattr(_origin(self), name, value),
@@ -155,15 +180,15 @@ def _forwarded(name: str) -> property:
     )
 
 
-def _real_dict(made: Any) -> Any:
-    """Python's own way to an object's `__dict__`, past a `__setattr__` or a property of the job's."""
-    for base in type(made).__mro__:
-        found = base.__dict__.get("__dict__")
-        if type(found).__name__ == "getset_descriptor":
-            return found
-    raise NotShareable(f"an object of {type(made).__name__} has no __dict__ of its own")
+def _find_dict_descriptor(proxy: Any) -> Any:
+    """Python's own descriptor of `__dict__`. Bypasses a `__setattr__` or a property of the job."""
+    for base in type(proxy).__mro__:
+        descriptor = base.__dict__.get("__dict__")
+        if type(descriptor).__name__ == "getset_descriptor":
+            return descriptor
+    raise NotShareable(f"an object of {type(proxy).__name__} has no __dict__ of its own")
 
 
-_ONLY = operator.itemgetter(0)
-"""What a pickle calls to get the target out of a tuple: nothing of ours has to be there to read it."""
-_REAL_CLASS: Any = object.__dict__["__class__"]
+_TAKE_FIRST = operator.itemgetter(0)
+"""Called by a pickle to take the target out of a tuple. Loading needs nothing of the agent."""
+_CLASS_DESCRIPTOR: Any = object.__dict__["__class__"]

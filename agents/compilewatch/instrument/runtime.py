@@ -1,4 +1,7 @@
-"""What runs a callable: torch.compile, code that torch compiled ahead of time, TorchScript, JAX or plain Python; its class says which."""
+"""Runtime detection: finds the runtime of a callable by its class.
+
+Runtimes are torch.compile, code that torch compiled ahead of time, TorchScript, JAX and plain
+Python."""
 
 from __future__ import annotations
 
@@ -16,11 +19,12 @@ _CLASSES = (
     ("jaxlib", ("PjitFunction", "PmapFunction"), JAX),
     ("jax", ("Compiled",), JAX),
 )
-"""The package a class comes from, its name, and what it means that a callable is of it."""
+"""Package of a class, names of the class, and the runtime of its objects."""
 
 
 def runtime_of(target: Any) -> str:
-    """The runtime that the target itself belongs to; empty for a plain callable, which may still call what is compiled."""
+    """The runtime of the target itself. Empty for a plain callable, which may still call
+    compiled code."""
     if isinstance(target, functools.partial):
         return runtime_of(target.func)
     if is_compiled(target):
@@ -35,5 +39,6 @@ def runtime_of(target: Any) -> str:
 
 
 def is_script_function(target: Any) -> bool:
-    """Whether it is an object of torch's that only torch can make, and so nothing can stand in for it but a function."""
+    """True for a TorchScript function. Only torch can create such an object, so its proxy must
+    be a function."""
     return type(target).__name__.endswith("ScriptFunction") and runtime_of(target) == TORCHSCRIPT

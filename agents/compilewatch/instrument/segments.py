@@ -1,5 +1,6 @@
-"""A call that runs in pieces and is suspended between them: what torch looks up inside its own pieces belongs to it, whoever runs on
-its thread in between."""
+"""Segments of a suspended call: guard lookups inside its own segments belong to the call.
+
+Other work on the same thread between the segments does not."""
 
 from __future__ import annotations
 
@@ -15,14 +16,15 @@ from compilewatch.recording.thread_state import Call
 
 
 class Pieces(Running):
-    """A coroutine or generator under way. `enter` and `leave` stand around each piece, on whatever thread it runs; neither raises."""
+    """A coroutine or generator in progress. `enter` and `leave` surround each segment, on any
+    thread. Neither raises."""
 
     __slots__ = (
-        "_around",
-        "_before",
-        "_now",
-        "_open",
-        "_outer_piece",
+        "_lookups_at_start",
+        "_open_call",
+        "_outer_buffer",
+        "_outer_segment",
+        "_segment_state",
         "_token",
         "hits",
         "misses",
@@ -30,58 +32,62 @@ class Pieces(Running):
     )
 
     def __init__(self, base: int, bucket: object = 0) -> None:
-        super().__init__(base, bucket, stays=False)
+        super().__init__(base, bucket, on_one_thread=False)
         self.hits = self.misses = 0
         self.task: object = None
-        """The asyncio task that it is a part of, if any."""
-        self._around: Line | None = None
-        self._open = Open(self.line)
+        """The asyncio task that the call belongs to, if any."""
+        self._outer_buffer: Line | None = None
+        self._open_call = Open(self.line)
         self._token: Token[Open] | None = None
-        self._now: Call | None = None
-        self._outer_piece: Any = None
-        self._before = (0, 0)
+        self._segment_state: Call | None = None
+        self._outer_segment: Any = None
+        self._lookups_at_start = (0, 0)
 
     def enter(self) -> None:
-        """A piece begins on this thread: what is called until it ends is inside this call, as is what the piece was called in."""
+        """Starts a segment on this thread. Calls until its end are nested in this call and in
+        the caller of the segment."""
         try:
             call = RECORDER.call()
-            self._outer_piece = call.piece
+            self._outer_segment = call.piece
             self.task = current_task()
-            self._around, self._before = call.line, (call.hits, call.misses)
-            self._token = OPEN.set(self._open)
-            self._now, call.piece, call.line = call, self, self.line
-        except Exception as error:  # noqa: BLE001 - the piece runs in any case
+            self._outer_buffer, self._lookups_at_start = call.line, (call.hits, call.misses)
+            self._token = OPEN.set(self._open_call)
+            self._segment_state, call.piece, call.line = call, self, self.line
+        except Exception as error:  # noqa: BLE001 - the segment runs in any case
             RECORDER.internal_error(error)
 
     def leave(self) -> None:
-        """The piece is over. One of another task that ran inside a piece, as eager tasks do, leaves that one's count as it was."""
-        call, self._now = self._now, None
+        """Ends the segment.
+
+        A segment of another task that ran inside an outer segment, as eager tasks do, does not
+        change the lookups of the outer segment."""
+        call, self._segment_state = self._segment_state, None
         token, self._token = self._token, None
         if call is None or token is None:
             return
-        outer, self._outer_piece = self._outer_piece, None
-        call.piece, call.line, self._around = outer, self._around, None
-        hits, misses = self._before
+        outer, self._outer_segment = self._outer_segment, None
+        call.piece, call.line, self._outer_buffer = outer, self._outer_buffer, None
+        hits, misses = self._lookups_at_start
         self.hits += call.hits - hits
         self.misses += call.misses - misses
         if outer is not None and outer.task not in (None, self.task):
             call.hits, call.misses = hits, misses
         self.task = None
-        with suppress(ValueError):  # the piece ends in another context than it began in
+        with suppress(ValueError):  # the segment ends in another context than it began in
             OPEN.reset(token)
 
     def finish(self, error: bool = False) -> None:
-        """The call is over, and what its tasks do from now on is not inside it."""
-        self._open.line = None
+        """Ends the call. Later work of its tasks is not nested in it."""
+        self._open_call.line = None
         super().finish(error)
 
     def lookups(self) -> tuple[int, int]:
-        """Hits and misses in all of its pieces."""
+        """Guard hits and misses in all segments."""
         return self.hits, self.misses
 
 
 def current_task() -> object:
-    """The asyncio task that runs on this thread; None without one, and asyncio is never imported for it."""
+    """The asyncio task that runs on this thread; None without one. Never imports asyncio."""
     events, tasks = sys.modules.get("asyncio.events"), sys.modules.get("asyncio.tasks")
     loop = None if events is None or tasks is None else events._get_running_loop()
     return None if loop is None or tasks is None else tasks.current_task(loop)

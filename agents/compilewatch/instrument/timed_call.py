@@ -1,4 +1,5 @@
-"""Calls that need more than the shortest path: blocks, and the job's own buckets and items."""
+"""Timed call: blocks, and callables with the job's own buckets and items, which need more than
+the hot path."""
 
 from __future__ import annotations
 
@@ -20,12 +21,13 @@ MAX_CALLABLE_FAULTS = 20
 
 
 class Open:
-    """A coroutine or generator under way, as the tasks that it starts find it in their context; `line` is None once it is over."""
+    """A coroutine or generator in progress, as its tasks find it in their context. `buffer` is
+    None after its end."""
 
     __slots__ = ("line",)
 
-    def __init__(self, line: Line | None) -> None:
-        self.line = line
+    def __init__(self, buffer: Line | None) -> None:
+        self.line = buffer
 
 
 NOWHERE_OPEN = Open(None)
@@ -33,80 +35,86 @@ OPEN: ContextVar[Open] = ContextVar("compilewatch_open")
 
 
 class Running:
-    """A call under way."""
+    """A timed call in progress."""
 
     __slots__ = (
-        "_call",
+        "_event_pair",
         "_hits",
         "_misses",
+        "_on_one_thread",
         "_outer",
-        "_pair",
         "_probe",
         "_start",
-        "_stays",
-        "_stretch",
+        "_state",
+        "_step",
         "line",
     )
 
-    def __init__(self, base: int, bucket: object = 0, stays: bool = True) -> None:
-        """`stays`: the call begins and ends in one go on this thread, so that guard lookups and nested calls in between are its own."""
+    def __init__(self, base: int, bucket: object = 0, on_one_thread: bool = True) -> None:
+        """Starts the call. `on_one_thread`: the call begins and ends on this thread without
+        suspension.
+
+        Guard lookups and nested calls in between then belong to the call."""
         recorder = RECORDER
-        lines = recorder.lines
-        call = self._call = recorder.call()
+        buffers = recorder.lines
+        call = self._state = recorder.call()
         outer = self._outer = call.line
-        if outer is None and not stays:
+        if outer is None and not on_one_thread:
             outer = OPEN.get(NOWHERE_OPEN).line
         nested = 0
         if outer is not None:
             nested = NESTED
             outer.holds_another()
         key: Any = base + nested + bucket if isinstance(bucket, int) else (base, nested, bucket)
-        self.line: Line = recorder.line(key) if lines is None or key not in lines else lines[key]
-        self._probe = self.line.probe if stays else None
-        self._pair = None if self._probe is None else self._probe.begin()
+        self.line: Line = (
+            recorder.line(key) if buffers is None or key not in buffers else buffers[key]
+        )
+        self._probe = self.line.probe if on_one_thread else None
+        self._event_pair = None if self._probe is None else self._probe.begin()
         self._hits, self._misses = call.hits, call.misses
-        self._stays = stays
-        if stays:
+        self._on_one_thread = on_one_thread
+        if on_one_thread:
             call.line = self.line
-        self._stretch = recorder.stretch
+        self._step = recorder.stretch
         self._start = time.perf_counter()
 
     def is_mine(self) -> bool:
-        """Whether it began on this thread."""
-        return self._call is RECORDER.call()
+        """True if the call began on this thread."""
+        return self._state is RECORDER.call()
 
     def finish(self, error: bool = False) -> None:
-        """The call is over; never raises."""
-        if self._stays:
-            self._call.line = self._outer
+        """Ends the call. Never raises."""
+        if self._on_one_thread:
+            self._state.line = self._outer
         if error:
-            failed(self.line, self._probe, self._pair)
+            failed(self.line, self._probe, self._event_pair)
             return
         try:
             self._append(time.perf_counter())
-            if self._pair is not None:
-                finish_pair(self._probe, self._pair, self._stretch)
-        except Exception as fault:  # noqa: BLE001 - the job's call is over and succeeded
+            if self._event_pair is not None:
+                finish_pair(self._probe, self._event_pair, self._step)
+        except Exception as fault:  # noqa: BLE001 - the job's call has succeeded
             RECORDER.internal_error(fault)
 
     def _append(self, end: float) -> None:
-        line, recorder = self.line, RECORDER
+        buffer, recorder = self.line, RECORDER
         lookups = self.lookups()
         calls: Durations
-        if self._stretch is not recorder.stretch:
-            calls = recorder.disturbed(line, self._stretch, self._start, lookups)
+        if self._step is not recorder.stretch:
+            calls = recorder.disturbed(buffer, self._step, self._start, lookups)
         elif not recorder.token:
-            calls = line.plain
+            calls = buffer.plain
         else:
-            calls = line.looked_up(lookups)
+            calls = buffer.looked_up(lookups)
         calls.append(end - self._start)
         if end > recorder.look_at:
-            recorder.look(line, end)
+            recorder.look(buffer, end)
 
     def lookups(self) -> tuple[int, int] | None:
-        """Hits and misses of torch's lookups while it ran; what shared its thread with others cannot know."""
-        call = self._call
-        return (call.hits - self._hits, call.misses - self._misses) if self._stays else None
+        """Guard hits and misses during the call. None for a call that shared its thread with
+        others."""
+        call = self._state
+        return (call.hits - self._hits, call.misses - self._misses) if self._on_one_thread else None
 
 
 Kind = TypeVar("Kind", bound=Running)
@@ -115,86 +123,88 @@ Kind = TypeVar("Kind", bound=Running)
 def rich_wrapper(
     fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
 ) -> Callable[..., Any]:
-    """A plain callable with the job's own `bucket` or `items`."""
+    """Wraps a plain callable that has the job's own `bucket` or `items`."""
 
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        running = begin(Running, spec, base, args[skip:], kwargs)
-        if running is None:
+    def call_watched(*args: Any, **kwargs: Any) -> Any:
+        call = begin(Running, spec, base, args[skip:], kwargs)
+        if call is None:
             return fn(*args, **kwargs)
         try:
             result = fn(*args, **kwargs)
         except BaseException:
-            running.finish(error=True)
+            call.finish(error=True)
             raise
-        running.finish()
+        call.finish()
         if spec.items is not None:
-            count_items(running, spec, spec.items, args[skip:], kwargs)
+            count_items(call, spec, spec.items, args[skip:], kwargs)
         return result
 
-    return watched
+    return call_watched
 
 
 def begin(
     kind: type[Kind], spec: Spec, base: int, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Kind | None:
-    """The call as it begins; None while the agent is off, or when it fails here."""
+    """Starts a call. Returns None while the agent is off, or after an error of the agent."""
     if RECORDER.lines is None:
         return None
     try:
         bucket: int | str = (
-            bucket_of(args, kwargs) if spec.bucket is None else _told_bucket(spec, args, kwargs)
+            bucket_of(args, kwargs) if spec.bucket is None else _find_bucket(spec, args, kwargs)
         )
         return kind(base, bucket)
-    except Exception as error:  # noqa: BLE001 - the call goes on
+    except Exception as error:  # noqa: BLE001 - the call continues
         RECORDER.internal_error(error)
         return None
 
 
-def _told_bucket(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The bucket that the job's own callable names; a call it fails for is counted under `other`."""
+def _find_bucket(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The bucket from the job's own callable. If that callable fails, the call is counted under
+    `other`."""
     try:
         assert spec.bucket is not None
         return spec.admit(str(spec.bucket(*args, **kwargs))[:MAX_BUCKET_TEXT])
-    except Exception as error:  # noqa: BLE001 - the job's own callable; its call goes on
+    except Exception as error:  # noqa: BLE001 - the job's own callable failed; its call continues
         callable_failed(spec, "bucket", error)
         return OTHER
 
 
 def count_items(
-    running: Running,
+    call: Running,
     spec: Spec,
     items: Any,
     args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
 ) -> None:
-    """Adds the items of a call that is over: a number, or what the job's own callable says; where that fails, none."""
+    """Adds the items of a finished call: a number, or the result of the job's own callable. Adds
+    none if that callable fails."""
     try:
-        running.line.items.append(
-            amount(items(*args, **(kwargs or {})) if callable(items) else items)
-        )
-    except Exception as error:  # noqa: BLE001 - the job's own callable or value; its call succeeded
+        call.line.items.append(amount(items(*args, **(kwargs or {})) if callable(items) else items))
+    except Exception as error:  # noqa: BLE001 - the job's callable or value; its call succeeded
         callable_failed(spec, "items", error)
 
 
 def callable_failed(spec: Spec, option: str, error: Exception) -> None:
-    """Counts a fault of the job's own `items` or `bucket`; after 20 the callable is not called any more. Never raises."""
+    """Counts an error of the job's own `items` or `bucket`. After 20 errors the callable is
+    disabled. Never raises."""
     try:
         count = spec.faults[option] = spec.faults.get(option, 0) + 1
         if count == MAX_CALLABLE_FAULTS:
             setattr(spec, option, None)
         if count in (1, MAX_CALLABLE_FAULTS):
-            state = "failed" if count == 1 else f"failed {count} times and is not called any more"
+            state = "failed" if count == 1 else f"failed {count} times and is disabled"
             RECORDER.fact(
                 "mark",
                 {"name": f"{option}() of {spec.name} {state}", "reason": type(error).__name__},
             )
-    except Exception as fault:  # noqa: BLE001 - this runs inside a call of the job
+    except Exception as fault:  # noqa: BLE001 - runs inside a call of the job
         RECORDER.internal_error(fault)
 
 
 def amount(items: Any) -> float:
-    """The number of items, checked: what is no amount would cost the whole window. Raises ValueError, TypeError or what the job's own
-    type raises."""
+    """Returns the validated number of items. An invalid number would make the whole window invalid.
+
+    Raises ValueError, TypeError or any error of the job's own type."""
     number = float(items)
     if not (math.isfinite(number) and 0 <= number <= MAX_ITEMS):
         raise ValueError(f"items must be a number from 0 to {MAX_ITEMS:.0e}, got {number}")

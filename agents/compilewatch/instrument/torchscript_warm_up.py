@@ -1,4 +1,5 @@
-"""Warm-up of TorchScript: its profiling executor runs a function slowly before it compiles it; those calls count as warm-up."""
+"""TorchScript warm-up: the profiling executor runs a function slowly before it compiles; those
+calls count as warm-up."""
 
 from __future__ import annotations
 
@@ -9,33 +10,35 @@ from compilewatch.recording.recorder import RECORDER
 from compilewatch.runtime.torch_internals import PROFILED_RUNS
 
 SETTLING_CALLS = 2
-"""After the profiled runs: the one that compiles, and the first of the compiled code, which is slower than those after it."""
+"""Calls after the profiled runs: one that compiles, and the first call of the compiled code,
+which is slower than later ones."""
 USUAL_PROFILED_RUNS = 1
 
 
 def profiled_runs() -> int | None:
-    """How often torch runs a function to see its shapes; None where it does not say."""
+    """How many runs torch profiles before it compiles; None if unknown."""
     runs = PROFILED_RUNS.answer(None)
     return runs if isinstance(runs, int) else None
 
 
 def warmup_calls() -> int:
-    """The calls of a callable that are not yet as fast as those that follow."""
+    """Calls of a callable that are slower than later ones."""
     runs = profiled_runs()
     return (USUAL_PROFILED_RUNS if runs is None else runs) + SETTLING_CALLS
 
 
 def settling(target: Callable[..., Any]) -> Callable[..., Any]:
-    """The target, whose first calls count as warm-up, for themselves and for the calls around them."""
-    left = [None] * warmup_calls()
+    """Returns the target with its first calls counted as warm-up, together with the calls around
+    them."""
+    remaining = [None] * warmup_calls()
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if left:
+    def call_target(*args: Any, **kwargs: Any) -> Any:
+        if remaining:
             try:
-                left.pop()
+                remaining.pop()
             except IndexError:  # another thread took the last one
                 return target(*args, **kwargs)
             RECORDER.warms_up()
         return target(*args, **kwargs)
 
-    return call
+    return call_target

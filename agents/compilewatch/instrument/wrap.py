@@ -1,4 +1,5 @@
-"""How a callable of each kind is wrapped, so that nothing but its time is new about it."""
+"""Wrapping: builds the wrapper for each kind of callable. Only the timing differs from the
+original."""
 
 from __future__ import annotations
 
@@ -22,16 +23,17 @@ NOT_COPIED = ("_torchdynamo", WATCHED, "__wrapped__")
 
 
 def wrapped(target: Any, spec: Spec) -> Any:
-    """The target, timed; raises TypeError for an object of a class that cannot be stood in for."""
+    """Returns the target with timed calls. Raises NotShareableError for an object that cannot
+    have a proxy."""
     if isinstance(target, staticmethod | classmethod):
         skip = int(isinstance(target, classmethod))
         return type(target)(function(target.__func__, spec, skip))
     if isinstance(target, types.MethodType) and isinstance(target.__func__, types.FunctionType):
         return types.MethodType(function(target.__func__, spec, skip=1), target.__self__)
     if type(target) is functools.partial:
-        again = functools.partial(function(target.func, spec), *target.args, **target.keywords)
-        again.__dict__.update(target.__dict__)
-        return again
+        partial = functools.partial(function(target.func, spec), *target.args, **target.keywords)
+        partial.__dict__.update(target.__dict__)
+        return partial
     if (
         inspect.isroutine(target)
         or not hasattr(target, "__dict__")
@@ -48,9 +50,10 @@ def wrapped(target: Any, spec: Spec) -> Any:
 
 
 def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None, called: Any = None) -> Any:
-    """What times this kind of function, and looks like it; `skip` leaves out `self`, and `called` is what it calls instead."""
+    """Wraps a function of any kind and copies its metadata. `skip` leaves out `self`; `called`
+    replaces the target in the call."""
     if inspect.iscoroutinefunction(target) or inspect.isasyncgenfunction(target):
-        spec.judged = False  # other tasks and threads may have done its work
+        spec.judged = False  # other tasks and threads may have done the work of the call
     base = RECORDER.register(spec)
     if inspect.iscoroutinefunction(target):
         wrapper = async_calls.coroutine_wrapper(target, spec, base, skip)
@@ -68,7 +71,7 @@ def function(target: Any, spec: Spec, skip: int = 0, traced: Any = None, called:
 
 
 def called_by_watch(target: Any, runtime: str) -> Any:
-    """What a wrapper calls for the target."""
+    """The callable that a wrapper calls for the target."""
     if runtime == TORCH_COMPILE and hasattr(target, "_torchdynamo_orig_callable"):
         return routed_function(target)
     if runtime != TORCHSCRIPT:
@@ -77,19 +80,21 @@ def called_by_watch(target: Any, runtime: str) -> Any:
 
 
 def handed_out(wrapper: Callable[..., Any], target: Any, runtime: str) -> Callable[..., Any]:
-    """What the job gets: under JAX something that steps aside while JAX traces its caller, since then nothing is computed."""
+    """The wrapper that the job receives. Under JAX, it is bypassed while JAX traces its caller,
+    because nothing is computed then."""
     if runtime != JAX:
         return wrapper
-    computes = nothing_traced()
+    is_computing = nothing_traced()
 
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        return wrapper(*args, **kwargs) if computes() else target(*args, **kwargs)
+    def call_traced(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(*args, **kwargs) if is_computing() else target(*args, **kwargs)
 
-    return watched
+    return call_traced
 
 
 def nothing_traced() -> Callable[[], bool]:
-    """Answers whether JAX computes now, rather than traces a caller; where JAX does not tell, it is taken to compute."""
+    """A function that returns whether JAX computes now, rather than traces. True where JAX does
+    not report it."""
     for module in ("jax.core", "jax._src.core"):
         clean: Callable[[], bool] | None = getattr(
             sys.modules.get(module), "trace_state_clean", None
@@ -100,14 +105,18 @@ def nothing_traced() -> Callable[[], bool]:
 
 
 def dressed(wrapper: Any, target: Any, region: str, traced: Any = None) -> Any:
-    """The wrapper with the target's name, signature and attributes. What torch keeps on a compiled function stays there: on the
-    wrapper it would make torch reach through it. `_torchdynamo_inline` lets an outer compilation trace the target instead, or what is
-    given for it."""
+    """Copies name, signature and attributes of the target to the wrapper.
+
+    Attributes that torch stores on a compiled function are not copied: torch would look through
+    the wrapper. `_torchdynamo_inline` lets an outer compilation trace the target, or `traced` if
+    given."""
     functools.update_wrapper(wrapper, target, updated=())
-    known = getattr(target, "__dict__", None)
-    if known is None or not isinstance(target, types.FunctionType):
-        known = {key: getattr(target, key, None) for key in dir(target) if not key.startswith("__")}
-    for key, value in known.items():
+    attributes = getattr(target, "__dict__", None)
+    if attributes is None or not isinstance(target, types.FunctionType):
+        attributes = {
+            key: getattr(target, key, None) for key in dir(target) if not key.startswith("__")
+        }
+    for key, value in attributes.items():
         if not key.startswith(NOT_COPIED):
             wrapper.__dict__[key] = value
     wrapper._torchdynamo_inline = traced or target
@@ -116,19 +125,21 @@ def dressed(wrapper: Any, target: Any, region: str, traced: Any = None) -> Any:
 
 
 def is_compiled_module(target: Any) -> bool:
-    """Whether torch, tracing it in an outer compilation, would look through it at the module inside."""
+    """True if torch, tracing an outer compilation, would look through the target at the module
+    inside."""
     return hasattr(target, "_orig_mod") and not getattr(
         getattr(target, "forward", None), "_torchdynamo_disable", False
     )
 
 
 def _call_original(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """What torch traces for a compiled module: by its own rule it knows only instances of exactly its class, and ours is a subclass."""
+    """Called when torch traces a compiled module. Torch's own rule accepts instances of exactly
+    its class, and the proxy's class is a subclass."""
     return self._modules["_orig_mod"](*args, **kwargs)
 
 
 def subclassable(kind: type) -> bool:
-    """Whether Python lets a class have subclasses; those it does not are functions in all but name."""
+    """True if Python allows subclasses of the class. Other classes behave like functions."""
     return bool(kind.__flags__ & BASETYPE)
 
 

@@ -39,7 +39,7 @@ def test_it_is_not_called_any_more_and_every_call_counts(window: Window, error: 
     assert len(asked) == 40
     assert [fact.data for fact in report.facts] == [
         {"name": f"{option}() of told {what}", "reason": type(error).__name__}
-        for what in ("failed", "failed 20 times and is not called any more")
+        for what in ("failed", "failed 20 times and is disabled")
         for option in ("bucket", "items")
     ]
     assert (RECORDER.internal_errors, RECORDER.lines is not None) == (0, True)
