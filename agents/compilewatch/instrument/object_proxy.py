@@ -9,10 +9,10 @@ work without forwarding. Slots have no dictionary and are forwarded by propertie
 Invariants. The target stays unchanged. `__class__` reports the class of the target. Equality and
 hash are those of the target. A copy of a proxy is a proxy. A pickle holds the bare target, so that
 it loads without the agent. The target lives at least as long as its proxy (`PROXY_TARGETS`),
-because the proxy shares only the dictionary. The class is created below `_Blank` and then rebased,
-so neither a metaclass nor `__init_subclass__` of the job runs. No lock: each entry of
-`PROXY_TARGETS` is written by the creator of its proxy and removed by the callback of its weak
-reference.
+because the proxy shares only the dictionary. The class is created below `_EmptyBase` and then
+rebased, so neither a metaclass nor `__init_subclass__` of the job runs. A class with another memory
+layout cannot be rebased and is derived directly. No lock: each entry of `PROXY_TARGETS` is written
+by the creator of its proxy and removed by the callback of its weak reference.
 
 Cost: one class for each proxy, created once; a call pays for the wrapper only. Attribute access
 costs the same as on the target, except for slots. Source: the ObjectProxy of wrapt; that one
