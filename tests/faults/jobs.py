@@ -110,7 +110,7 @@ class Jobs:
         """What a job says at its end. Before, its agent may say once that nothing arrives; it says nothing else."""
         *before, last = self.said(process).splitlines()
         assert len(before) <= 1, before
-        assert all(text.startswith("compilewatch: the reports of this process do not arrive") for text in before), before
+        assert all(text.startswith("compilewatch: the reports of this process do not reach the dashboard") for text in before), before
         return dict(json.loads(last))
 
     def kill_at_random(self, count: int, at_once: int, chance: random.Random, *options: str, spool: str = "") -> None:

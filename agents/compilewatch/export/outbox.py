@@ -1,4 +1,20 @@
-"""Closed windows that wait for their acknowledgement: bounded in memory, and never dropped, only merged."""
+"""Retransmission queue: closed windows in memory until the dashboard acknowledges them.
+
+The queue is a FIFO with at-least-once delivery. The server removes duplicates by the pair of
+instance id and sequence range, so a window may be sent any number of times.
+- Freeze on send: the first attempt freezes the range and the bytes of a window. A window that the
+  server may already hold is never merged or renumbered.
+- Bounded memory: at most `MAX_BYTES` of JSON. Above the limit, the queue merges the adjacent pair
+  of unsent windows with the shortest total time span, so resolution degrades evenly. Merging keeps
+  all counts. If every window is frozen, the queue exceeds the limit.
+- Renewal: two processes that report under one instance id (a copied or restored process) get
+  `range_conflict`. The queue then sends only frozen windows. When none is left, `renumber` assigns
+  numbers from 1 for a new instance id.
+
+Only the agent's thread uses the queue; there is no lock. `add` costs one JSON encoding of the
+window; each merge decodes two windows and encodes one. `batch` and `acknowledged` are linear in the
+number of windows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +31,10 @@ MAX_BATCH_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class Entry:
-    """A window as the bytes that are sent; once attempted it keeps its range and its bytes until it is acknowledged."""
+    """A window as the bytes to send.
+
+    From the first attempt until the acknowledgement its range and bytes do not change.
+    """
 
     seq: SeqRange
     start: float
@@ -25,21 +44,24 @@ class Entry:
 
 
 def report_renumbered(entry: Entry, first: int) -> Report:
-    """The window with numbers from `first` on."""
+    """Decodes the window and assigns sequence numbers starting at `first`."""
     report = loads(Report, entry.body)
     report.seq = first, first + entry.seq[1] - entry.seq[0]
     return report
 
 
 class Outbox:
-    """First in, first out; the agent's thread alone touches it."""
+    """FIFO of unacknowledged windows; only the agent's thread uses it."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self.merged_windows = 0
         self.truncated_events = 0
         self.rejected_windows = 0
         self.renewal_due = False
-        """Whether another process reports under this instance's id: what no request has carried yet waits for another id."""
+        """Whether another process reports under this instance id.
+
+        Windows that were never sent then wait for a new id.
+        """
         self._max_bytes = max_bytes
         self._entries: list[Entry] = []
 
@@ -48,11 +70,11 @@ class Outbox:
 
     @property
     def bytes_held(self) -> int:
-        """What the waiting windows take."""
+        """Total size of the queued windows in bytes."""
         return sum(len(entry.body) for entry in self._entries)
 
     def add(self, report: Report) -> Entry:
-        """Takes a closed window in and answers with it as it is sent; where memory is full, older ones are merged to make room."""
+        """Queues a closed window and returns its entry; merges older windows if memory is full."""
         closed = self._entry(report)
         self._entries.append(closed)
         while self.bytes_held > self._max_bytes and self._merge_one():
@@ -60,23 +82,23 @@ class Outbox:
         return closed
 
     def waiting(self) -> list[Entry]:
-        """Everything that is not acknowledged, the oldest first."""
+        """Returns all unacknowledged windows, oldest first."""
         return list(self._entries)
 
     def restore(self, entries: list[Entry]) -> None:
-        """Takes windows in that were sent before, with the ranges and bytes they had."""
+        """Queues windows that were sent before, with their ranges and bytes."""
         for entry in entries:
             entry.attempted = True
         self._entries = sorted(entries + self._entries, key=lambda entry: entry.seq)
 
     def _entry(self, report: Report) -> Entry:
-        """The window as bytes, as many as a request takes at most."""
+        """Encodes the window within the size limit of a request."""
         body, lost = fitted(report, MAX_BATCH_BYTES)
         self.truncated_events += lost
         return Entry(report.seq, *report.window, body)
 
     def _merge_one(self) -> bool:
-        """Merges the two neighbours that span least, the oldest of equals, so that resolution coarsens evenly."""
+        """Merges the adjacent pair with the shortest time span, the oldest pair on a tie."""
         best, least = -1, float("inf")
         for i, (first, second) in enumerate(zip(self._entries, self._entries[1:], strict=False)):
             span = second.end - first.start
@@ -97,7 +119,9 @@ class Outbox:
         return True
 
     def batch(self, limit: int = MAX_REPORTS) -> list[Entry]:
-        """What to send now: the windows that were attempted before, or else the oldest ones, frozen from here on."""
+        """Returns the windows to send now and freezes them: attempted windows first, otherwise the
+        oldest.
+        """
         frozen = [entry for entry in self._entries if entry.attempted]
         batch: list[Entry] = []
         size = 0
@@ -110,17 +134,20 @@ class Outbox:
         return batch
 
     def acknowledged(self, ranges: list[SeqRange]) -> list[Entry]:
-        """Lets go of the windows that the server holds now and answers which they were."""
+        """Removes the windows that the server now holds and returns them."""
         return self._remove(ranges)
 
     def rejected(self, ranges: list[SeqRange]) -> int:
-        """Lets go of the windows that the server refused for good, and counts them."""
+        """Removes and counts the windows that the server rejected permanently."""
         removed = len(self._remove(ranges))
         self.rejected_windows += removed
         return removed
 
     def contested(self, ranges: list[SeqRange]) -> int:
-        """Keeps windows that the server refused because it holds others under their numbers, for another id; answers how many."""
+        """Keeps windows for a new id, because the server holds other windows under their numbers.
+
+        Returns how many.
+        """
         found = [entry for entry in self._entries if entry.attempted and entry.seq in ranges]
         for entry in found:
             entry.attempted = False
@@ -128,18 +155,22 @@ class Outbox:
         return len(found)
 
     def copied(self) -> None:
-        """The process was restored or copied: what waits may be in another process too, so it keeps its numbers and bytes."""
+        """Freezes all windows after the process was copied or restored: the other process may send
+        them too.
+        """
         for entry in self._entries:
             entry.attempted = True
         self.renewal_due = True
 
     @property
     def renewable(self) -> bool:
-        """Whether another id is due, and no window is left that the server may hold under this one."""
+        """Whether a new id is due and the server can hold none of the remaining windows under this
+        id.
+        """
         return self.renewal_due and not any(entry.attempted for entry in self._entries)
 
     def renumber(self) -> int:
-        """Gives what waits the numbers from 1 on, under which another instance sends it; answers the last of them."""
+        """Renumbers the queued windows from 1, for a new instance id; returns the last number."""
         last, renumbered = 0, []
         for entry in self._entries:
             report = report_renumbered(entry, last + 1)

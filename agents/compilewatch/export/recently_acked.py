@@ -1,4 +1,4 @@
-"""Windows that were acknowledged a short while ago, in case the dashboard turns out not to hold them any more."""
+"""Retransmission buffer: recently acknowledged windows, in case the dashboard loses them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from compilewatch.wire.messages import SeqRange
 KEPT_SECONDS = 600.0
 MAX_BYTES = 1 << 20
 MAX_RESENDS = 3
-"""How often a window is sent again: a server that acknowledges and never holds is not asked for ever."""
+"""Maximum number of times one window is sent again, in case a server acknowledges windows without
+storing them.
+"""
 
 
 class Tail:
-    """Belongs to the agent's thread; `clock` is monotonic."""
+    """Only the agent's thread uses it; `clock` is monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -25,7 +27,7 @@ class Tail:
         self._resends: dict[SeqRange, int] = {}
 
     def add(self, entries: list[Entry]) -> None:
-        """Keeps windows that were acknowledged now."""
+        """Stores windows that were just acknowledged."""
         now = self._clock()
         for entry in entries:
             self._kept.append((now, entry))
@@ -36,7 +38,9 @@ class Tail:
             self._resends.pop(gone.seq, None)
 
     def lost(self, held: list[SeqRange]) -> list[Entry]:
-        """Hands back the windows that none of these ranges holds: a database was restored, or another one took over."""
+        """Removes and returns the windows outside these ranges: a database was restored or
+        replaced.
+        """
         found: list[Entry] = []
         kept: deque[tuple[float, Entry]] = deque()
         for at, entry in self._kept:

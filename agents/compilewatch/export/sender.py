@@ -1,4 +1,21 @@
-"""Sends closed windows until they are acknowledged: when to try, what an answer means, how long to wait after a failure."""
+"""Delivery loop: sends queued windows until the dashboard acknowledges them.
+
+Retries use exponential backoff with equal jitter (1 to 60 s), or the server's Retry-After within 1
+to 300 s. A failure never drops a window; only a permanent refusal of that window does.
+- Authenticity: an answer counts only if it carries the protocol's marker. A proxy's error page is
+  therefore a failure, never a refusal.
+- Poison message: if the server refuses a whole request for its body (`SPLIT_CODES`), the sender
+  switches to one window per request. If a single window is refused, the sender sends a request
+  without windows. If the server accepts that request, the window itself is at fault, and its next
+  refusal drops it.
+- Lost acknowledgements: the server names the ranges that it holds. Windows that it acknowledged
+  within the last minutes and no longer holds are queued again.
+- Refusal of everything (for example a revoked key): the sender retries every few minutes and keeps
+  all windows.
+
+Only the agent's thread calls the sender; there is no lock. One attempt is one request with at most
+`MAX_REPORTS` windows. Each distinct problem is printed once, ten in total.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +37,25 @@ from compilewatch.wire.messages import MAX_REPORTS, VERSION, Identity, SeqRange
 FIRST_WAIT, LONGEST_WAIT = 2.0, 60.0
 LEAST_RETRY_AFTER, MOST_RETRY_AFTER = 1.0, 300.0
 REFUSED_WAIT = 300.0
-"""Seconds at most between two tries while the dashboard refuses everything, for example the key: a person has to act first."""
+"""Longest wait in seconds between attempts while the dashboard refuses every request, for example
+for its key. A person has to act first.
+"""
 CONFLICTS = ("range_conflict", "partial_overlap")
-"""Refusals of a window whose numbers another process used: a copy of this one, with the same instance id."""
+"""Refusals of a window because a copy of this process uses the same instance id and numbers."""
 SILENT_FAILURES = 4
-"""Tries in a row that may fail before it is said: a dashboard that starts again is back by then."""
+"""Consecutive failures before the first warning, so that a restart of the dashboard causes none."""
 SPLIT_CODES = (400, 413)
-"""Statuses that, in our own words, speak about the body: the windows are tried one by one to find the bad one."""
+"""Statuses that refuse the body of a request.
+
+The windows are then sent one by one to find the bad one.
+"""
 
 
 class Sender:
-    """Belongs to the agent's thread; `clock` is monotonic. With a tail, what the dashboard lost again is sent again."""
+    """Only the agent's thread uses it; `clock` is monotonic.
+
+    With a tail, the sender sends windows again that the dashboard lost after acknowledging them.
+    """
 
     def __init__(
         self,
@@ -44,14 +69,16 @@ class Sender:
         renews: bool = False,
     ) -> None:
         self._renews = renews
-        """Whether whose windows these are takes another id when another process uses this one."""
+        """Whether the owner of the windows takes a new id if another process uses this one."""
         self.outbox = outbox
         self.failures = 0
-        """Attempts in a row that brought no acknowledgement."""
+        """Consecutive attempts without an acknowledgement."""
         self.refusals: dict[str, int] = {}
-        """Answers that were no acknowledgement, by what they said."""
+        """Answers without an acknowledgement, counted by problem."""
         self.refused = False
-        """Whether the last answer refused everything in our own words: only a person can change that."""
+        """Whether the dashboard refused the last request permanently, so that only a person can
+        resolve it.
+        """
         self.next_attempt = 0.0
         self._transport = transport
         self._clock = clock
@@ -61,32 +88,38 @@ class Sender:
         self._obey = obey
         self._batch_limit = MAX_REPORTS
         self._suspect: SeqRange | None = None
-        """A window whose request was refused although it was alone in it: is it that window, or is it us?"""
-        self._guilty: SeqRange | None = None
-        """The same after a request without any window was taken: refused once more, it is dropped."""
-        self._said: set[str] = set()
+        """A window that was refused in a request of its own; a request without windows finds out
+        whether the window or the connection settings are at fault.
+        """
+        self._bad_window: SeqRange | None = None
+        """The suspect after a request without windows was accepted; the next refusal drops this
+        window.
+        """
+        self._warned: set[str] = set()
 
     def due(self) -> bool:
-        """Whether something waits and its time has come."""
+        """Returns whether a window is queued and the retry time has come."""
         return bool(len(self.outbox)) and self._clock() >= self.next_attempt
 
     def attempt(self, identity: Identity) -> bool:
-        """Sends one batch; True if the server answered for it."""
+        """Sends one batch; returns whether the server accepted it."""
         batch = self.outbox.batch(self._batch_limit) if self._suspect is None else []
         if not batch and self._suspect is None:
             return True
-        answer, self.refused = self._ask(identity, batch), False
+        answer, self.refused = self._send(identity, batch), False
         accepted = (
-            self._accept(answer) if self._suspect is None else self._clear(answer, self._suspect)
+            self._accept(answer)
+            if self._suspect is None
+            else self._resolve_suspect(answer, self._suspect)
         )
         if accepted:
             self.failures = 0
             self.next_attempt = self._clock()
         else:
-            self._refused(answer, batch)
+            self._handle_refusal(answer, batch)
         return accepted
 
-    def _ask(self, identity: Identity, batch: list[Entry]) -> Answer:
+    def _send(self, identity: Identity, batch: list[Entry]) -> Answer:
         try:
             return self._transport.send(request_body(identity, batch, time.time()))
         except (OSError, ValueError) as error:
@@ -95,7 +128,7 @@ class Sender:
             )
 
     def _accept(self, answer: Answer) -> bool:
-        """Applies an acknowledgement; True if it settled at least one of the windows that were sent."""
+        """Applies an acknowledgement; returns whether it settled a window of the batch."""
         if answer.ack is None:
             answer.advice = answer.advice or ("" if answer.code else ANOTHER)
             return False
@@ -113,7 +146,7 @@ class Sender:
                 self._count(f"rejected: {refusal.code}")
         if not settled:
             answer.problem = (
-                answer.problem or "an acknowledgement that names none of the windows that were sent"
+                answer.problem or "the acknowledgement names none of the windows that were sent"
             )
             return False
         self._batch_limit = MAX_REPORTS
@@ -123,7 +156,7 @@ class Sender:
         return True
 
     def _resend(self, acknowledged: list[Entry], ack: Ack) -> None:
-        """Puts the windows back in line that the server held once and does not hold now."""
+        """Queues windows again that the server acknowledged earlier and no longer holds."""
         if self._tail is not None:
             self._tail.add(acknowledged)
             lost = self._tail.lost(ack.held if ack.held is not None else [(1, ack.next_seq - 1)])
@@ -132,40 +165,43 @@ class Sender:
                 self.outbox.restore(lost)
 
     def begin_again(self) -> None:
-        """Under another id: what was acknowledged before belongs to the earlier one."""
+        """Forgets acknowledged windows after a change of id: they belong to the earlier id."""
         if self._tail is not None:
             self._tail = Tail(self._clock)
 
-    def _clear(self, answer: Answer, suspect: SeqRange) -> bool:
-        """After a request without any window; True if that one was taken."""
+    def _resolve_suspect(self, answer: Answer, suspect: SeqRange) -> bool:
+        """Handles the answer to a request without windows; returns whether it was accepted."""
         self._suspect = None
-        self._guilty = suspect if answer.ack is not None else None
+        self._bad_window = suspect if answer.ack is not None else None
         return answer.ack is not None
 
-    def _refused(self, answer: Answer, batch: list[Entry]) -> None:
+    def _handle_refusal(self, answer: Answer, batch: list[Entry]) -> None:
         self._count(answer.problem)
         wait = self._wait(answer.retry_after)
         if answer.final and answer.status in SPLIT_CODES and batch:
             self._batch_limit = 1
-            if len(batch) == 1 and batch[0].seq == self._guilty:
+            if len(batch) == 1 and batch[0].seq == self._bad_window:
                 self.outbox.rejected([batch[0].seq])
             elif len(batch) == 1:
                 self._suspect = batch[0].seq
         elif answer.final:
             self.refused = True
             why = f"the dashboard refuses the reports of this process ({printable(answer.problem)})"
-            self._tell(answer.code, f"{why}; they are kept, and tried again every few minutes")
+            self._warn_once(answer.code, f"{why}; they are kept and retried every few minutes")
             wait = max(wait, REFUSED_WAIT / 2 + self._chance() * REFUSED_WAIT / 2)
         self.next_attempt = self._clock() + wait
         self.failures += 1
         if answer.advice == CERTIFICATE or (answer.advice and self.failures > SILENT_FAILURES):
-            why = f"the reports of this process do not arrive ({printable(answer.problem)})"
-            self._tell(answer.advice, f"{why}; they are kept and tried again; {answer.advice}")
+            why = (
+                "the reports of this process do not reach the dashboard "
+                f"({printable(answer.problem)})"
+            )
+            self._warn_once(answer.advice, f"{why}; they are kept and retried; {answer.advice}")
 
-    def _tell(self, reason: str, sentence: str) -> None:
-        """Once for each reason: only a person can do something about it."""
-        if reason not in self._said and len(self._said) < 10:
-            self._said.add(reason)
+    def _warn_once(self, reason: str, sentence: str) -> None:
+        """Warns once per reason, because only a person can resolve it."""
+        if reason not in self._warned and len(self._warned) < 10:
+            self._warned.add(reason)
             self._say(sentence)
 
     def _count(self, problem: str) -> None:
@@ -173,8 +209,10 @@ class Sender:
             self.refusals[problem] = self.refusals.get(problem, 0) + 1
 
     def _wait(self, retry_after: str) -> float:
-        """Equal jitter, 1 to 60 s; what the server asks for is honoured within [1, 300] s plus up to a quarter."""
-        asked = _seconds(retry_after)
+        """Returns the wait in seconds: 1 to 60 s with equal jitter, or the server's Retry-After
+        within 1 to 300 s plus up to a quarter.
+        """
+        asked = _retry_after_seconds(retry_after)
         if asked is not None:
             return min(max(asked, LEAST_RETRY_AFTER), MOST_RETRY_AFTER) * (1 + self._chance() / 4)
         ceiling = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self.failures, 10))
@@ -182,12 +220,12 @@ class Sender:
 
 
 def printable(text: str) -> str:
-    """The text on one line, whatever it came from."""
+    """Replaces unprintable characters, so that the text is one line."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def request_body(identity: Identity, batch: list[Entry], sent: float) -> bytes:
-    """The JSON of a request around windows whose bytes do not change any more."""
+    """Builds the JSON of a request from windows that are already encoded."""
     head = json.dumps(
         {"v": VERSION, "sent": sent, "instance": encode(identity)},
         separators=(",", ":"),
@@ -196,8 +234,8 @@ def request_body(identity: Identity, batch: list[Entry], sent: float) -> bytes:
     return head[:-1].encode() + b',"reports":[' + b",".join(entry.body for entry in batch) + b"]}"
 
 
-def _seconds(retry_after: str) -> float | None:
-    """Retry-After as seconds from now: a number or a date; None for anything else."""
+def _retry_after_seconds(retry_after: str) -> float | None:
+    """Parses Retry-After (a number or a date) as seconds from now; None for anything else."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

@@ -1,4 +1,6 @@
-"""Keeps OpenTelemetry from seeing the agent's own requests, where the job has loaded it."""
+"""Instrumentation suppression: hides the agent's own requests from OpenTelemetry, if the job has
+loaded it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _PLAIN_KEY = "suppress_instrumentation"
 
 @contextmanager
 def suppressed() -> Iterator[None]:
-    """What runs inside, on this thread, makes no spans."""
+    """Suppresses spans on this thread inside the block."""
     context: Any = sys.modules.get("opentelemetry.context")
     token = _attach(context) if context is not None else None
     try:
@@ -30,5 +32,5 @@ def _attach(context: Any) -> Any:
             if hasattr(context, name):
                 marked = context.set_value(getattr(context, name), True, marked)
         return context.attach(marked)
-    except Exception:  # noqa: BLE001 - another version of it, or half imported: the request goes out all the same
+    except Exception:  # noqa: BLE001 - an unknown or half-imported version
         return None

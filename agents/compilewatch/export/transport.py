@@ -29,7 +29,11 @@ TEMPORARY = (408, 425, 429)
 
 @dataclass(slots=True)
 class Answer:
-    """What came back. `ack` only if the server said in our own words which windows it holds; `final` if it refused in our own words."""
+    """The result of a request.
+
+    `ack` is set only if a compilewatch dashboard listed the windows that it holds; `final` only if
+    it refused the request permanently.
+    """
 
     status: int
     ack: Ack | None = None
@@ -38,36 +42,36 @@ class Answer:
     problem: str = ""
     code: str = ""
     advice: str = ""
-    """What a person can do about it, where it is not the dashboard that answered."""
+    """Advice for the operator if something other than the dashboard answered."""
 
 
 class Transport(Protocol):
-    """Where requests go; `interrupt` may be called by another thread than the one that sends."""
+    """Destination of requests; any thread may call `interrupt`."""
 
     def send(self, body: bytes) -> Answer:
-        """Hands over the JSON of a request; raises OSError if there was no answer."""
+        """Sends the JSON of a request; raises OSError if there is no answer."""
         ...
 
     def interrupt(self) -> None:
-        """Has the request that is under way fail at once."""
+        """Makes the request in progress fail immediately."""
         ...
 
 
 class FileTransport:
-    """Appends each request as one line; a line that is written is acknowledged."""
+    """Appends each request to a file as one line; a written line counts as acknowledged."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
 
     def send(self, body: bytes) -> Answer:
-        """One append of one whole line."""
+        """Appends one complete line."""
         with self._path.open("ab", buffering=0) as file:
             file.write(body + b"\n")
         ranges = [tuple(report["seq"]) for report in json.loads(body)["reports"]]
         return Answer(200, ack=Ack(ranges, ranges[-1][1] + 1))
 
     def interrupt(self) -> None:
-        """A file is written at once."""
+        """Does nothing: a file is written immediately."""
 
 
 class HttpTransport:
@@ -127,14 +131,14 @@ class HttpTransport:
 
 
 class Aside:
-    """Gives the turn away while a request is under way, so that whoever cannot wait for its end may have it."""
+    """Releases the caller's lock during a request, so that another thread can take it."""
 
     def __init__(self, transport: Transport, turn: threading.Lock) -> None:
         self._transport = transport
         self._turn = turn
 
     def send(self, body: bytes) -> Answer:
-        """The same, without the turn."""
+        """Sends the request without holding the lock."""
         self._turn.release()
         try:
             return self._transport.send(body)
@@ -142,12 +146,12 @@ class Aside:
             self._turn.acquire()
 
     def interrupt(self) -> None:
-        """The same."""
+        """Interrupts the request in progress."""
         self._transport.interrupt()
 
 
 def transport_of(config: Config, turn: threading.Lock | None = None) -> Transport:
-    """Where this configuration sends to; a turn is what its caller holds."""
+    """Creates the transport for this configuration; `turn` is a lock that the caller holds."""
     if config.file is not None:
         return FileTransport(config.file)
     found = http_of(config)

@@ -73,7 +73,7 @@ WRONG = {
         "HTTP 401 bad_key: the key is unknown",
         "a new key",
     ),
-    "a page of a proxy": (200, "<html>Welcome</html>", "HTTP 200, but not from a compilewatch dashboard", "another program answers"),
+    "a page of a proxy": (200, "<html>Welcome</html>", "HTTP 200, but not from a compilewatch dashboard", "another program answered"),
     "another protocol": (426, {"cw": 1, "code": "wrong_version", "detail": "old"}, "HTTP 426 wrong_version: old", "update the agent"),
 }
 

@@ -1,4 +1,6 @@
-"""What a spool file holds: frames with a magic, a length and a checksum, so that a reader finds its way past whatever is damaged."""
+"""Spool file format: framed records (magic, kind, length, CRC-32), so that a reader resynchronizes
+after damage.
+"""
 
 from __future__ import annotations
 
@@ -13,49 +15,54 @@ from compilewatch.wire.codec import DecodeError, loads
 from compilewatch.wire.messages import Identity
 
 MAGIC = b"\xc3CW1"
-"""Its first byte is none that JSON of ours holds."""
+"""Its first byte occurs in none of the agent's JSON."""
 IDENTITY, WINDOW, WATERMARK = b"I", b"W", b"A"
 MAX_PAYLOAD = 4 << 20
 _HEAD = Struct(">4scII")
 _WINDOW_HEAD = Struct(">QQdd")
 _NUMBER = Struct(">Q")
 READ_BYTES = 64 << 10
-"""How much of a file is read at a time, at least."""
+"""Minimum number of bytes per read."""
 MOST_READ = 32 << 20
-"""How much of a file is read at most: twice what a process writes."""
+"""Maximum number of bytes read from one file: twice the size that a process writes."""
 MOST_DOUBTED = 64 << 20
-"""How many bytes may look like frames and be none: rubbish in which every few bytes promise a large frame would be checked for hours."""
+"""Maximum number of bytes checked in vain.
+
+Crafted or random data in which every few bytes announce a large frame would otherwise take hours.
+"""
 
 
 class Frame(NamedTuple):
-    """One frame as it was read."""
+    """One decoded frame."""
 
     kind: bytes
     payload: bytes
 
 
 def frame(kind: bytes, payload: bytes) -> bytes:
-    """The bytes of one frame."""
+    """Encodes one frame."""
     return _HEAD.pack(MAGIC, kind, len(payload), zlib.crc32(payload, ord(kind))) + payload
 
 
 def head_frames(identity: bytes) -> bytes:
-    """What a file begins with: who its windows belong to, twice, for without it none of them can be sent."""
+    """Encodes the head of a file: the owner's identity, twice, because no window can be sent
+    without it.
+    """
     return frame(IDENTITY, identity) * 2
 
 
 def window_frame(entry: Entry) -> bytes:
-    """A window with its range, its times and the bytes that are sent."""
+    """Encodes a window with its range, its times and the bytes to send."""
     return frame(WINDOW, _WINDOW_HEAD.pack(*entry.seq, entry.start, entry.end) + entry.body)
 
 
 def watermark_frame(first_waiting: int) -> bytes:
-    """Says that every window below this sequence number is settled."""
+    """Encodes the mark that every window below this sequence number is settled."""
     return frame(WATERMARK, _NUMBER.pack(first_waiting))
 
 
 def window_read(payload: bytes) -> Entry | None:
-    """The window in a frame's payload; None if it is none of ours."""
+    """Decodes the window in a frame's payload; None if the payload is invalid."""
     if len(payload) <= _WINDOW_HEAD.size:
         return None
     first, last, start, end = _WINDOW_HEAD.unpack_from(payload)
@@ -68,17 +75,17 @@ def window_read(payload: bytes) -> Entry | None:
 
 @dataclass(slots=True)
 class Contents:
-    """What a file says before its windows are sent."""
+    """Summary of a file, read before its windows are sent."""
 
     identity: Identity | None = None
     watermark: int = 0
-    """Windows below this sequence number need not be sent."""
+    """Windows below this sequence number are settled."""
     damaged: int = 0
-    """Stretches of bytes that are no frame: at least one window or identity each."""
+    """Number of damaged byte ranges; each held at least one window or identity."""
 
 
 def contents_read(file: BinaryIO) -> Contents:
-    """Reads a whole file once, holding one frame at a time; raises OSError."""
+    """Reads a whole file once with one frame in memory at a time; raises OSError."""
     found = Contents()
     for one in frames_read(file):
         if one is None:
@@ -98,7 +105,7 @@ def _identity_read(payload: bytes) -> Identity | None:
 
 
 def windows_read(file: BinaryIO, watermark: int) -> Iterator[Entry]:
-    """The windows that are not settled, in the order they were written; raises OSError."""
+    """Yields the unsettled windows in the order of writing; raises OSError."""
     for one in frames_read(file):
         entry = window_read(one.payload) if one is not None and one.kind == WINDOW else None
         if entry is not None and entry.seq[1] >= watermark:
@@ -106,10 +113,10 @@ def windows_read(file: BinaryIO, watermark: int) -> Iterator[Entry]:
 
 
 def frames_read(file: BinaryIO) -> Iterator[Frame | None]:
-    """Every frame that is whole, and None for each stretch of bytes that is no frame, or that is not read; raises OSError."""
+    """Yields each intact frame, and None for each damaged or skipped byte range; raises OSError."""
     file.seek(0)
     buffer, at, ended, damaged = b"", 0, False, False
-    unread, undoubted = MOST_READ, MOST_DOUBTED
+    unread, suspect_budget = MOST_READ, MOST_DOUBTED
     while True:
         found, wanted = _frame_at(buffer, at)
         if found is None and wanted > len(buffer) - at and not ended:
@@ -117,9 +124,9 @@ def frames_read(file: BinaryIO) -> Iterator[Frame | None]:
             unread -= len(more)
             buffer, at, ended = buffer[at:] + more, 0, not more
         elif found is None and at < len(buffer):
-            undoubted -= min(wanted, len(buffer) - at)
+            suspect_budget -= min(wanted, len(buffer) - at)
             damaged, at = True, _next_magic(buffer, at)
-            if undoubted < 0:
+            if suspect_budget < 0:
                 buffer, at, ended = b"", 0, True
         else:
             if damaged:
@@ -131,7 +138,9 @@ def frames_read(file: BinaryIO) -> Iterator[Frame | None]:
 
 
 def _frame_at(buffer: bytes, at: int) -> tuple[Frame | None, int]:
-    """The frame that begins there, if one does, and how many bytes it takes, or takes to tell."""
+    """Returns the frame at this offset, if any, and the bytes that it takes or that are needed to
+    decide.
+    """
     head = buffer[at : at + _HEAD.size]
     if len(head) < _HEAD.size:
         return None, _HEAD.size if head[: len(MAGIC)] == MAGIC[: len(head)] else 0
@@ -144,6 +153,6 @@ def _frame_at(buffer: bytes, at: int) -> tuple[Frame | None, int]:
 
 
 def _next_magic(buffer: bytes, at: int) -> int:
-    """Where the next magic is, or may begin when more is read."""
+    """Returns the offset of the next magic, or of a partial one at the end of the buffer."""
     found = buffer.find(MAGIC, at + 1)
     return found if found >= 0 else max(at + 1, len(buffer) - len(MAGIC) + 1)

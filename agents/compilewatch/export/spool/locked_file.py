@@ -1,4 +1,8 @@
-"""A file that one process at a time writes to, in whole pieces; its lock goes when the process does, however that ends."""
+"""Lock file: an append-only file with one writing process.
+
+The lock is a POSIX record lock (`fcntl.lockf`); the kernel releases it when the process ends in any
+way.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +24,30 @@ except ImportError:  # Windows
 UNFINISHED = ".unfinished"
 CAN_LOCK = fcntl is not None
 
-_held: set[tuple[int, str]] = set()
-"""Process and path of each file that is open here: a lock never keeps out the process that holds it."""
+_open_files: set[tuple[int, str]] = set()
+"""Process id and path of each open file. POSIX locks do not exclude the process that holds them."""
 
 
 class LockedFile:
-    """Open for reading and appending. A child made by fork has the descriptor and not the lock, and must not touch it."""
+    """A locked file, open for reading and appending.
+
+    A forked child inherits the descriptor without the lock and must not use it.
+    """
 
     def __init__(self, path: Path, descriptor: int) -> None:
         found = os.fstat(descriptor)
         self.path = path
         self.size = found.st_size
         self._descriptor = descriptor
-        self._place = found.st_dev, found.st_ino
-        _held.add((os.getpid(), str(path)))
+        self._file_id = found.st_dev, found.st_ino
+        _open_files.add((os.getpid(), str(path)))
 
     @classmethod
     def create(cls, path: Path, pieces: Iterable[bytes]) -> LockedFile:
-        """The file with these bytes, in place of any that was there; nobody meets it unlocked or unfinished. Raises OSError."""
+        """Creates the file with these bytes and replaces an existing one atomically.
+
+        No other process sees the file unlocked or unfinished. Raises OSError.
+        """
         unfinished = path.with_name(path.name + UNFINISHED)
         unfinished.unlink(missing_ok=True)
         descriptor = file_open(unfinished, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
@@ -54,9 +64,9 @@ class LockedFile:
 
     @classmethod
     def take(cls, path: Path) -> LockedFile | None:
-        """The file, if nobody holds it; raises OSError."""
-        if (os.getpid(), str(path)) in _held:
-            return None  # opening and closing it once more would already end the lock
+        """Opens the file if no process holds its lock; raises OSError."""
+        if (os.getpid(), str(path)) in _open_files:
+            return None  # opening and closing the file again would release the lock
         descriptor = file_open(path, os.O_RDWR | os.O_APPEND)
         try:
             if _lock(descriptor) and os.fstat(descriptor).st_nlink:
@@ -68,57 +78,72 @@ class LockedFile:
         return None
 
     def append(self, data: bytes) -> None:
-        """All of it or nothing; raises OSError."""
-        self._check_place()
+        """Appends all bytes or none; raises OSError."""
+        self._check_file_id()
         try:
             _write(self._descriptor, data)
         except BaseException:
-            with suppress(OSError):  # what is left of it is no frame, and a reader skips it
+            with suppress(OSError):  # a remaining partial frame is invalid, and readers skip it
                 os.ftruncate(self._descriptor, self.size)
             raise
         self.size += len(data)
 
     def truncate(self, size: int) -> None:
-        """Keeps only the first bytes; raises OSError."""
-        self._check_place()
+        """Truncates the file to this size; raises OSError."""
+        self._check_file_id()
         os.ftruncate(self._descriptor, size)
         self.size = size
 
     def reader(self) -> BinaryIO:
-        """For reading from its beginning, also while more is appended; closing it leaves the file open."""
-        return io.BufferedReader(_Placed(self._descriptor))
+        """Opens a reader at the beginning, independent of appends.
+
+        Closing the reader leaves the file open.
+        """
+        return io.BufferedReader(_PositionedReader(self._descriptor))
 
     def remove(self) -> None:
         """Deletes the file; raises OSError."""
-        self._check_place()
+        self._check_file_id()
         self.path.unlink(missing_ok=True)
 
     def close(self, *, replaced: bool = False) -> None:
-        """Lets go of it, and so of its lock; `replaced` where another one of this process took its place under the same name."""
+        """Closes the file and releases its lock.
+
+        `replaced`: another file of this process already has the same name.
+        """
         if not replaced:
-            _held.discard((os.getpid(), str(self.path)))
+            _open_files.discard((os.getpid(), str(self.path)))
         with suppress(OSError):
-            if self._is_here():
+            if self._owns_descriptor():
                 os.close(self._descriptor)
         self._descriptor = -1
 
-    def _is_here(self) -> bool:
+    def _owns_descriptor(self) -> bool:
         found = os.fstat(self._descriptor)
-        return (found.st_dev, found.st_ino) == self._place
+        return (found.st_dev, found.st_ino) == self._file_id
 
-    def _check_place(self) -> None:
-        """A job may close every descriptor and open its own under the same numbers, and a cleaner may remove or move files: no later
-        process would find them."""
+    def _check_file_id(self) -> None:
+        """Raises FolderError unless path and descriptor still refer to the locked file.
+
+        A job may close all descriptors and reuse their numbers, and a cleaner may remove or move
+        files. No later process would find a moved file.
+        """
         try:
             found = self.path.lstat()
         except FileNotFoundError:
             found = None
-        if found is None or (found.st_dev, found.st_ino) != self._place or not self._is_here():
-            raise FolderError("the file was closed, removed or moved by somebody else")
+        if (
+            found is None
+            or (found.st_dev, found.st_ino) != self._file_id
+            or not self._owns_descriptor()
+        ):
+            raise FolderError("another program closed, removed or moved the file")
 
 
-class _Placed(io.RawIOBase):
-    """Reads at a place of its own: that of the descriptor moves to the end of the file with each append, past all that was not read yet."""
+class _PositionedReader(io.RawIOBase):
+    """Reads at its own offset, because each append moves the descriptor's offset to the end of the
+    file.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._at = descriptor, 0
@@ -147,7 +172,10 @@ class _Placed(io.RawIOBase):
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether this process holds the lock now; raises OSError where the file system has no locks."""
+    """Tries to take the lock; returns whether this process holds it.
+
+    Raises OSError if the file system has no locks.
+    """
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Sends what instances of this project left on disk when they were killed: with their own ids, and only what no living process holds."""
+"""Crash recovery: sends the windows that killed instances of this project left in the spool.
+
+Each file is sent under its own instance id, and only while no living process holds its lock.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ MAX_BATCH_BYTES = 512 << 10
 
 
 class Leftover:
-    """One file of a dead instance, sent batch by batch and then removed."""
+    """One spool file of a dead instance; sent batch by batch, then removed."""
 
     def __init__(
         self, file: LockedFile, identity: Identity, windows: Iterator[Entry], transport: Transport
@@ -35,12 +38,17 @@ class Leftover:
         self._outbox = Outbox()
         self._sender = Sender(transport, self._outbox, renews=True)
         self._last = 0
-        """The last number of the batch, as the file has it."""
-        self._next = 0
-        """The number of the next window of a new instance; 0: windows keep theirs."""
+        """Last sequence number of the current batch, as in the file."""
+        self._open_next = 0
+        """First sequence number for the next window under a new id; 0 if windows keep their
+        numbers.
+        """
 
     def step(self) -> bool:
-        """One batch, if its time has come; True once nothing is left to send. Raises OSError."""
+        """Sends one batch if its retry time has come; returns True when nothing is left.
+
+        Raises OSError.
+        """
         if not len(self._outbox):
             self._outbox.restore(self._batch())
         if len(self._outbox) and self._sender.due():
@@ -57,9 +65,9 @@ class Leftover:
         size = 0
         for entry in self._windows:
             self._last = entry.seq[1]
-            if self._next:
-                report = report_renumbered(entry, self._next)
-                self._next = report.seq[1] + 1
+            if self._open_next:
+                report = report_renumbered(entry, self._open_next)
+                self._open_next = report.seq[1] + 1
                 entry = Entry(report.seq, *report.window, dumps(report))
             batch.append(entry)
             size += len(entry.body)
@@ -68,19 +76,22 @@ class Leftover:
         return batch
 
     def _renew(self) -> None:
-        """Another process reported under this id: the rest is sent as another instance, the same one each time that it is begun."""
+        """Switches to a new id after a conflict.
+
+        The id is derived from the first window, so that a restarted recovery chooses the same id.
+        """
         self._identity.id = successor_id(self._identity.id, self._outbox.waiting()[0].body)
-        self._next = self._outbox.renumber() + 1
+        self._open_next = self._outbox.renumber() + 1
 
 
 class Leftovers:
-    """Belongs to the agent's thread and never raises OSError."""
+    """Only the agent's thread uses it; it never raises OSError."""
 
     def __init__(
         self, config: Config, transport: Transport, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.errors = 0
-        """Stretches of files that were damaged, and files that could not be read."""
+        """Number of damaged byte ranges and unreadable files."""
         self._config = config
         self._transport = transport
         self._clock = clock
@@ -88,20 +99,20 @@ class Leftovers:
         self._project = project_of(config)
         self._current: Leftover | None = None
         self._unreadable: set[Path] = set()
-        self._look_at = 0.0
+        self._next_scan_at = 0.0
 
     def step(self) -> None:
-        """Sends one batch at most; to be called while the instance has nothing of its own to send."""
+        """Sends at most one batch. Call it only while the process itself has nothing to send."""
         if self._off:
             return
         try:
-            if self._current is None and self._clock() >= self._look_at:
-                self._look_at = self._clock() + LOOK_SECONDS
-                self._current = self._next()
+            if self._current is None and self._clock() >= self._next_scan_at:
+                self._next_scan_at = self._clock() + LOOK_SECONDS
+                self._current = self._open_next()
             if self._current is not None and self._current.step():
                 self._current.file.remove()
                 self.close()
-                self._look_at = 0.0
+                self._next_scan_at = 0.0
         except OSError:
             self.errors += 1
             if self._current is not None:
@@ -109,13 +120,16 @@ class Leftovers:
             self.close()
 
     def close(self) -> None:
-        """Leaves the rest to another process."""
+        """Leaves the remaining windows to another process."""
         current, self._current = self._current, None
         if current is not None:
             current.file.close()
 
-    def _next(self) -> Leftover | None:
-        """The next file of this project that nobody holds; what is too old for any dashboard is removed on the way."""
+    def _open_next(self) -> Leftover | None:
+        """Opens the next file of this project that no process holds.
+
+        Removes files that are too old for any dashboard.
+        """
         folder, now = spool_folder(self._config), time.time()
         for kept in files_kept(folder, SUFFIX + UNFINISHED):
             if kept.written < now - UNFINISHED_SECONDS:
@@ -127,7 +141,7 @@ class Leftovers:
             )
             if (ours or too_old) and kept.path not in self._unreadable:
                 try:
-                    found = self._take(kept.path, remove=too_old)
+                    found = self._open_file(kept.path, remove=too_old)
                 except OSError:
                     self.errors += ours
                     self._unreadable.add(kept.path)
@@ -136,8 +150,12 @@ class Leftovers:
                     return found
         return None
 
-    def _take(self, path: Path, *, remove: bool) -> Leftover | None:
-        """The file ready to be sent; None if somebody holds it, or if it is of no use and gone now. Raises OSError."""
+    def _open_file(self, path: Path, *, remove: bool) -> Leftover | None:
+        """Opens the file for sending.
+
+        Returns None if another process holds it, or if it was useless and has been removed. Raises
+        OSError.
+        """
         file = LockedFile.take(path)
         if file is None:
             return None

@@ -1,4 +1,22 @@
-"""What a killed job leaves behind: the closed windows of one instance, on disk and locked until the dashboard holds them."""
+"""Write-ahead log: closed windows of one instance on disk until the dashboard acknowledges them.
+
+A later process of the project sends the windows of a killed job (see `recovery.py`).
+- Layout: identity, window and watermark frames (see `format.py`). A watermark settles all windows
+  below its number.
+- Append: a closed window costs one append. The identity is repeated when it changes and after every
+  `CHECK_BYTES`.
+- Truncate: when no window is queued, the file shrinks to its head.
+- Rewrite: windows that were merged, or windows that are queued again, need a new file, which
+  atomically replaces the old one. Windows must be on disk as they are sent. Otherwise a later
+  process would send the parts of a merged window under their own ranges, and the dashboard would
+  count them twice.
+- Exclusion: the file lock keeps recovering processes out while this process lives.
+
+There is no fsync: the page cache survives a killed process, not a crash of the host. The spool uses
+at most 16 MiB per instance and 64 MiB per user. A write error never reaches the caller: windows
+stay in memory, the error is counted, and after `RETRY_SECONDS` all queued windows are written
+again. Only the agent's thread uses the spool.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +47,20 @@ SUFFIX = ".spool"
 OFF = "off"
 MAX_INSTANCE_BYTES, MAX_HOST_BYTES = 16 << 20, 64 << 20
 CHECK_BYTES = 64 << 10
-"""How much a file grows until the size of the folder is looked up again and the identity is repeated."""
+"""File growth in bytes between two checks of the folder size; the identity is repeated at the same
+time.
+"""
 RETRY_SECONDS = 60.0
-ADVICE = "make room there, or name a folder of this user's in COMPILEWATCH_SPOOL, or set it to off"
+ADVICE = (
+    "free space there, set COMPILEWATCH_SPOOL to a folder that this user owns, or set it to off"
+)
 
 
 def spool_folder(config: Config) -> Path:
-    """Where windows are kept. A folder that was chosen may be everybody's, so this user gets one inside. Raises OSError."""
+    """Returns the spool folder.
+
+    A configured folder may be shared, so it holds a subfolder per user. Raises OSError.
+    """
     return folder_open(
         Path(config.spool) / f"compilewatch-{os.getuid()}"
         if config.spool
@@ -44,25 +69,27 @@ def spool_folder(config: Config) -> Path:
 
 
 def project_of(config: Config) -> str:
-    """What the files of a project begin with: the same for the same endpoint and key, neither of which can be read from it."""
+    """Returns the file name prefix of a project: a hash that reveals neither endpoint nor key."""
     return sha256_hex(f"{config.endpoint}\0{config.api_key}".encode())[:16]
 
 
 def why_off(config: Config) -> str:
-    """Why nothing is kept on disk; empty if it is."""
+    """Returns why nothing is stored on disk; empty if the spool is on."""
     if config.spool == OFF:
-        return "switched off by COMPILEWATCH_SPOOL=off: a job that is killed loses what was not acknowledged"
+        return (
+            "switched off by COMPILEWATCH_SPOOL=off: a killed job loses its unacknowledged windows"
+        )
     if config.file is not None:
-        return "reports are recorded to a file, where they are safe at once"
+        return "reports are recorded to a file, which survives a kill"
     return (
         ""
         if CAN_LOCK
-        else "this system has no file locks: a job that is killed loses what was not acknowledged"
+        else "this system has no file locks: a killed job loses its unacknowledged windows"
     )
 
 
 def spool_capability(config: Config) -> tuple[str, str]:
-    """What the capability table would say of a process with these settings: a file is made and removed."""
+    """Returns the spool's capability for these settings; creates and removes a test file."""
     off = why_off(config)
     if off:
         return "no", off
@@ -72,14 +99,13 @@ def spool_capability(config: Config) -> tuple[str, str]:
         )
         made.remove()
     except OSError as error:
-        return "no", f"closed windows would wait in memory alone: {error.strerror or error}"
+        return "no", f"closed windows would be in memory only: {error.strerror or error}"
     made.close()
     return "yes", ""
 
 
 class Spool:
-    """Belongs to the agent's thread and never raises OSError: what cannot be written stays in memory alone, is counted, and a minute
-    later everything that still waits is written again."""
+    """The spool of one instance; only the agent's thread uses it, and it never raises OSError."""
 
     def __init__(
         self,
@@ -89,13 +115,15 @@ class Spool:
         say: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self.errors = 0
-        """Windows that were not on disk when they closed, and times the file could not be brought up to date."""
+        """Number of windows that were not on disk when they closed, and of failed updates of the
+        file.
+        """
         self.problem = ""
-        """Why windows are in memory alone; empty while all is well."""
+        """Why windows are in memory only; empty if the spool works."""
         self.said = False
-        """Whether that was said once."""
+        """Whether the warning about the problem was printed."""
         self._off = why_off(config)
-        self._say = say
+        self._warn = say
         self._config = config
         self._identity = identity
         self._clock = clock
@@ -103,40 +131,43 @@ class Spool:
         self._head_identity = self._written_identity = b""
         self._head_size = self._check_at = self._last_seq = 0
         self._first_seq = 1
-        """Windows below it are settled, and need not be on disk."""
+        """Windows below this number are settled and need not be on disk."""
         self._retry_at = 0.0
         self._merges = 0
-        """How many windows had been merged when they were last written as they are sent."""
+        """Number of merged windows at the last rewrite."""
 
     def capability(self) -> tuple[str, str]:
-        """What the capability table says: whether a job that is killed loses no more than its open window."""
+        """Returns the capability: whether a killed job loses only its open window."""
         if self._off:
             return "no", self._off
         return (
-            ("no", f"closed windows wait in memory alone: {self.problem}")
+            ("no", f"closed windows are in memory only: {self.problem}")
             if self.problem
             else ("yes", "")
         )
 
     @property
     def holds(self) -> bool:
-        """Whether everything that waits is on disk."""
+        """Whether all queued windows are on disk."""
         return not self._off and not self.problem
 
     def keep(self, closed: Entry, waiting: Callable[[], list[Entry]]) -> None:
-        """Puts a window that just closed on disk; `waiting` are all that are not acknowledged, it included."""
+        """Writes a window that just closed.
+
+        `waiting` returns all unacknowledged windows, including this one.
+        """
         if self._off:
             return
         if self.problem and self._clock() < self._retry_at:
             self.errors += 1
             return
         try:
-            self._keep(window_frame(closed), waiting)
+            self._store(window_frame(closed), waiting)
         except OSError as error:
-            self._failed(error)
+            self._handle_error(error)
         self._last_seq = closed.seq[1]
 
-    def _keep(self, data: bytes, waiting: Callable[[], list[Entry]]) -> None:
+    def _store(self, data: bytes, waiting: Callable[[], list[Entry]]) -> None:
         file = self._file
         if file is None or self.problem or file.size + len(data) > MAX_INSTANCE_BYTES:
             self._rewrite(waiting())
@@ -150,8 +181,11 @@ class Spool:
         self._written_identity = identity
 
     def ahead_of_sending(self, waiting: list[Entry], merges: int) -> None:
-        """Puts windows on disk as they will be sent, where some were merged since: those that they were made of, sent by a later process
-        under ranges of their own, would count twice."""
+        """Rewrites the file before sending if windows were merged since the last rewrite.
+
+        A later process would otherwise send the parts of a merged window under their own ranges,
+        and the dashboard would count them twice.
+        """
         fresh = not any(entry.attempted for entry in waiting)
         if self._file is None or merges == self._merges or not fresh:
             return
@@ -159,12 +193,12 @@ class Spool:
         try:
             self._rewrite(waiting)
         except OSError as error:
-            self._failed(error)
+            self._handle_error(error)
             with suppress(OSError):
                 self._file.truncate(self._head_size)
 
     def settled(self, waiting: list[Entry]) -> None:
-        """Lets go of the windows that no longer wait, and takes those in that wait again."""
+        """Settles the windows that are no longer queued, and writes those that are queued again."""
         if self._file is None:
             return
         first = waiting[0].seq[0] if waiting else self._last_seq + 1
@@ -174,14 +208,14 @@ class Spool:
             if first < self._first_seq:
                 self._rewrite(waiting)
             elif not waiting:
-                self._empty(self._file)
+                self._truncate(self._file)
             elif not self.problem:
                 self._file.append(watermark_frame(first))
             self._first_seq = first
         except OSError as error:
-            self._failed(error)
+            self._handle_error(error)
 
-    def _empty(self, file: LockedFile) -> None:
+    def _truncate(self, file: LockedFile) -> None:
         if self._written_identity == self._head_identity:
             file.truncate(self._head_size)
             self._check_at = self._head_size + CHECK_BYTES
@@ -190,7 +224,7 @@ class Spool:
         self.problem = ""
 
     def _rewrite(self, waiting: list[Entry]) -> None:
-        """Another file in place of the one that is there, which stays whole until then."""
+        """Replaces the file atomically; the old file stays intact until then."""
         path = (
             spool_folder(self._config) / f"{project_of(self._config)}-{self._identity.id}{SUFFIX}"
         )
@@ -207,7 +241,9 @@ class Spool:
         self.problem = ""
 
     def close(self, waiting: list[Entry]) -> None:
-        """Ends the file: with nothing waiting it goes, else it is left for a later process."""
+        """Closes the file; removes it if no window is queued, otherwise leaves it to a later
+        process.
+        """
         file, self._file = self._file, None
         if file is None:
             return
@@ -215,20 +251,24 @@ class Spool:
             if not waiting:
                 file.remove()
         except OSError as error:
-            self._failed(error)
+            self._handle_error(error)
         file.close()
 
     def _check_host(self, path: Path, size: int) -> None:
         others = sum(kept.size for kept in files_kept(path.parent, SUFFIX) if kept.path != path)
         if others + size > MAX_HOST_BYTES:
-            raise OSError(errno.ENOSPC, f"the spool folder holds its {MAX_HOST_BYTES >> 20} MiB")
+            raise OSError(
+                errno.ENOSPC,
+                (f"the spool folder has reached its limit of {MAX_HOST_BYTES >> 20} MiB"),
+            )
 
-    def _failed(self, error: OSError) -> None:
+    def _handle_error(self, error: OSError) -> None:
         self.errors += 1
         self.problem = f"{error.strerror or error}"
         if not self.said:
             self.said = True
-            self._say(
-                f"closed windows wait in memory alone ({self.problem}) and are lost if this job is killed; {ADVICE}"
+            self._warn(
+                f"closed windows are in memory only ({self.problem}) and are lost if this job "
+                f"is killed; {ADVICE}"
             )
         self._retry_at = self._clock() + RETRY_SECONDS

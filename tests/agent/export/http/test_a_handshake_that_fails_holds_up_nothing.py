@@ -70,8 +70,8 @@ def test_what_could_not_be_sent_arrives_once_a_good_server_is_there(
         assert failures == counted > 4
         [line] = done.stderr.splitlines()
         advice = CERTIFICATE if kind in ("expired", "signed by nobody", "for another host") else TLS
-        assert line.startswith("compilewatch: the reports of this process do not arrive (")
-        assert line.endswith(f"); they are kept and tried again; {advice}")
+        assert line.startswith("compilewatch: the reports of this process do not reach the dashboard (")
+        assert line.endswith(f"); they are kept and retried; {advice}")
         assert dashboard.requests == []
         good = certificate(tmp_path, "localhost", NOW + DAY)
         monkeypatch.setenv("SSL_CERT_FILE", str(good))

@@ -20,7 +20,7 @@ from tests.faults.size import sized
 from tests.faults.test_a_full_disk_is_a_503 import fill, small_disk
 from tests.flow.stack import wait_for
 
-REFUSED = "compilewatch: closed windows wait in memory alone ("
+REFUSED = "compilewatch: closed windows are in memory only ("
 VERSION = "killed"
 
 

@@ -104,7 +104,7 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
     assert victim.read_bytes() == VICTIM
     assert [other.name for other in victim.parent.iterdir()] == [victim.name]
     assert kept.said == [
-        f"closed windows wait in memory alone (the file was closed, removed or moved by somebody else) and {LOST}; {ADVICE}"
+        f"closed windows are in memory only (another program closed, removed or moved the file) and {LOST}; {ADVICE}"
     ]
 
 

@@ -123,7 +123,7 @@ def test_a_folder_that_is_full_is_said_and_counted_and_tried_again(tmp_path: Pat
     kept.identity.gpu = "looked up again"
     kept.close(3)
     assert kept.spool.errors == 1
-    assert kept.spool.capability() == ("no", "closed windows wait in memory alone: the spool folder holds its 64 MiB")
+    assert kept.spool.capability() == ("no", "closed windows are in memory only: the spool folder has reached its limit of 64 MiB")
     kept.close(4)
     assert kept.spool.errors == 2
     assert seqs(kept.path) == [(1, 1), (2, 2)]
