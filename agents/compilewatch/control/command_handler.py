@@ -1,4 +1,6 @@
-"""What becomes of the commands in an answer: checked one by one, followed if the job allows it, and told in receipts."""
+"""Command handler: checks each command in an acknowledgement, applies it if the job allows it, and
+sends receipts.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,15 @@ from compilewatch.wire.command import MAX_COMMANDS, MAX_LIFETIME, RESTORE, Comma
 from compilewatch.wire.messages import Identity
 
 CLOCKS_DIFFER = 60.0
-"""Seconds by which this host's clock may be behind the dashboard's before a command looks too long."""
+"""Maximum clock skew in seconds between this host and the dashboard before a command counts as too
+long.
+"""
 MAX_TOLD = 64
-"""Refused commands that are told one by one; of further ones only the number grows."""
+"""Number of refused commands that get a receipt; further ones are only counted."""
 
 
 class Commands:
-    """Belongs to the agent's thread."""
+    """Only the agent's thread uses it."""
 
     def __init__(
         self, config: Config, recorder: Recorder, identity: Callable[[], Identity]
@@ -30,17 +34,17 @@ class Commands:
         self._allowed = config.allow_remote
         self._open = opener_of(config)
         self.signatures = signature_capability(config)
-        """What it verifies them by."""
+        """The capability of signature verification."""
         self._recorder = recorder
         self._identity = identity
         self._last: Command | None = None
-        self._begun: Command | None = None
-        self._told: set[str] = set()
+        self._applied: Command | None = None
+        self._refused_digests: set[str] = set()
         self.refused: dict[str, int] = {}
-        """How many were not followed, by reason."""
+        """Number of refused commands, by reason."""
 
     def capability(self) -> tuple[str, str]:
-        """What the dashboard may ask for."""
+        """Returns the commands that this job allows."""
         return (
             ("yes", ", ".join(self._allowed))
             if self._allowed
@@ -48,10 +52,14 @@ class Commands:
         )
 
     def take(self, given: list[Any]) -> None:
-        """Follows what came with an acknowledgement. A command stands in every answer while it is live: a known one is no news."""
+        """Applies the commands of an acknowledgement.
+
+        The dashboard repeats a command in every answer while the command is live; a known command
+        is ignored.
+        """
         for one in given[:MAX_COMMANDS]:
             try:
-                self._follow(self._open(one))
+                self._apply(self._open(one))
             except CommandRefused as refused:
                 self._refuse(refused, one)
         for one in given[MAX_COMMANDS:]:
@@ -59,23 +67,31 @@ class Commands:
         self.look()
 
     def look(self) -> None:
-        """About once a second: says what has begun, and what is over."""
+        """Reports commands that took effect and ends those that expired.
+
+        Call it about once per second.
+        """
         held = SWITCH.held
         if held is not None and time.monotonic() >= held.end:
-            self._end("its time is over")
+            self._end("expired")
         elif (
-            held is not None and self._begun is None and held.in_force() and self._last is not None
+            held is not None
+            and self._applied is None
+            and held.in_force()
+            and self._last is not None
         ):
-            self._begun = self._last
+            self._applied = self._last
             self._recorder.eager_everywhere(*eager_by_request())
             self._receipt("applied", self._last, callables=SWITCH.routes)
 
     def close(self) -> None:
-        """The agent stops: nothing that it did outlives it."""
+        """Ends the active command when the agent stops, so that its effect does not outlive the
+        agent.
+        """
         if SWITCH.held is not None:
-            self._end("the agent stops")
+            self._end("agent stopped")
 
-    def _follow(self, command: Command) -> None:
+    def _apply(self, command: Command) -> None:
         last = self._last
         if last is not None and (command.counter, command.id) == (last.counter, last.id):
             return
@@ -89,16 +105,16 @@ class Commands:
             self._hold(command)
 
     def _check(self, command: Command) -> None:
-        who, now = self._identity(), time.time()
+        identity, now = self._identity(), time.time()
         if self._last is not None and command.counter <= self._last.counter:
             raise CommandRefused("replayed", command=command)
         if (command.model, command.version, command.environment) != (
-            who.model,
-            who.version,
-            who.environment,
+            identity.model,
+            identity.version,
+            identity.environment,
         ):
             raise CommandRefused("wrong_target", command=command)
-        if not command.concerns(who.id, who.job):
+        if not command.concerns(identity.id, identity.job):
             raise CommandRefused("wrong_target", "instance", command)
         if command.verb not in (*self._allowed, RESTORE):
             raise CommandRefused("not_allowed", command=command)
@@ -110,43 +126,46 @@ class Commands:
             raise CommandRefused("nothing_to_switch", command=command)
 
     def _hold(self, command: Command) -> None:
-        """In force from its moment on; one that is in force already with the same verb goes on without a gap."""
+        """Schedules the command.
+
+        If a command with the same verb is in force, its end moves and there is no gap.
+        """
         now, present = time.monotonic(), SWITCH.held
         begin = now + max(0.0, command.not_before - time.time())
         end = now + min(command.expires - time.time(), MAX_LIFETIME)
         if present is not None and present.verb == command.verb and present.in_force():
             present.end = end
-            self._begun = self._begun and command
+            self._applied = self._applied and command
             self._receipt("accepted", command)
             return
         if present is not None:
-            self._end("another command takes its place")
+            self._end("replaced by another command")
         self._recorder.commanded = True
         SWITCH.held = Held(command.verb, begin, end)
         self._recorder.sampler.stop()
         self._receipt("accepted", command)
 
     def _restore(self, command: Command) -> None:
-        """At its moment, so that all ranks go back together."""
+        """Ends the active command at the scheduled time, so that all ranks return together."""
         held = SWITCH.held
         self._receipt("accepted", command)
         if held is not None:
             held.end = min(held.end, time.monotonic() + max(0.0, command.not_before - time.time()))
 
     def _end(self, why: str) -> None:
-        begun, self._begun, SWITCH.held = self._begun, None, None
+        applied, self._applied, SWITCH.held = self._applied, None, None
         self._recorder.commanded = False
         self._recorder.eager_everywhere(*eager_by_request())
-        if begun is not None:
-            self._receipt("ended", begun, why=why)
+        if applied is not None:
+            self._receipt("ended", applied, why=why)
 
     def _refuse(self, refused: CommandRefused, given: Any) -> None:
-        """Counted always; told once for each command, as long as they are few enough to read."""
+        """Counts every refusal, and sends one receipt per command up to a limit."""
         self.refused[refused.code] = self.refused.get(refused.code, 0) + 1
         digest = hashlib.sha256(repr(given).encode("utf-8", "replace")).hexdigest()
-        if digest in self._told or len(self._told) >= MAX_TOLD:
+        if digest in self._refused_digests or len(self._refused_digests) >= MAX_TOLD:
             return
-        self._told.add(digest)
+        self._refused_digests.add(digest)
         self._receipt("refused", refused.command, why=refused.code, detail=refused.detail)
 
     def _receipt(self, state: str, command: Command | None, **more: Any) -> None:
@@ -155,8 +174,8 @@ class Commands:
             if command is not None
             else {}
         )
-        told = {key: value for key, value in more.items() if value != ""}
+        details = {key: value for key, value in more.items() if value != ""}
         self._recorder.fact(
             "command_receipt",
-            {**known, "state": state, **told, "refused": sum(self.refused.values())},
+            {**known, "state": state, **details, "refused": sum(self.refused.values())},
         )

@@ -1,4 +1,6 @@
-"""The verification of commands by the key in this job's settings; each signature is verified once, however many answers carry it."""
+"""Signature verification of commands, with a cache: each signature is verified once, even if many
+answers repeat it.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +13,37 @@ from compilewatch.wire.command import Command, CommandRefused, command_open, com
 from compilewatch.wire.ed25519 import PublicKey
 
 MAX_KNOWN = 64
-"""Signatures whose result is kept. An answer can hold `MAX_COMMANDS`, so one that comes again in the next answer is always known."""
+"""Number of cached results.
+
+It exceeds `MAX_COMMANDS`, so a signature that the next answer repeats is always cached.
+"""
 SHARED = (
-    "HMAC-SHA256 with the command key, which every job of the project holds and can sign with; set COMPILEWATCH_COMMAND_PUBLIC_KEY: "
-    "the next release takes nothing else"
+    "HMAC-SHA256 with the command key, which every job of the project holds and can sign "
+    "with; set COMPILEWATCH_COMMAND_PUBLIC_KEY: the next release accepts nothing else"
 )
 
 
 class KnownSignatures:
-    """What a public key says of each signature and message, by their hash: an id in a forged command cannot borrow another's result."""
+    """LRU cache of verification results.
+
+    The key is a hash of signature and message, so a forged command cannot reuse the result of
+    another command by copying its id.
+    """
 
     def __init__(self, key: PublicKey) -> None:
         self._key = key
         self._results: dict[bytes, bool] = {}
         self.verified = 0
-        """How many were verified, and not known."""
+        """Number of verifications that were not cached."""
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
-        """Whether the signature is that of the key over the message."""
+        """Returns whether the signature of this key over the message is valid."""
         digest = hashlib.sha256(len(signature).to_bytes(4, "little") + signature + message).digest()
         result = self._results.pop(digest, None)
         if result is None:
             self.verified += 1
             result = self._key.verifies(signature, message)
-        # The newest is last: what still comes in answers is not the one that is dropped.
+        # Re-insert the result as the newest entry, so that signatures in use are not evicted.
         self._results[digest] = result
         if len(self._results) > MAX_KNOWN:
             del self._results[next(iter(self._results))]
@@ -42,10 +51,13 @@ class KnownSignatures:
 
 
 def opener_of(config: Config) -> Callable[[Any], Command]:
-    """What opens a command of an answer. With a public key in the settings nothing but its signature counts."""
+    """Returns the function that verifies and decodes a command.
+
+    With a public key in the settings, it accepts only signatures of that key.
+    """
     public = config.command_public_key
     if not config.allow_remote:
-        return _unasked
+        return _refuse_unwanted
     if not public:
         return lambda given: command_open(given, config.command_key)
     known = KnownSignatures(PublicKey(bytes.fromhex(public)))
@@ -53,9 +65,9 @@ def opener_of(config: Config) -> Callable[[Any], Command]:
 
 
 def signature_capability(config: Config) -> tuple[str, str]:
-    """What the capability table says of it."""
+    """Returns the capability of signature verification."""
     return ("yes", "Ed25519") if config.command_public_key else ("partly", SHARED)
 
 
-def _unasked(_: Any) -> Command:
+def _refuse_unwanted(_: Any) -> Command:
     raise CommandRefused("not_allowed")

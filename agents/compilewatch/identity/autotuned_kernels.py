@@ -1,4 +1,4 @@
-"""Which kernel was the fastest of those that inductor measured, by operator and inputs: what this process told of it so far."""
+"""Autotuning choices: the fastest kernel that Inductor measured, per operator and inputs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.wire.messages import KERNEL
 
 MOST = 64
-"""Operators that are told; of further ones nothing is."""
+"""Maximum number of operators reported; the choices of further operators are dropped."""
 _SHOWN = 40
 _DIGITS = 6
 
 CHOSEN: dict[str, str] = {}
-"""Components of the identity. A forked child runs what its parent chose."""
+"""Components of the identity. A forked child keeps its parent's choices."""
 
 
 def chosen_note(operator: object, inputs: object, timings: dict[Any, float]) -> None:
-    """Inductor has measured these kernels for an operator, now or in an earlier process. Raises whatever torch's objects raise."""
+    """Records the kernels that Inductor measured for an operator, now or in an earlier process.
+
+    Raises any error that torch's objects raise.
+    """
     measured = {choice: seconds for choice, seconds in timings.items() if math.isfinite(seconds)}
     place = f"{KERNEL}{str(operator)[:_SHOWN]} {_digest(str(inputs))}"
     if len(measured) > 1 and (place in CHOSEN or len(CHOSEN) < MOST):
@@ -27,7 +30,7 @@ def chosen_note(operator: object, inputs: object, timings: dict[Any, float]) -> 
 
 
 def _plain(name: str) -> str:
-    """Without the number that counts templates in their process."""
+    """Removes the process-wide number that Inductor appends to template names."""
     front, _, number = name.rpartition("_")
     return front if front and number.isdigit() else name
 

@@ -1,4 +1,7 @@
-"""What a compilation depends on besides its code: versions as they are, everything else as one hash per name, never a value."""
+"""Compile configuration: versions in plain text, everything else as one hash per name.
+
+No value of a variable or an option leaves the process.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ from compilewatch.wire.cache_miss_causes import (
 
 HASH_LENGTH = 8
 MOST_NAMES = 48
-"""Names of one sort that are told by themselves; the others share one hash."""
+"""Maximum number of names of one sort that are reported separately; the others share one hash."""
 MOST_TEXTS = 4 * MOST_NAMES
 MOST_UNREAD = 16
 
-_CONFIGURING = (
+_CONFIG_PREFIXES = (
     "TORCH",
     "INDUCTOR",
     "DYNAMO",
@@ -40,17 +43,18 @@ _CONFIGURING = (
     "MKL_",
     "PYTORCH_",
 )
-# torch, its launcher and CUDA set these themselves, or they name a folder, which has a component of its own.
-_NOT_CONFIGURING = (
+# torch, its launcher and CUDA set these variables, or they name a folder, which has its own
+# component.
+_IGNORED_PREFIXES = (
     "TORCHELASTIC_",
     "TORCHINDUCTOR_CACHE_DIR",
     "TRITON_CACHE_DIR",
     "CUDA_MODULE_LOADING",
 )
-_CACHES_WITHIN = ("fxgraph", "aotautograd")
-_AS_EFFECTIVE = os.access in os.supports_effective_ids
-_FIXED = frozenset({bool, int, float, str, type(None)})
-"""Of these types one object is one value."""
+_CACHE_FOLDERS = ("fxgraph", "aotautograd")
+_HAS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
+_PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})
+"""Types for which an identical object means an identical value."""
 _MODULES = {
     "inductor_config": "torch._inductor.config",
     "functorch_config": "torch._functorch.config",
@@ -59,26 +63,29 @@ _MODULES = {
 
 
 NOTED: dict[str, str] = {}
-"""Components that are found out while code is compiled, and that no cache depends on. A forked child runs what its parent compiled."""
+"""Components found during compilation that no cache depends on.
+
+A forked child keeps its parent's.
+"""
 
 
 def short_hash(name: str, value: object) -> str:
-    """A hash of a value under its name, so that equal values of two names do not look alike."""
+    """Hashes a value with its name, so that equal values of two names have different hashes."""
     return sha256_hex(f"{name}\0{value!r}".encode("utf-8", "replace"))[:HASH_LENGTH]
 
 
 def variables_hashed(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables that configure a compilation, each under its name."""
+    """Hashes the environment variables that configure a compilation, by name."""
     found = {
         f"{ENVIRONMENT}{name}": short_hash(name, value)
         for name, value in sorted(environ.items())
-        if name.startswith(_CONFIGURING) and not name.startswith(_NOT_CONFIGURING)
+        if name.startswith(_CONFIG_PREFIXES) and not name.startswith(_IGNORED_PREFIXES)
     }
     return _bounded(found, f"{ENVIRONMENT}(others)")
 
 
 def versions() -> dict[str, str]:
-    """Of torch, CUDA and triton, as far as the job has imported them."""
+    """Returns the versions of torch, CUDA and triton that the job has imported."""
     torch, triton = sys.modules.get("torch"), sys.modules.get("triton")
     found = {}
     if torch is not None and hasattr(torch, "__version__"):
@@ -90,7 +97,7 @@ def versions() -> dict[str, str]:
 
 
 def gpu_name() -> str:
-    """The type of the current GPU once the job has started CUDA itself; empty before."""
+    """Returns the type of the current GPU; empty until the job itself has started CUDA."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not hasattr(cuda, "is_initialized") or not cuda.is_initialized():
         return ""
@@ -98,8 +105,11 @@ def gpu_name() -> str:
 
 
 def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
-    """Where torch and triton keep what they compiled; a folder that is not decided yet is left out, and one that an engine names after
-    its own key: that differs because the key does."""
+    """Hashes the cache folders of torch and triton.
+
+    Leaves out a folder that is not decided yet, and a folder that an engine names after its own
+    key: that folder differs because the key differs.
+    """
     paths = {FOLDER: cache_folder(environ), KERNELS_FOLDER: environ.get("TRITON_CACHE_DIR", "")}
     return {
         name: short_hash(name, path)
@@ -109,51 +119,66 @@ def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def folder_access(environ: Mapping[str, str]) -> dict[str, str]:
-    """Whether this process may write into torch's caches, asked of what is there of them; nothing is made or tried. A folder that is
-    not decided yet is left out."""
+    """Returns whether this process may write into torch's caches, according to the permissions of
+    the existing folders.
+
+    Creates and writes nothing. Returns nothing if the folder is not decided yet.
+    """
     folder = cache_folder(environ)
     if not folder:
         return {}
-    parts = [path for name in _CACHES_WITHIN if os.path.isdir(path := os.path.join(folder, name))]  # noqa: PTH112, PTH118
+    parts = [path for name in _CACHE_FOLDERS if os.path.isdir(path := os.path.join(folder, name))]  # noqa: PTH112, PTH118
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):  # noqa: PTH112, PTH120
-        folder = os.path.dirname(folder)  # noqa: PTH120 - torch makes what is missing below it
+        folder = os.path.dirname(folder)  # noqa: PTH120 - torch creates the missing ones
     may = all(
-        os.access(path, os.W_OK | os.X_OK, effective_ids=_AS_EFFECTIVE) for path in (folder, *parts)
+        os.access(path, os.W_OK | os.X_OK, effective_ids=_HAS_EFFECTIVE_IDS)
+        for path in (folder, *parts)
     )
     return {ACCESS: WRITTEN if may else READ_ONLY}
 
 
 def kernels_folder(environ: Mapping[str, str]) -> str:
-    """The folder of Triton's compiled kernels, or of those of each GPU; empty where it is not decided yet."""
+    """Returns the folder of Triton's compiled kernels, or the parent of the folders per GPU; empty
+    if it is not decided yet.
+    """
     inductor = cache_folder(environ)
-    return environ.get("TRITON_CACHE_DIR") or (os.path.join(inductor, "triton") if inductor else "")  # noqa: PTH118 - as torch makes it
+    return environ.get("TRITON_CACHE_DIR") or (os.path.join(inductor, "triton") if inductor else "")  # noqa: PTH118 - as torch joins it
 
 
 def cache_folder(environ: Mapping[str, str]) -> str:
-    """The folder of torch's compile caches; nothing is imported or made for it."""
+    """Returns the folder of torch's compile caches; imports and creates nothing."""
     chosen = environ.get("TORCHINDUCTOR_CACHE_DIR") or CACHE_FOLDER.answer("")
-    return os.path.abspath(chosen) if chosen else ""  # noqa: PTH100 - torch does the same, and Path.absolute keeps `..`
+    return os.path.abspath(chosen) if chosen else ""  # noqa: PTH100 - as torch does; Path.absolute keeps `..`
 
 
 class Options:
-    """What the job itself set of torch's options, as its compilations met it. An option can be set for one thread alone, and
-    `torch.compile(mode=...)` sets some for one compilation alone: so they are read between the two, where a compilation ends."""
+    """The torch options that the job has changed, as its compilations saw them.
+
+    An option can be set for one thread, and `torch.compile(mode=...)` sets options for one
+    compilation. The agent therefore reads the options at the end of each compilation.
+    """
 
     def __init__(self) -> None:
         self._tables: dict[str, Table] = {}
-        self._seen: dict[str, set[str]] = {}
+        self._hashes_by_option: dict[str, set[str]] = {}
         self._unread: deque[Context] = deque()
         self._texts: set[str] = set()
-        """What was noted already, value and all; a text is hashed once."""
+        """Options already recorded, with their values, so that each text is hashed once."""
 
     def prepare(self) -> None:
-        """Finds the tables of what is imported, and what stands in their hundreds of entries; better not on a thread that compiles."""
+        """Indexes the option tables of imported modules.
+
+        Call it on a thread that does not compile: the tables have hundreds of entries.
+        """
         for module, path in _MODULES.items():
             if module not in self._tables and fully_imported(path):
                 self._tables[module] = Table(sys.modules[path])
 
     def note(self) -> None:
-        """Keeps them as they stand on the thread that compiles; where torch has them in no context they are read at once."""
+        """Captures the context of the compiling thread.
+
+        Reads the options immediately if torch does not store them in contexts.
+        """
         self.prepare()
         self._unread.append(copy_context())
         if len(self._unread) > MOST_UNREAD or not all(
@@ -162,12 +187,15 @@ class Options:
             self.read()
 
     def read(self) -> None:
-        """Reads what was kept; also on the agent's thread, so that a compilation does not wait for it."""
+        """Reads the captured contexts.
+
+        The agent's thread does so too, so that compilations do not wait.
+        """
         while self._unread:
             with suppress(IndexError):  # another thread was faster
-                self._read(self._unread.popleft())
+                self._read_context(self._unread.popleft())
 
-    def _read(self, context: Context) -> None:
+    def _read_context(self, context: Context) -> None:
         for module, table in list(self._tables.items()):
             for option, value in table.overridden(context):
                 name = f"{module} {option}"
@@ -176,29 +204,34 @@ class Options:
                     continue
                 if len(self._texts) < MOST_TEXTS:
                     self._texts.add(text)
-                if len(self._seen) < 4 * MOST_NAMES or name in self._seen:
-                    self._seen.setdefault(name, set()).add(short_hash(name, value))
+                if len(self._hashes_by_option) < 4 * MOST_NAMES or name in self._hashes_by_option:
+                    self._hashes_by_option.setdefault(name, set()).add(short_hash(name, value))
 
     def hashed(self) -> dict[str, str]:
-        """One hash per option; compilations that met several values give several."""
+        """Returns one hash per option; up to three hashes if compilations saw several values."""
         self.read()
         found = {
-            name: "+".join(sorted(hashes)[:3]) for name, hashes in sorted(self._seen.copy().items())
+            name: "+".join(sorted(hashes)[:3])
+            for name, hashes in sorted(self._hashes_by_option.copy().items())
         }
         return _bounded(found, "options (others)")
 
 
 class Table:
-    """One of torch's configuration modules. Options are read as they stand in its table: reading them through the module would print
-    warnings into the job. Torch has kept them in three ways: as values, as entries with an override, as entries with an override
-    per context; the last is what makes it worth not to ask each of some hundred entries at every compilation."""
+    """One of torch's configuration modules.
+
+    Reads the table behind the module, because attribute access through the module would print
+    warnings into the job. Releases of torch store options as plain values, as entries with an
+    override, or as entries with an override per context. With contexts, a compilation reads only
+    the changed options instead of some hundred entries.
+    """
 
     def __init__(self, config: Any) -> None:
         entries = getattr(config, "_config", None)
         self._entries: dict[str, Any] = entries if isinstance(entries, dict) else {}
         self._defaults: dict[str, Any] = getattr(config, "_default", None) or {}
         self._unset = UNSET.find()
-        self._last: dict[str, Any] = {}
+        self._last_values: dict[str, Any] = {}
         overrides = {
             name: getattr(entry, "user_override", None)
             for name, entry in list(self._entries.items())
@@ -210,23 +243,25 @@ class Table:
         self._by_variable = [
             name
             for name, entry in list(self._entries.items())
-            if self._by_environment(entry) is not self._unset
+            if self._environment_value(entry) is not self._unset
         ]
 
     def overridden(self, context: Context) -> Iterator[tuple[str, Any]]:
-        """The options that are not at their default in the context, with their values, unless they were met with that value last time."""
+        """Yields the options with a non-default value in this context, unless the value is the same
+        as in the last call.
+        """
         for name in self._candidates(context):
             entry = self._entries.get(name)
             default = getattr(entry, "default", self._defaults.get(name, entry))
             value = self._value(entry, default, context)
-            if type(value) in _FIXED:
-                if self._last.get(name, self) is value:
+            if type(value) in _PLAIN_TYPES:
+                if self._last_values.get(name, self) is value:
                     continue
-                self._last[name] = value
+                self._last_values[name] = value
             plain = _plain(default)
-            if (told := _plain(value)) != plain and "/" not in str(told):
-                # A path says where a machine keeps its files, not how it compiles.
-                yield name, told
+            if (shown := _plain(value)) != plain and "/" not in str(shown):
+                # A path depends on the machine and does not change the compilation.
+                yield name, shown
 
     def _candidates(self, context: Context) -> set[str]:
         if self._by_context:
@@ -254,17 +289,17 @@ class Table:
         )
         return next(value for value in options if value is not self._unset)
 
-    def _by_environment(self, entry: Any) -> Any:
+    def _environment_value(self, entry: Any) -> Any:
         forced = getattr(entry, "env_value_force", self._unset)
         return getattr(entry, "env_value_default", self._unset) if forced is self._unset else forced
 
 
 OPTIONS = Options()
-"""The process's own."""
+"""The options of this process."""
 
 
 def components() -> dict[str, str]:
-    """Everything that is known now."""
+    """Returns all components known now."""
     found = {
         **versions(),
         **variables_hashed(os.environ),
@@ -288,7 +323,7 @@ def _bounded(found: dict[str, str], rest: str) -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """The value if it reads the same in another process, else its type."""
+    """Returns the value if its text is the same in every process, otherwise its type's name."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):

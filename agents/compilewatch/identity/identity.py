@@ -1,4 +1,7 @@
-"""Who reports: the process, where it runs, and with what; everything that is found is found without importing or starting anything."""
+"""Identity: the reporting process, its place in the job, and its software.
+
+Nothing is imported or started to find it.
+"""
 
 from __future__ import annotations
 
@@ -35,36 +38,43 @@ UNVERSIONED = "unversioned"
 
 
 def instance_id() -> str:
-    """26 characters that sort by time: 10 of milliseconds, 16 of chance."""
+    """Creates an id of 26 characters that sorts by time: 10 for milliseconds, 16 random."""
     return id_of(int(time.time() * 1000), int.from_bytes(os.urandom(10), "big"))
 
 
 def successor_id(earlier: str, body: bytes) -> str:
-    """The id under which a window is sent that another process contests: always the same, so that it is stored once."""
+    """Derives the new id for a contested window.
+
+    The id is a function of the window, so that repeated sends are stored once.
+    """
     return earlier[:10] + id_of(0, int(sha256_hex(f"{earlier}\0".encode() + body)[:20], 16))[10:]
 
 
 def id_of(milliseconds: int, chance: int) -> str:
-    """The id of an instance that began then, with these 80 bits."""
+    """Builds the id of an instance from its start time and 80 random bits."""
     number = milliseconds << 80 | chance
     return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 def version_of(config: Config, environ: Mapping[str, str]) -> str:
-    """The version that was given, else the commit or image tag in the environment, else the commit of the working folder."""
+    """Returns the configured version, else the commit or image tag in the environment, else the
+    commit of the working folder.
+    """
     if config.version:
         return config.version
     for variable in _COMMIT_VARIABLES:
         if environ.get(variable):
             return environ[variable][:40]
-    return _commit_here() or UNVERSIONED
+    return _working_folder_commit() or UNVERSIONED
 
 
-def _commit_here() -> str:
-    """The commit that is checked out in the working folder or above it; empty when there is none."""
+def _working_folder_commit() -> str:
+    """Returns the commit checked out in the working folder or a parent folder; empty if there is
+    none.
+    """
     try:
-        here = Path.cwd()
-        for folder in (here, *here.parents):
+        working = Path.cwd()
+        for folder in (working, *working.parents):
             head = folder / ".git" / "HEAD"
             if head.is_file():
                 text = head.read_text().strip()
@@ -84,7 +94,7 @@ def _ref(git: Path, name: str) -> str:
 
 
 def identity_build(config: Config, environ: Mapping[str, str] | None = None) -> Identity:
-    """The identity at the start of an instance."""
+    """Builds the identity at the start of an instance."""
     environ = os.environ if environ is None else environ
     job, rank, local_rank, world_size = placement_of(environ)
     return Identity(
@@ -103,19 +113,21 @@ def identity_build(config: Config, environ: Mapping[str, str] | None = None) -> 
         python=platform.python_version(),
         agent=__version__,
         simulated=config.simulated,
-        components=_declared(config),
+        components=_job_components(config),
     )
 
 
-def _declared(config: Config) -> dict[str, str]:
-    """What only the job can say of itself; of its words a fingerprint where nothing else may leave the process."""
+def _job_components(config: Config) -> dict[str, str]:
+    """Returns the components that only the job can set; hashed if redaction is on."""
     if not config.stage:
         return {}
     return {STAGE: short_hash(STAGE, config.stage) if config.redact else config.stage}
 
 
 def identity_refresh(identity: Identity) -> None:
-    """Adds what has become known since: torch once it is imported, the GPU once the job has started CUDA itself, kernels once chosen."""
+    """Adds facts that were unknown before: torch after its import, the GPU after the job started
+    CUDA, kernels after autotuning.
+    """
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "__version__"):
         identity.torch = str(torch.__version__)

@@ -1,4 +1,7 @@
-"""What the operator calls this process: what the settings say, its pod, and what its framework calls it there; found without an import."""
+"""Instance label: the configured name, else the pod and the framework's name for this process.
+
+Nothing is imported to find it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ TRIES = 10
 
 
 class Label:
-    """Of this process. What its framework said once stays, as at the end of a process it is gone; a forked child begins without."""
+    """The label of this process.
+
+    A name found once is kept, because the framework's state is gone at the end of the process. A
+    forked child starts without it.
+    """
 
     def __init__(self) -> None:
         self._part, self._pid = "", 0
@@ -25,10 +32,10 @@ class Label:
         """Asks the framework that runs the process."""
         if self._pid != os.getpid():
             self._part, self._pid = "", os.getpid()
-        self._part = self._part or _part_now()
+        self._part = self._part or _find_part()
 
     def text(self, given: str, environ: Mapping[str, str]) -> str:
-        """The label as far as it is known now; `given` is what the settings say."""
+        """Returns the label as known now; `given` is the configured name."""
         self.look()
         if given:
             return given
@@ -41,9 +48,9 @@ class Label:
 LABEL = Label()
 
 
-def _part_now() -> str:
+def _find_part() -> str:
     for known in (_of_replica, _of_gunicorn, _of_pool, _of_litserve, _of_uvicorn, _of_engine_part):
-        with suppress(Exception):  # another release of a framework keeps it elsewhere
+        with suppress(Exception):  # another release of a framework stores its name elsewhere
             found = known()
             if found:
                 return found
@@ -51,7 +58,7 @@ def _part_now() -> str:
 
 
 def _of_replica() -> str:
-    """Ray Serve's."""
+    """Returns Ray Serve's replica id."""
     context = sys.modules.get("ray.serve.context")
     replica = getattr(context, "_INTERNAL_REPLICA_CONTEXT", None)
     return "" if replica is None else str(replica.replica_id.to_full_id_str())
@@ -65,14 +72,15 @@ def _of_gunicorn() -> str:
 
 
 def _of_pool() -> str:
-    """Celery's: the name of the worker, and that of the process in its pool."""
+    """Returns Celery's names of the worker and of the process in its pool."""
     prefork, process = (
         sys.modules.get("celery.concurrency.prefork"),
         sys.modules.get("billiard.process"),
     )
     if prefork is None or process is None or process.current_process()._parent_pid is None:
         return ""
-    return f"{getattr(prefork, '_process_hostname', None) or 'celery'} {process.current_process().name}"
+    worker = getattr(prefork, "_process_hostname", None) or "celery"
+    return f"{worker} {process.current_process().name}"
 
 
 def _of_litserve() -> str:
@@ -83,7 +91,7 @@ def _of_litserve() -> str:
 
 
 def _of_uvicorn() -> str:
-    """A worker that uvicorn started."""
+    """Returns the number of a worker that uvicorn started."""
     name, number = process_name(), process_name().rpartition("-")[2]
     command = Path(sys.argv[0]).parts if sys.argv else ()
     known = (
@@ -95,7 +103,7 @@ def _of_uvicorn() -> str:
 
 
 def _of_engine_part() -> str:
-    """What vLLM calls it."""
+    """Returns vLLM's name for this process."""
     name = process_name()
     return (
         name
@@ -105,7 +113,10 @@ def _of_engine_part() -> str:
 
 
 def _main_frame(file: str, function: str) -> FrameType | None:
-    """The frame of this function on the main thread's stack. A frame that returns meanwhile leads nowhere, hence the tries."""
+    """Finds the frame of a function on the main thread's stack.
+
+    The search repeats, because a frame that returns during the search ends the chain.
+    """
     for _ in range(TRIES):
         frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
         while frame is not None:

@@ -1,4 +1,4 @@
-"""When this process began, as the kernel knows it: what ran before the agent did belongs to a cold start too."""
+"""Process start time from the kernel: a cold start includes the time before the agent starts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 
 _START_TICKS = 19
-"""The place of the start in /proc/PID/stat, counted from behind the name, which may hold anything."""
+"""Index of the start time in /proc/PID/stat after the process name, which may contain spaces."""
 OLDEST = 365 * 86400.0
 
 
 def process_started() -> float:
-    """Unix seconds, to a hundredth; the present moment where the kernel does not say or says what cannot be."""
+    """Returns the start in Unix seconds, to 0.01 s; the current time if the kernel gives no
+    plausible value.
+    """
     now = time.time()
     try:
         words = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
@@ -24,7 +26,9 @@ def process_started() -> float:
 
 
 def process_facts() -> tuple[str, int, str] | None:
-    """Boot, pid and start of this process, which stay as they are while it runs where it began; None where the kernel does not say."""
+    """Returns boot id, pid and start time, which change if the process is restored or copied; None
+    if the kernel does not provide them.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return (

@@ -1,4 +1,4 @@
-"""Which processes belong together: the ones that a process forked or started through `multiprocessing`, and their own ones."""
+"""Process lineage: the processes that one root forked or started through `multiprocessing`."""
 
 from __future__ import annotations
 
@@ -11,53 +11,59 @@ from typing import Any
 _SPAWNED = ("--multiprocessing-fork", "--billiard-fork")
 _FORKSERVER = "from multiprocessing.forkserver import main"
 _RENAMED = (("gunicorn: worker", "gunicorn: master"), ("VLLM::", ""))
-"""How a child and its parent begin their command lines where a framework writes its own over them."""
+"""Prefixes of command lines of a child and its parent, for frameworks that overwrite them."""
 _FIRST = "count(1)"
 _PARENT, _START = 1, 19
-"""Places in /proc/PID/stat, counted from behind the name, which may hold anything."""
+"""Indexes in /proc/PID/stat after the process name, which may contain spaces."""
 
 
 class Lineage:
-    """Of this process: its oldest relative, and whether children of its own report."""
+    """The oldest relative of this process, and whether its own children report."""
 
     def __init__(self) -> None:
         self._root = ""
-        self._root_known_by = 0
+        self._root_found_by = 0
         self._has_children = False
         self._child_reports: Any = None
 
     def before_fork(self) -> None:
-        """The child learns, while its parent runs, where it comes from, and can leave a mark that the parent sees."""
+        """Prepares the lineage for a forked child.
+
+        The child needs its root while the parent still runs, and a shared byte that tells the
+        parent that the child reports.
+        """
         self._root_find()
         self._has_children = True
         if self._child_reports is None:
             self._child_reports = importlib.import_module("mmap").mmap(-1, 1)
 
     def after_fork(self) -> None:
-        """In the child, whose own children are others."""
+        """Resets the state in the child, which has no children yet."""
         self._has_children = False
 
     def child_begins(self) -> None:
-        """In a forked child that is about to report."""
+        """Marks in a forked child that the child is about to report."""
         if self._child_reports is not None and not self._has_children:
             self._child_reports[0] = 1
             self._child_reports = None
 
     def children_report(self) -> bool:
-        """Whether a forked child has reported."""
+        """Returns whether a forked child has reported."""
         return (
             self._has_children and self._child_reports is not None and self._child_reports[0] == 1
         )
 
     def starts_processes(self) -> bool:
-        """Whether `multiprocessing` has been asked for a child."""
+        """Returns whether `multiprocessing` has started a child."""
         module = sys.modules.get("multiprocessing.process")
         return repr(getattr(module, "_process_counter", _FIRST)) != _FIRST
 
     def job(self, host: str) -> str:
-        """What this process and its relatives call their job; empty where it has none."""
+        """Returns the job name that this process and its relatives share; empty if it has no
+        relatives.
+        """
         self._root_find()
-        own = self._root_known_by == os.getpid() and self._root.startswith(f"{os.getpid()}:")
+        own = self._root_found_by == os.getpid() and self._root.startswith(f"{os.getpid()}:")
         return (
             f"{host}:{self._root}"
             if self._root and (self._has_children or self.starts_processes() or not own)
@@ -65,12 +71,12 @@ class Lineage:
         )
 
     def _root_find(self) -> None:
-        if not self._root_known_by:
-            self._root_known_by, self._root = os.getpid(), _root_of(os.getpid())
+        if not self._root_found_by:
+            self._root_found_by, self._root = os.getpid(), _root_of(os.getpid())
 
 
 def _root_of(pid: int) -> str:
-    """Id and start of the oldest relative of a process; empty where the system does not say."""
+    """Returns pid and start time of the oldest relative; empty if they are unknown."""
     try:
         words = list(getattr(sys, "orig_argv", [])) if pid == os.getpid() else []
         words = words if _is_spawned(words) else _words(pid)
@@ -85,7 +91,7 @@ def _root_of(pid: int) -> str:
 
 
 def _are_related(child: list[str], parent: list[str]) -> bool:
-    """A fork keeps the command line."""
+    """Returns whether one process started the other; a fork keeps the command line."""
     if child == parent or _is_spawned(child):
         return True
     return any(

@@ -1,4 +1,6 @@
-"""COMPILEWATCH_REDACT=strict: of every text that leaves the process only a fingerprint is left, unless it is a word of the protocol."""
+"""Redaction (COMPILEWATCH_REDACT=strict): replaces each text with a fingerprint, except words of
+the protocol.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ KEPT_OF_IDENTITY = {
         "role",
     ),
 }
-"""What the settings say, versions, hardware, and hashes: the dashboard cannot compare anything without them."""
+"""Settings, versions, hardware and hashes, which the dashboard needs for any comparison."""
 _MESSAGES = (
     wire.Report,
     wire.Region,
@@ -87,14 +89,14 @@ _WORDS = {
     *("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
     *("torch.compile", "eager", "inductor", "other", "True", "False", "None"),
 }
-_OURS = ("seconds", "cache", "eager_by", "phases")
-"""Tables whose words are all our own."""
+_OWN_TABLES = ("seconds", "cache", "eager_by", "phases")
+"""Tables that contain only the agent's own words."""
 _PLAIN = re.compile(r"2\^\d{1,3}|[\d!/_.]*|#[0-9a-f]{16}")
-"""A bucket, a number or a compile id, a fingerprint."""
+"""A bucket, a number or a compile id, or a fingerprint."""
 
 
 def fingerprint(text: str) -> str:
-    """Stands for the text in every process; what can be guessed can still be found by trying."""
+    """Returns a fingerprint, equal in every process; a guessed text can still be confirmed."""
     return (
         text
         if text in _WORDS or _PLAIN.fullmatch(text)
@@ -103,15 +105,15 @@ def fingerprint(text: str) -> str:
 
 
 def report_redacted(report: Report) -> Report:
-    """The report with fingerprints for its texts."""
-    return decode(Report, _redacted(encode(report)))
+    """Returns the report with fingerprints in place of its texts."""
+    return decode(Report, _redact(encode(report)))
 
 
 def identity_redact(identity: Identity) -> None:
-    """Puts fingerprints into the identity; a field that nobody allowed is among them."""
+    """Replaces all fields of the identity that are not explicitly allowed with fingerprints."""
     for field in dataclasses.fields(identity):
         if field.name not in KEPT_OF_IDENTITY and field.name != "capabilities":
-            setattr(identity, field.name, _redacted(getattr(identity, field.name)))
+            setattr(identity, field.name, _redact(getattr(identity, field.name)))
     chosen = {
         name: value for name, value in identity.components.items() if name.startswith(wire.KERNEL)
     }
@@ -123,14 +125,16 @@ def identity_redact(identity: Identity) -> None:
     }
 
 
-def _redacted(data: Any) -> Any:
+def _redact(data: Any) -> Any:
     if isinstance(data, str):
         return fingerprint(data)
     if isinstance(data, dict):
         return {
-            key if key in _KEYS else fingerprint(key): value if key in _OURS else _redacted(value)
+            key if key in _KEYS else fingerprint(key): value
+            if key in _OWN_TABLES
+            else _redact(value)
             for key, value in data.items()
         }
     if isinstance(data, (list, tuple)):
-        return [_redacted(item) for item in data]
+        return [_redact(item) for item in data]
     return data

@@ -1,4 +1,4 @@
-"""What this process does in its job: from what is loaded, named and started, without an import."""
+"""Process role: derived from loaded modules, process names and the command line."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ ENGINE, ENGINE_WORKER, ENGINE_SERVER = (
     ("ApiServer", "APIServer"),
 )
 _HELPERS, _OF_ANY_PROCESS = ("auxiliary", "data worker"), ("memory",)
-"""A parent is none: a trainer that starts the workers of a DataLoader is one until it compiles."""
+"""Not for parents: a trainer that starts DataLoader workers counts as a parent until it compiles.
+"""
 _RAY_HELPERS = ("ray::ServeController", "ray::ProxyActor", "ray::HTTPProxy")
 
 
 def role_of(serves: bool) -> str:
-    """One of ROLES, or empty; `serves`: a watched call or a compilation was here."""
+    """Returns one of ROLES, or empty.
+
+    `serves`: this process had a watched call or a compilation.
+    """
     for known in (_of_loader, _of_engine, _of_helper):
-        with suppress(Exception):  # another release of a framework names its parts otherwise
+        with suppress(Exception):  # another release of a framework names its parts differently
             role = known()
             if role:
                 return role
@@ -48,7 +52,10 @@ def role_of(serves: bool) -> str:
 def capabilities_of(
     role: str, serves: bool, answers: Mapping[str, tuple[str, str]]
 ) -> dict[str, tuple[str, str]]:
-    """What the process can tell of what it does: a helper in which nothing compiles has nothing to tell, whatever its torch could."""
+    """Returns the capabilities to report.
+
+    A helper process in which nothing compiles reports none, regardless of its torch.
+    """
     if serves or role not in _HELPERS:
         return dict(answers)
     return {
@@ -58,7 +65,7 @@ def capabilities_of(
 
 
 def _of_loader() -> str:
-    """A worker of torch's DataLoader."""
+    """Detects a worker of torch's DataLoader."""
     worker = sys.modules.get("torch.utils.data._utils.worker")
     process = sys.modules.get("multiprocessing.process")
     target = None if process is None else getattr(process.current_process(), "_target", None)
@@ -69,7 +76,7 @@ def _of_loader() -> str:
 
 
 def _of_engine() -> str:
-    """vLLM's processes, by their names."""
+    """Detects vLLM's processes by their names."""
     if "vllm" not in sys.modules:
         return ""
     names = (process_name(), _title())
@@ -83,7 +90,7 @@ def _of_engine() -> str:
 
 
 def _of_helper() -> str:
-    """A process that serves others of its job."""
+    """Detects a process that serves other processes of its job."""
     words = list(getattr(sys, "orig_argv", []))
     module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
     if module in _AUXILIARY_MODULES or (
@@ -94,14 +101,14 @@ def _of_helper() -> str:
 
 
 def process_name() -> str:
-    """The name of a child of `multiprocessing`; empty in others."""
+    """Returns the name of a child of `multiprocessing`; empty in other processes."""
     process: Any = sys.modules.get("multiprocessing.process")
     current = None if process is None else process.current_process()
     return "" if current is None or current._parent_pid is None else str(current.name)
 
 
 def _title() -> str:
-    """What the process writes over its command line."""
+    """Returns the title that the process wrote over its command line."""
     with suppress(OSError):
         return (
             Path(f"/proc/{os.getpid()}/cmdline")

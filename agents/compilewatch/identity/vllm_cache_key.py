@@ -1,4 +1,6 @@
-"""vLLM's own cache key: the factors that it writes next to its compiled code, as hashes, and the folders that it names after the key."""
+"""vLLM's cache key: hashes of the factors that vLLM writes next to its compiled code, and the key
+in its folder names.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,19 @@ _RANK = re.compile(r"/(rank_\d+_\d+(?:/[^/]+)?)/?$")
 
 
 def derived_from(folder: str) -> str:
-    """vLLM's key, from the path of a cache folder that vLLM set; empty for a folder that the user chose."""
+    """Returns vLLM's key from the path of a cache folder that vLLM set; empty for a folder that the
+    user chose.
+    """
     path = folder.replace(os.sep, "/")
     found = _AOT_FOLDER.search(path) or _COMPILE_FOLDER.search(path)
     return found[1] if found else ""
 
 
 def factors_hashed(factors_file: Any) -> dict[str, str]:
-    """A hash per factor, of the variables one each: values may be secrets. Whatever the release writes, by the names that it writes."""
+    """Hashes each factor, and each environment variable separately, because values may be secrets.
+
+    The names are those that the vLLM release writes.
+    """
     found: dict[str, str] = {}
     for name, value in factors_file.items() if isinstance(factors_file, Mapping) else ():
         if isinstance(value, Mapping):
@@ -51,21 +58,25 @@ def factors_hashed(factors_file: Any) -> dict[str, str]:
 
 
 class VllmKey:
-    """The factors of what this process compiled, by rank and part of the model, `rank_0_0/backbone`."""
+    """The factors of the code that this process compiled, by rank and part of the model
+    (`rank_0_0/backbone`).
+    """
 
     def __init__(self) -> None:
         self._unread: deque[tuple[str, int]] = deque(maxlen=MAX_PARTS)
-        """Folders, and how often each was looked at."""
+        """Folders, each with its number of read attempts."""
         self.parts: dict[str, dict[str, str]] = {}
         self.not_loaded = False
-        """Whether what was kept under the key could not be loaded: what follows is compiled again."""
+        """Whether vLLM failed to load a stored compilation, so that the following code is compiled
+        again.
+        """
 
     def note(self, folder: str) -> None:
-        """vLLM says that it keeps in this folder what it compiles now; the file is read later."""
+        """Remembers a folder of vLLM's compiled code; `read` reads its file later."""
         self._unread.append((folder, 0))
 
     def read(self) -> dict[str, dict[str, str]]:
-        """The factors that are known by now; on the agent's thread."""
+        """Returns the factors known now. Call it on the agent's thread."""
         for _ in range(len(self._unread)):
             folder, tries = self._unread.popleft()
             try:
@@ -79,13 +90,15 @@ class VllmKey:
                 OSError,
                 ValueError,
                 RecursionError,
-            ):  # not written, not finished, or of another release
+            ):  # missing, incomplete, or of another release
                 if tries < MAX_TRIES:
                     self._unread.append((folder, tries + 1))
         return self.parts
 
     def components(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """What processes are compared by: the version, the factors without the single variables, and the key in the folder's name."""
+        """Returns the components for comparing processes: the version, the factors without single
+        variables, and the key in the folder's name.
+        """
         factors = next(iter(self.read().values()), {})
         found = {
             **_version(),
@@ -100,7 +113,7 @@ class VllmKey:
 
 
 VLLM_KEY = VllmKey()
-"""The process's own."""
+"""The key of this process."""
 
 
 def _part(folder: str) -> str:

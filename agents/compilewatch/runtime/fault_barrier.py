@@ -1,4 +1,4 @@
-"""Fault barrier between agent and job: an error of the agent is counted, and never raised in the job."""
+"""Fault barrier: counts errors of the agent and never raises them in the job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from types import TracebackType
 
 
 class FaultBarrier:
-    """Swallows any Exception in its block and hands it to `on_error`; KeyboardInterrupt and SystemExit pass."""
+    """Suppresses any Exception in its block and passes it to `on_error`.
+
+    KeyboardInterrupt and SystemExit propagate.
+    """
 
     __slots__ = ("_on_error",)
 

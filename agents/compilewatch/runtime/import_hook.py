@@ -1,4 +1,4 @@
-"""Tells when a module has been imported for the first time, without importing anything."""
+"""Import hook: a callback after the first import of a module. The hook imports nothing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ from types import ModuleType
 from typing import Any
 
 IMPORTED: dict[str, tuple[float, float]] = {}
-"""When the import of a module that somebody waited for began and ended, in Unix seconds."""
+"""Start and end of the import of each awaited module, in Unix seconds."""
 
 
 class ImportHook:
-    """Sits first on `sys.meta_path`; asks the finders behind it, and wraps the loader of a module somebody waits for. It and its loader
-    derive from nothing: `importlib.abc` would cost as much to load as half the agent."""
+    """A meta path finder that delegates to the finders behind it and wraps the loader of an awaited
+    module.
+
+    The hook and its loader have no base class: loading `importlib.abc` would cost half as much as
+    the agent.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[], None]]] = {}
 
     def when_imported(self, module: str, then: Callable[[], None]) -> None:
-        """Calls `then` at once if the module is there, else right after its first import; `then` must not raise."""
+        """Calls `then` immediately if the module is imported, else right after its first import;
+        `then` must not raise.
+        """
         if fully_imported(module):
             then()
             return
@@ -30,7 +36,7 @@ class ImportHook:
             sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Waits no longer."""
+        """Cancels all callbacks."""
         self._waiting.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
@@ -38,11 +44,12 @@ class ImportHook:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """None for every module that nobody waits for: then the import goes on as ever."""
+        """Returns None for every module without a callback: its import continues unchanged."""
         if name not in self._waiting:
             return None
         finders = list(sys.meta_path)
-        # Only those behind it: two hooks that wait for one module would ask each other for ever.
+        # Ask only the finders behind this one: two hooks for one module would otherwise recurse
+        # endlessly.
         for finder in finders[finders.index(self) + 1 :] if self in finders else []:
             find = getattr(finder, "find_spec", None)
             if find is None:
@@ -56,13 +63,13 @@ class ImportHook:
         return None
 
     def imported(self, name: str) -> None:
-        """The module was executed: whoever waited is called."""
+        """Calls the callbacks of a module after its code ran."""
         for then in self._waiting.pop(name, []):
             then()
 
 
 def fully_imported(name: str) -> bool:
-    """Whether the module is there and its code has run to the end."""
+    """Returns whether the module is imported and its code has run completely."""
     module = sys.modules.get(name)
     return module is not None and not getattr(
         getattr(module, "__spec__", None), "_initializing", False
@@ -70,7 +77,7 @@ def fully_imported(name: str) -> bool:
 
 
 class _Loader:
-    """The real loader, followed by a call; everything else about the module is the real loader's."""
+    """Delegates to the real loader and calls the hook after the module's code ran."""
 
     def __init__(self, loader: Any, hook: ImportHook, name: str) -> None:
         self._loader = loader
@@ -81,12 +88,12 @@ class _Loader:
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """The real loader's module; the loader itself is put back first."""
+        """Delegates the creation of the module to the real loader."""
         created: ModuleType | None = self._loader.create_module(spec)
         return created
 
     def exec_module(self, module: ModuleType) -> None:
-        """Runs the module's code, then says so."""
+        """Restores the real loader, runs the module's code, then calls the hook."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader

@@ -1,4 +1,6 @@
-"""The agent's own folder on disk: only this user's, never reached through a link, bounded in files and bytes."""
+"""Private files: a folder of the current user only, without symbolic links, bounded in files and
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ _NEVER_THROUGH_A_LINK = (
 
 
 class FolderError(AgentError, OSError):
-    """A folder or file of the agent's is not there, or is not this user's alone; the text is one sentence."""
+    """A folder or file of the agent is missing, or other users can access it; the text is one
+    sentence.
+    """
 
 
 class Kept(NamedTuple):
-    """A file in the folder: its path, its size in bytes, and when it was last written in Unix seconds."""
+    """A file in the folder: path, size in bytes, and time of the last write in Unix seconds."""
 
     path: Path
     size: int
@@ -31,44 +35,52 @@ class Kept(NamedTuple):
 
 
 def base_folder(chosen: str = "", environ: Mapping[str, str] | None = None) -> Path:
-    """Where the agent keeps files: this user's part of the chosen folder, which may be everybody's, else `compilewatch` in the user's
-    cache folder. Nothing is made; raises a FolderError where the user has no home."""
+    """Returns the agent's folder: a subfolder per user of the configured folder, which may be
+    shared, else `compilewatch` in the user's cache folder.
+
+    Creates nothing. Raises FolderError if the user has no home folder.
+    """
     environ = os.environ if environ is None else environ
     if chosen:
         return Path(chosen) / (
             f"compilewatch-{os.getuid()}" if hasattr(os, "getuid") else "compilewatch"
         )
     cache = environ.get("XDG_CACHE_HOME", "")
-    if Path(
-        cache
-    ).is_absolute():  # a relative one is to be ignored, says the standard that names the variable
+    if Path(cache).is_absolute():  # the XDG specification ignores relative paths
         return Path(cache) / "compilewatch"
     try:
         return Path.home() / ".cache" / "compilewatch"
     except (RuntimeError, KeyError):
-        raise FolderError("there is no home folder to keep files in") from None
+        raise FolderError("there is no home folder for the agent's files") from None
 
 
 def folder_open(path: Path) -> Path:
-    """The folder, made if it is not there; raises a FolderError unless it is a folder that this user owns and nobody else writes to."""
+    """Opens or creates the folder.
+
+    Raises FolderError unless this user owns the folder and no other user can write to it.
+    """
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         found = path.lstat()
     except OSError as error:
-        raise FolderError(f"cannot make the folder: {error.strerror or error}") from None
+        raise FolderError(f"cannot create the folder: {error.strerror or error}") from None
     if not stat.S_ISDIR(found.st_mode):
-        raise FolderError("the folder is a link or no folder")
+        raise FolderError("the path is not a folder, or is a symbolic link")
     _check_owner(found, "the folder")
     return path
 
 
 def file_open(path: Path, flags: int) -> int:
-    """A descriptor of a plain file of this user's, made with mode 0600 where `flags` say so; a link is refused. Raises OSError."""
+    """Opens a regular file of this user and returns the descriptor; creates it with mode 0600 if
+    `flags` ask for it.
+
+    Refuses symbolic links. Raises OSError.
+    """
     descriptor = os.open(path, flags | _NEVER_THROUGH_A_LINK, FILE_MODE)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise FolderError("the file is no plain file")
+            raise FolderError("the file is not a regular file")
         _check_owner(found, "the file")
     except BaseException:
         os.close(descriptor)
@@ -77,7 +89,9 @@ def file_open(path: Path, flags: int) -> int:
 
 
 def file_read(path: Path, limit: int) -> bytes:
-    """The file's bytes; raises a FolderError if there are more than `limit`, OSError if it cannot be read."""
+    """Reads the file; raises FolderError if it is larger than `limit`, OSError if it cannot be
+    read.
+    """
     with os.fdopen(file_open(path, os.O_RDONLY), "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -86,7 +100,10 @@ def file_read(path: Path, limit: int) -> bytes:
 
 
 def file_replace(path: Path, data: bytes) -> None:
-    """Writes the file in one step: whoever reads it meets the old bytes or the new ones. Raises OSError."""
+    """Replaces the file atomically: readers see either the old or the new content.
+
+    Raises OSError.
+    """
     made = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}{_UNFINISHED}")
     try:
         with os.fdopen(file_open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
@@ -98,7 +115,9 @@ def file_replace(path: Path, data: bytes) -> None:
 
 
 def files_kept(folder: Path, suffix: str) -> list[Kept]:
-    """The plain files that end like this, the oldest first; one that vanishes meanwhile is left out. Raises OSError."""
+    """Lists the regular files with this suffix, oldest first; skips files that vanish during the
+    scan. Raises OSError.
+    """
     return sorted(_plain_files(folder, suffix), key=lambda kept: (kept.written, kept.path.name))
 
 
@@ -114,8 +133,11 @@ def _plain_files(folder: Path, suffix: str) -> Iterator[Kept]:
 
 
 def folder_trim(folder: Path, suffix: str, max_files: int, max_bytes: int) -> int:
-    """Removes the oldest files that end like this until the rest is within both limits; answers how many went. What processes that
-    were killed while they wrote left behind goes too. Raises OSError."""
+    """Removes the oldest files with this suffix until the rest is within both limits; returns the
+    number removed.
+
+    Also removes unfinished files of processes that were killed while they wrote. Raises OSError.
+    """
     for left in files_kept(folder, _UNFINISHED):
         if left.written < time.time() - _UNFINISHED_SECONDS:
             left.path.unlink(missing_ok=True)
@@ -136,4 +158,4 @@ def _check_owner(found: os.stat_result, what: str) -> None:
     if found.st_uid != os.getuid():
         raise FolderError(f"{what} belongs to another user")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise FolderError(f"others may write to {what}")
+        raise FolderError(f"other users may write to {what}")

@@ -1,4 +1,4 @@
-"""How this process ends, as far as that is certain while its exit functions run."""
+"""Exit status: how this process ends, as far as exit functions can know it."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ from contextlib import suppress
 from typing import Any
 
 ABNORMAL = 1
-"""The exit code of a process that an exception ends."""
+"""Exit code of a process that an exception ends."""
 
 
 def ending_at_exit() -> dict[str, Any]:
-    """At the interpreter's exit. Python keeps no trace of the code that `sys.exit` was given; an exception that it printed, it keeps, and
-    from a main file that ran to its end it takes the name of the file."""
+    """Returns the ending at the interpreter's exit.
+
+    Python stores no trace of the code passed to `sys.exit`. It stores an exception that it printed,
+    and it removes `__file__` from a main file that ran to its end.
+    """
     error = getattr(sys, "last_type", None)
     main = sys.modules.get("__main__")
     if error is not None:
         if hasattr(sys, "ps1") or "IPython" in sys.modules:
-            return {}  # of an earlier line
+            return {}  # the error of an earlier line
         return {"signal": "SIGINT"} if issubclass(error, KeyboardInterrupt) else {"code": ABNORMAL}
-    return {"code": 0} if _ran_a_file() and not hasattr(main, "__file__") else {}
+    return {"code": 0} if _is_file_program() and not hasattr(main, "__file__") else {}
 
 
 def interrupt_keep() -> None:
-    """Lets Python end by SIGINT after an interrupt that nothing caught, as it does without us. Python marks that while it leaves the main
-    program, and every text that is executed later clears the mark: a module with a dataclass that an exit function imports is one."""
+    """Lets Python end by SIGINT after an uncaught interrupt, as it does without the agent.
+
+    Python sets a mark for this when it leaves the main program. Any later `exec` clears the mark,
+    for example the import of a module with a dataclass in an exit function.
+    """
     if getattr(sys, "last_type", None) is KeyboardInterrupt and ending_at_exit():
         with suppress(KeyboardInterrupt):
-            exec("raise KeyboardInterrupt")  # a text that ends so sets the mark
+            exec("raise KeyboardInterrupt")  # an exec that ends with this error sets the mark
 
 
-def _ran_a_file() -> bool:
-    """Whether the main program is a file, and not a module, a text or an interactive session."""
+def _is_file_program() -> bool:
+    """Returns whether the main program is a file, not a module, a string or a session."""
     main = sys.modules.get("__main__")
     return (
         main is not None
@@ -41,7 +47,9 @@ def _ran_a_file() -> bool:
 
 
 def ending_of_child() -> dict[str, Any]:
-    """In the finalizers of a child of `multiprocessing`, while what ends it passes through its first frame."""
+    """Returns the ending in the finalizers of a `multiprocessing` child, while the exception passes
+    its first frame.
+    """
     error = sys.exc_info()[1]
     trace = getattr(error, "__traceback__", None)
     if error is None or trace is None or trace.tb_frame.f_code.co_name != "_bootstrap":
@@ -50,7 +58,7 @@ def ending_of_child() -> dict[str, Any]:
 
 
 def exit_code(error: BaseException) -> int:
-    """What a process ends with that this exception ends."""
+    """Returns the exit code of a process that this exception ends."""
     if not isinstance(error, SystemExit):
         return ABNORMAL
     if error.code is None:

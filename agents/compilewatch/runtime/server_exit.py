@@ -1,4 +1,6 @@
-"""Servers whose workers end without running exit functions: what they call last is listened to, by trying."""
+"""Server exit hooks: servers whose workers end without exit functions call the agent through their
+own last callback.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 End = Callable[[dict[str, Any]], None]
-"""What is to be done at the end of the process, given how it ends."""
-_LISTENING: list[Callable[..., Any]] = []
-"""What replaces a function of Ray Serve's."""
+"""Callback for the end of the process; its argument describes the ending."""
+_REPLACEMENTS: list[Callable[..., Any]] = []
+"""The replacements of Ray Serve's function."""
 
 
 def listen(end: End) -> None:
-    """Has `end` called in a worker of Celery's pool and in a replica of Ray Serve."""
+    """Registers `end` in a worker of Celery's pool and in a replica of Ray Serve."""
     _listen_to_pool(end)
     _listen_to_replica(end)
 
@@ -22,21 +24,21 @@ def listen(end: End) -> None:
 def _listen_to_pool(end: End) -> None:
     signals = sys.modules.get("celery.signals")
     if signals is not None:
-        ended = functools.partial(_pool_process_ends, end)
+        ended = functools.partial(_on_pool_process_end, end)
         signals.worker_process_shutdown.connect(ended, weak=False, dispatch_uid="compilewatch")
 
 
-def _pool_process_ends(end: End, exitcode: object = None, **_: object) -> None:
+def _on_pool_process_end(end: End, exitcode: object = None, **_: object) -> None:
     end({"code": exitcode} if isinstance(exitcode, int) else {})
 
 
 def _listen_to_replica(end: End) -> None:
-    """Ray kills a replica once its requests are answered and the destructor of its application has run."""
+    """Wraps the destructor call, after which Ray kills the replica."""
     holder: Any = getattr(
         sys.modules.get("ray.serve._private.replica"), "UserCallableWrapper", None
     )
     original = getattr(holder, "call_destructor", None)
-    if original is None or original in _LISTENING:
+    if original is None or original in _REPLACEMENTS:
         return
 
     @functools.wraps(original)
@@ -46,5 +48,5 @@ def _listen_to_replica(end: End) -> None:
         finally:
             end({})
 
-    _LISTENING.append(call_destructor)
+    _REPLACEMENTS.append(call_destructor)
     holder.call_destructor = call_destructor

@@ -1,4 +1,6 @@
-"""SIGTERM: the open window is sent before the process ends of it, in a bounded time, and wherever its main thread is."""
+"""SIGTERM handler: sends the open window in bounded time before the process ends, even if the main
+thread does not reach Python code.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,17 @@ from compilewatch.runtime.fair_wait import Patience
 from compilewatch.runtime.fault_barrier import FaultBarrier
 
 END_SECONDS = 2.0
-"""How long the end of a process waits at most for its last window."""
+"""Longest delay of the process end for sending the last window."""
 HANDLER_SECONDS = 1.0
-"""How long the main thread may take to come to the handler: in C code it comes there only when that returns."""
+"""Longest wait for the main thread to run the handler; C code delays it until it returns."""
 
 
 class Termination:
-    """The handler of SIGTERM where the job has none. It ends the process as the default does, and equals the default: a framework that
-    asks whether a handler is there finds none, and sets its own."""
+    """A SIGTERM handler for jobs without their own.
+
+    It ends the process as the default does, and compares equal to the default: a framework that
+    checks for a handler finds none and sets its own.
+    """
 
     def __init__(
         self, stop: Callable[[dict[str, Any]], None], on_error: Callable[[Exception], None]
@@ -33,9 +38,9 @@ class Termination:
         self._thread: Callable[[], threading.Thread | None] = lambda: None
         self._ending = False
         self._pipe: tuple[int, int] | None = None
-        """What Python writes the number of each signal to, at once."""
+        """Wakeup pipe: Python immediately writes the number of each signal to it."""
         self._may_listen = True
-        self._came_at: float | None = None
+        self._signalled_at: float | None = None
 
     def __eq__(self, other: object) -> bool:
         return other is self or (isinstance(other, int) and other == signal.SIG_DFL)
@@ -44,73 +49,94 @@ class Termination:
         return id(self)
 
     def install(self, thread: Callable[[], threading.Thread | None]) -> None:
-        """Becomes the handler, in the main thread and in place of the default only; `thread` is the one that sends."""
+        """Installs the handler, on the main thread and only in place of the default.
+
+        `thread` returns the sending thread.
+        """
         self._thread = thread
-        known = signal.getsignal(signal.SIGTERM)
-        if known is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        current = signal.getsignal(signal.SIGTERM)
+        if current is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self)
             with suppress(OSError, ValueError):
                 if self._may_listen:
                     self._listen()
-        elif known is not self:
-            self._follow(getattr(known, "__self__", None))
+        elif current is not self:
+            self._reinstall_after(getattr(current, "__self__", None))
 
-    def _follow(self, server: Any) -> None:
-        """A server that was there first, as uvicorn is for the application that it loads, puts the default back at its end and then raises
-        again what it caught: by then this is the handler."""
+    def _reinstall_after(self, server: Any) -> None:
+        """Reinstalls the handler after a server that was there first.
+
+        A server such as uvicorn restores the default at its end and then raises the caught signals
+        again; by then this handler must be installed.
+        """
         caught = getattr(server, "_captured_signals", None)
         if type(caught) is list:
-            server._captured_signals = _Caught(
+            server._captured_signals = _CaughtSignals(
                 caught, lambda: self.install(self._thread), self._on_error
             )
 
     def listen_no_more(self) -> None:
-        """For an event loop that takes it for a fault of the program if it finds another listener, as Trio does."""
+        """Removes the wakeup pipe for event loops such as Trio's, which treat another listener as
+        an error.
+        """
         self._may_listen = False
         if threading.current_thread() is threading.main_thread():
             with suppress(OSError, ValueError):
-                self._give_back_pipe()
+                self._release_pipe()
 
     def uninstall(self) -> None:
-        """Gives the default back where this is the handler still; in another thread than the main one that cannot be."""
+        """Restores the default if this handler is still installed.
+
+        Only the main thread can do so.
+        """
         if threading.current_thread() is threading.main_thread():
-            self._forget()
+            self._restore_default()
 
     def after_fork(self) -> None:
-        """In a forked child: the pipe is the parent's, and a child that reports nothing ends as it would."""
-        self._ending, self._came_at = False, None
+        """Resets the state in a forked child: the pipe belongs to the parent, and a child that does
+        not report ends by default.
+        """
+        self._ending, self._signalled_at = False, None
         with suppress(OSError, ValueError):
-            self._forget()
+            self._restore_default()
 
     def look(self) -> None:
-        """For the agent's thread: where the signal came, and the main thread does not come to the handler, it ends the process itself."""
+        """Ends the process from the agent's thread if the signal arrived and the main thread does
+        not run the handler in time.
+        """
         if self._pipe is None or self._ending:
             return
-        if self._came_at is None:
+        if self._signalled_at is None:
             with suppress(BlockingIOError):
                 if signal.SIGTERM in os.read(self._pipe[0], 65536):
-                    self._came_at = time.monotonic()
+                    self._signalled_at = time.monotonic()
         elif signal.getsignal(signal.SIGTERM) is not self:
-            self._came_at = None
-        elif time.monotonic() - self._came_at > HANDLER_SECONDS:
+            self._signalled_at = None
+        elif time.monotonic() - self._signalled_at > HANDLER_SECONDS:
             self._ending = True
-            _thread.start_new_thread(self._end_aside, ())
+            _thread.start_new_thread(self._end_without_main_thread, ())
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Sends what waits and ends the process. A second signal changes nothing; called by a handler that the job set in its place, it
-        leaves the end to that."""
+        """Sends the queued windows and ends the process.
+
+        A second signal has no effect. If a handler of the job calls this one, that handler ends the
+        process.
+        """
         if self._ending or signal.getsignal(signal.SIGTERM) is not self:
             return
         self._ending = True
         try:
             with FaultBarrier(self._on_error):
-                self._send_last()
+                self._send_last_window()
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def _send_last(self) -> None:
-        """In a thread of its own, as the one that is interrupted here may hold any lock; without one of Python's own for that reason."""
+    def _send_last_window(self) -> None:
+        """Sends in a separate thread, because the interrupted main thread may hold any lock.
+
+        Uses the low-level `_thread` for the same reason.
+        """
         done = _thread.allocate_lock()
         done.acquire()
 
@@ -123,15 +149,18 @@ class Termination:
         _thread.start_new_thread(send, ())
         Patience(END_SECONDS, self._thread()).wait(lambda limit: done.acquire(timeout=limit))
 
-    def _end_aside(self) -> None:
-        """The same without the main thread, which alone may set handlers: by the system's own call."""
+    def _end_without_main_thread(self) -> None:
+        """Sends and ends the process without the main thread.
+
+        Only the main thread may set handlers in Python, so this calls the C function `signal`.
+        """
         try:
             with FaultBarrier(self._on_error):
                 self._stop({"signal": "SIGTERM"})
         finally:
             try:
                 importlib.import_module("ctypes").CDLL(None).signal(int(signal.SIGTERM), None)
-            except Exception:  # noqa: BLE001 - there is no such call here, and the process has to end
+            except Exception:  # noqa: BLE001 - the call is missing, and the process must end
                 os.kill(os.getpid(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -139,26 +168,27 @@ class Termination:
         pipe = os.pipe()
         for end in pipe:
             os.set_blocking(end, False)
-        known = signal.set_wakeup_fd(pipe[1], warn_on_full_buffer=False)
+        current = signal.set_wakeup_fd(pipe[1], warn_on_full_buffer=False)
         self._pipe = pipe
-        if known != -1:
-            signal.set_wakeup_fd(known, warn_on_full_buffer=False)  # an event loop listens already
+        if current != -1:
+            # An event loop already listens.
+            signal.set_wakeup_fd(current, warn_on_full_buffer=False)
             self._close()
 
-    def _forget(self) -> None:
+    def _restore_default(self) -> None:
         if signal.getsignal(signal.SIGTERM) is self:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._give_back_pipe()
+        self._release_pipe()
 
-    def _give_back_pipe(self) -> None:
+    def _release_pipe(self) -> None:
         if self._pipe is None:
             return
-        known = signal.set_wakeup_fd(-1)
-        if known == self._pipe[1]:
+        current = signal.set_wakeup_fd(-1)
+        if current == self._pipe[1]:
             self._close()
-        elif known != -1:
-            # An event loop took its place, and will want to put it back.
-            signal.set_wakeup_fd(known, warn_on_full_buffer=False)
+        elif current != -1:
+            # An event loop has replaced the pipe and may restore it later.
+            signal.set_wakeup_fd(current, warn_on_full_buffer=False)
             self._pipe = None
 
     def _close(self) -> None:
@@ -167,8 +197,12 @@ class Termination:
             os.close(end)
 
 
-class _Caught(list[int]):
-    """Signals that a server caught; they are gone through backwards to be raised again, which is announced."""
+class _CaughtSignals(list[int]):
+    """Signals that a server caught.
+
+    The server iterates over them in reverse to raise them again; the iteration calls `announce`
+    first.
+    """
 
     def __init__(
         self,

@@ -117,6 +117,6 @@ def test_it_ends_by_itself_while_the_dashboard_is_silent(job: Callable[[str], Jo
     dashboard.commands = []
     assert one.fresh_size()["compiled"] == 0
     one.until("ended", counter)
-    assert one.told("ended", counter)[0]["why"] == "its time is over"
+    assert one.told("ended", counter)[0]["why"] == "expired"
     assert one.fresh_size()["compiled"] == 2
     assert one.end()["raised"] == []

@@ -91,7 +91,7 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
     kept.now += 61
     kept.close(3)
     if path.parent.is_symlink():
-        assert (kept.spool.errors, kept.spool.problem) == (2, "the folder is a link or no folder")
+        assert (kept.spool.errors, kept.spool.problem) == (2, "the path is not a folder, or is a symbolic link")
         path.parent.unlink()
         kept.now += 61
         kept.close(4)
