@@ -120,9 +120,9 @@ def test_a_public_key_is_taken_in_either_case_and_needs_no_other() -> None:
         (PUBLIC + "00", f"{EXPECTED} another text of 66 characters"),
         ("g" * 64, f"{EXPECTED} another text of 64 characters"),
         ("٣" * 64, f"{EXPECTED} another text of 64 characters"),
-        ("02" + "00" * 31, f"{EXPECTED} no canonical encoding of a point of the curve"),
-        ("ee" + "ff" * 30 + "7f", f"{EXPECTED} no canonical encoding of a point of the curve"),
-        ("01" + "00" * 31, f"{EXPECTED} a point of small order, for which anyone can make signatures"),
+        ("02" + "00" * 31, f"{EXPECTED} not a canonical encoding of a curve point"),
+        ("ee" + "ff" * 30 + "7f", f"{EXPECTED} not a canonical encoding of a curve point"),
+        ("01" + "00" * 31, f"{EXPECTED} a point of small order, for which anyone can create signatures"),
         ("", "off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in COMPILEWATCH_COMMAND_PUBLIC_KEY"),
     ],
 )

@@ -1,1 +1,1 @@
-"""The protocol between agent and dashboard; it imports the standard library and itself, nothing else."""
+"""Wire protocol between agent and dashboard. It imports only the standard library and itself."""

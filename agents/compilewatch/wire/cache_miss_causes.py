@@ -1,26 +1,32 @@
-"""Which part of its configuration makes a compilation miss the cache: the order and the words that agent and dashboard share."""
+"""Cache miss causes: a diff of two compile configurations, in an order and in words that agent and
+dashboard share.
+
+The texts are stored values: dashboards compare them with texts of earlier releases.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 VERSIONS = ("torch", "cuda", "triton", "gpu")
-"""Components that are sent as what they are; all others are hashes. The most fundamental first."""
+"""Components sent in plain text, the most fundamental first; all others are hashes."""
 ENVIRONMENT, FOLDER, KERNELS_FOLDER = "env ", "cache folder", "triton cache folder"
 ACCESS, READ_ONLY, WRITTEN = "cache folder access", "read-only", "read and write"
-"""Whether the process may write where torch keeps what it compiled; the component is left out where that is not known."""
+"""Whether the process may write to torch's cache folder; left out if that is unknown."""
 ENGINE, ENGINE_VERSION, ENGINE_ENVIRONMENT, ENGINE_KEY = (
     "vllm ",
     "vllm version",
     "vllm env ",
     "vllm key",
 )
-"""Components of the key of vLLM's own cache: how all of them begin, the version, a single variable, and the key itself."""
+"""Components of vLLM's cache key: the common prefix, the version, the prefix of a single variable,
+and the key.
+"""
 _COMPILER = "vllm compiler_hash"
 OPTIONS = ("inductor_config", "functorch_config", "dynamo_config")
 
 ENGINE_CAUSE = "vLLM's cache key: "
-"""Stands before the factor that differs."""
+"""Prefix of the factor that differs."""
 NOT_LOADED = "vLLM could not load the AOT compilation that it had kept"
 _FACTORS = {
     "config_hash": "an option of the engine, or the model's configuration",
@@ -38,12 +44,12 @@ WAS_UNWRITABLE = (
     "cache folder could not be written by the run before: nothing that it compiled is in it"
 )
 LACKING_FOLDER = "cache folder does not hold it: it is new, was emptied, or was not written"
-"""Where it is not known who could write when."""
+"""For cases in which it is unknown who could write, and when."""
 OTHER_GRAPH, OTHER_INPUTS = "graph", "inputs of the graph: their number, sizes, types or devices"
 OTHER_SIZES = "guards: what the cache holds was compiled for other sizes"
 OF_THREADS, OF_GPU = "number of CPU threads", "GPU or driver"
 AOT_ALONE = "AOTAutograd's cache alone, the graph was there: "
-"""Stands before a cause where only the second cache missed."""
+"""Prefix of a cause if only the second cache missed."""
 SENTENCES = (
     NO_EARLIER_RUN,
     NOTHING_DIFFERS,
@@ -67,16 +73,19 @@ _NO_CAUSE = (
     "NCCL_",
     "CUDA_VISIBLE",
 )
-"""Variables that say where and how loud a process runs, not how it compiles."""
+"""Variables for logging and placement, which do not change a compilation."""
 
 
 def first_difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    """The most fundamental component that differs, in words; empty where none does. Versions are named, values never."""
+    """Returns the most fundamental difference in words; empty if there is none.
+
+    Versions are named, values never.
+    """
     return next(differences(mine, theirs), "")
 
 
 def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
-    """Every component that differs and can make a compilation miss, in words, the most fundamental first."""
+    """Yields each difference that can cause a cache miss, in words, the most fundamental first."""
     for name in VERSIONS:
         if changed(name, mine, theirs) and name in mine and name in theirs:
             yield f"{name} {theirs[name] or 'none'} -> {mine[name] or 'none'}"
@@ -98,8 +107,12 @@ def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[
 def engine_differences(
     mine: Mapping[str, str], theirs: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """The factors of vLLM's key that differ, in words: those that say by themselves what was changed, and those that a variable or an
-    option of torch says better. A factor that only one side tells is no difference, but a variable is: it was not there."""
+    """Returns the factors of vLLM's key that differ, in words.
+
+    The first list holds specific factors. The second list holds factors that a variable or an
+    option of torch explains better. A factor that only one side reports is no difference; a
+    variable that only one side reports is one.
+    """
     known = any(name.startswith(ENGINE_ENVIRONMENT) for name in mine) and any(
         name.startswith(ENGINE_ENVIRONMENT) for name in theirs
     )
@@ -117,17 +130,17 @@ def engine_differences(
         and changed(name, mine, theirs)
         and ((name in mine and name in theirs) or (known and name.startswith(ENGINE_ENVIRONMENT)))
     ]
-    late = (_COMPILER, ENGINE_KEY)
-    said = {
+    generic_factors = (_COMPILER, ENGINE_KEY)
+    words_by_factor = {
         name: _factor_words(name, mine, theirs) for name in names if name != "vllm env" or not known
     }
-    return [words for name, words in said.items() if name not in late], [
-        said[name] for name in late if name in said
+    return [words for name, words in words_by_factor.items() if name not in generic_factors], [
+        words_by_factor[name] for name in generic_factors if name in words_by_factor
     ]
 
 
 def engine_component(cause: str) -> str:
-    """The name of the factor that a cause of vLLM's key speaks of."""
+    """Returns the name of the factor in a cause of vLLM's key."""
     factor = cause.removeprefix(ENGINE_CAUSE).partition(" (")[0]
     return ENGINE_VERSION if factor.startswith("version ") else f"{ENGINE}{factor}"
 
@@ -140,7 +153,7 @@ def _factor_words(name: str, mine: Mapping[str, str], theirs: Mapping[str, str])
 
 
 def variables_changed(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """The environment variables that differ, as `env NAME`."""
+    """Returns the environment variables that differ, as `env NAME`."""
     names = sorted(
         name
         for name in {**mine, **theirs}
@@ -150,11 +163,11 @@ def variables_changed(mine: Mapping[str, str], theirs: Mapping[str, str]) -> lis
 
 
 def option_words(name: str) -> str:
-    """`inductor_config max_autotune` as people read it."""
+    """Formats `inductor_config max_autotune` for readers."""
     module, _, option = name.partition(" ")
     return f"{module}: {option}"
 
 
 def changed(name: str, mine: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
-    """Whether the component is not the same on both sides."""
+    """Returns whether the component differs between the two sides."""
     return mine.get(name) != theirs.get(name)

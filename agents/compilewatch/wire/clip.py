@@ -1,4 +1,6 @@
-"""Text fit for the wire: cut to its limit, without what a database or a UTF-8 encoder refuses."""
+"""Text clipping: cuts texts to their limit and removes characters that a database or a UTF-8
+encoder refuses.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,14 @@ from compilewatch.wire.messages import MAX_TEXT
 MAX_DATA_ENTRIES = 64
 MAX_DATA_DEPTH = 8
 MAX_NUMBER = (1 << 63) - 1
-"""What a database column holds; a longer one Python refuses to write, and the whole window would be lost with it."""
+"""Largest integer of a database column.
+
+Python refuses to write a longer one, and the whole window would be lost.
+"""
 
 
 def clip(text: str, limit: int = MAX_TEXT) -> str:
-    """The text cut at `limit` characters; NUL and lone surrogates become the replacement character."""
+    """Cuts the text at `limit` characters; replaces NUL and lone surrogates."""
     if len(text) > limit:
         text = text[: limit - 1] + "…"
     if "\x00" in text:
@@ -26,7 +31,10 @@ def clip(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def clip_data(value: Any, depth: int = MAX_DATA_DEPTH) -> Any:
-    """Free-form data of JSON's own types, bounded in depth, width and text; of anything else only its type's name leaves."""
+    """Bounds free-form JSON data in depth, width and text.
+
+    Objects of other types are replaced with the name of their type.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

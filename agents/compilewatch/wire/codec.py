@@ -1,4 +1,4 @@
-"""Messages to JSON and back, driven by the dataclasses alone: what a message holds is said once, in its class."""
+"""JSON codec: converts messages to JSON and back, driven only by the dataclasses."""
 
 from __future__ import annotations
 
@@ -31,30 +31,35 @@ Decoder = Callable[[Any, str], Any]
 
 MAX_INT = (1 << 63) - 1
 
-# Fields that stay although they have their default: a reader recognises the message by them.
-_KEPT = {
+# Fields sent even at their default, because a reader recognises the message by them.
+_ALWAYS_SENT = {
     Sketch: {"scale", "count", "sum", "min", "max", "offset", "bins"},
     Ack: {"cw", "commands"},
     Error: {"cw"},
 }
-_LIMITS = {(Compile, "reason"): MAX_REASON}
+_TEXT_LIMITS = {(Compile, "reason"): MAX_REASON}
 _VERBATIM = {(Ack, "commands")}  # signed: cutting them would break the signature
 
 
 class DecodeError(ValueError):
-    """What came is not the message that was expected; the text names the field."""
+    """The data is not the expected message; the text names the field."""
 
 
 def encode(message: Any) -> dict[str, Any]:
-    """The message as JSON's own types; fields at their default are left out, and text is cut to the limits of the wire."""
+    """Converts the message to JSON types.
+
+    Leaves out fields at their default and cuts texts to the wire's limits.
+    """
     data = {}
-    kept = _KEPT.get(type(message), ())
+    kept = _ALWAYS_SENT.get(type(message), ())
     for name, default in _fields(typing.cast(Hashable, type(message))):
         value = getattr(message, name)
         if name not in kept and value == default:
             continue
         place = (type(message), name)
-        data[name] = value if place in _VERBATIM else _plain(value, _LIMITS.get(place, MAX_TEXT))
+        data[name] = (
+            value if place in _VERBATIM else _plain(value, _TEXT_LIMITS.get(place, MAX_TEXT))
+        )
     return data
 
 
@@ -79,7 +84,7 @@ def _plain(value: Any, limit: int) -> Any:
 
 @cache
 def _fields(cls: Hashable) -> list[tuple[str, Any]]:
-    """Each field with the default at which it is left out; a required field has one that equals nothing."""
+    """Returns each field with its default; the default of a required field equals no value."""
     pairs = []
     for item in dataclasses.fields(typing.cast(Any, cls)):
         if item.default is not dataclasses.MISSING:
@@ -92,7 +97,10 @@ def _fields(cls: Hashable) -> list[tuple[str, Any]]:
 
 
 def decode(cls: type[M], data: Any, where: str = "") -> M:
-    """The message in the data; unknown fields are ignored, and a wrong one raises a DecodeError that names it."""
+    """Decodes a message.
+
+    Ignores unknown fields; raises a DecodeError that names a wrong field.
+    """
     if not isinstance(data, dict):
         raise DecodeError(f"{where or 'the message'}: expected an object, got {_kind(data)}")
     found = {}
@@ -217,12 +225,12 @@ def _kind(value: Any) -> str:
 
 
 def dumps(message: Any) -> bytes:
-    """The message as the bytes of its JSON."""
+    """Encodes the message as the bytes of its JSON."""
     return json.dumps(encode(message), separators=(",", ":"), allow_nan=False).encode()
 
 
 def loads(cls: type[M], body: bytes) -> M:
-    """The message in the bytes of a JSON document."""
+    """Decodes a message from the bytes of a JSON document."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -231,16 +239,21 @@ def loads(cls: type[M], body: bytes) -> M:
 
 
 def dumps_request(request: Request) -> bytes:
-    """The body of a POST: the request's JSON, compressed; equal requests give equal bytes."""
+    """Encodes the body of a POST as compressed JSON; equal requests give equal bytes."""
     return deflate(dumps(request))
 
 
 def deflate(body: bytes) -> bytes:
-    """The body as gzip, with no time stamp inside, so that equal bodies stay equal, and never past the ratio of the wire."""
+    """Compresses the body with gzip and without a time stamp, so that equal bodies give equal
+    bytes.
+
+    Keeps the ratio below the wire's limit.
+    """
     packed = _packed(body)
     if len(body) <= MAX_INFLATE_RATIO * len(packed):
         return packed
-    # Sketches full of empty bins repeat themselves so much that an honest body looks like a bomb; codes alone shrink it 8 times at most.
+    # Sketches with many empty bins compress so well that they exceed the ratio limit. Huffman codes
+    # without matches compress at most 8 times.
     return _packed(body, zlib.Z_HUFFMAN_ONLY)
 
 
@@ -250,16 +263,16 @@ def _packed(body: bytes, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
 
 
 def inflate(body: bytes, limit: int = MAX_INFLATED_BYTES) -> bytes:
-    """The one gzip member in the body, never inflating past `limit` or past the ratio of the wire."""
+    """Decompresses the one gzip member of the body, up to `limit` and the wire's ratio limit."""
     stream = zlib.decompressobj(wbits=31)
     try:
         out = stream.decompress(body, limit + 1)
     except zlib.error as error:
         raise DecodeError(f"the body is not gzip: {error}") from None
     if len(out) > limit:
-        raise DecodeError(f"the body is larger than {limit} bytes when inflated")
+        raise DecodeError(f"the decompressed body is larger than {limit} bytes")
     if len(out) > RATIO_CHECKED_AFTER and len(out) > MAX_INFLATE_RATIO * len(body):
-        raise DecodeError(f"the body inflates more than {MAX_INFLATE_RATIO} times")
+        raise DecodeError(f"the body decompresses to more than {MAX_INFLATE_RATIO} times its size")
     if not stream.eof or stream.unused_data:
         raise DecodeError("the body is not exactly one gzip member")
     return out

@@ -1,8 +1,13 @@
-"""A command: what a dashboard may ask of processes that allow it; signed with a key that no report carries, and over by itself.
+"""Signed command: a request of the dashboard to processes that allow it, with an expiry.
 
-In an answer it is `{"body": base64, "ed25519": {public key: base64}, "signed": base64}`. `body` is the command's JSON. `ed25519` holds
-signatures over `ED25519_CONTEXT` and the bytes of `body`, by the public key in hexadecimal digits. `signed` is for agents without one, for
-this release: the HMAC-SHA256 over `CONTEXT` and the same JSON, followed by that JSON."""
+The signing key occurs in no report. In an answer, a command is the object `{"body": base64,
+"ed25519": {public key: base64}, "signed": base64}`.
+- `body` is the command's JSON.
+- `ed25519` maps each public key (hexadecimal) to its signature over `ED25519_CONTEXT` and the bytes
+  of `body`.
+- `signed` is for agents without a public key, in this release only: the HMAC-SHA256 over `CONTEXT`
+  and the same JSON, followed by that JSON.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +22,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 VERBS = ("freeze", "eager")
-"""What a job may allow: no new compilations, or no compiled code at all."""
+"""The commands that a job can allow: no new compilations, or no compiled code."""
 RESTORE = "restore"
-"""Takes either back before its time; whoever allows one of them allows this."""
+"""Ends either command early; every job that allows one of them allows this one."""
 CONTEXT = b"compilewatch command 1\n"
 ED25519_CONTEXT = b"compilewatch-command-ed25519-1\n"
 MAC_BYTES = 32
@@ -27,35 +32,44 @@ SIGNATURE_BYTES = 64
 MAX_COMMAND_BYTES = 4096
 MAX_COMMANDS = 8
 MAX_LIFETIME = 900.0
-"""Seconds that a command may be in force; what is wanted for longer is renewed."""
+"""Longest duration of a command in seconds; the dashboard renews a command for longer durations."""
 MAX_NAME = 512
 MAX_INSTANCES = 64
 MAX_COUNTER = (1 << 63) - 1
 KEY_PREFIX = "cw_cmd_"
 
 REFUSALS = {
-    "malformed": "it is no command: not an object with the texts that it needs, not base64, or not the JSON of a command",
-    "too_large": "it is larger than a command can be",
-    "forged": "its signature is not that of this job's key: made up, changed on its way, or signed for another project",
-    "not_signed": "it carries no signature for this job's public key: an earlier dashboard, or the key was replaced twice since",
-    "foreign_project": "it names another project than the key belongs to",
-    "wrong_format": "it is of another version of the protocol",
-    "wrong_type": "a field has a type or a value that it cannot have; the detail names it",
-    "unknown_verb": "it asks for something that there is not",
-    "not_allowed": "the job did not allow this verb",
-    "wrong_target": "it is for another model, version, environment or instance",
-    "expired": "its time is over, by the clock of this host",
-    "too_long": "it would last longer than a command may, by the clock of this host",
-    "replayed": "a command with this number, or a later one, was taken before",
-    "nothing_to_switch": "nothing that is watched in this process came out of torch.compile",
-    "too_many": "an answer held more commands than one may",
+    "malformed": (
+        "not a command: not an object with the required texts, not base64, or not the JSON of a "
+        "command"
+    ),
+    "too_large": "larger than the limit for a command",
+    "forged": (
+        "the signature does not match this job's key: forged, changed in transit, or signed for "
+        "another project"
+    ),
+    "not_signed": (
+        "no signature for this job's public key: an earlier dashboard, or the key was replaced "
+        "twice since"
+    ),
+    "foreign_project": "the command names another project than the key",
+    "wrong_format": "another version of the protocol",
+    "wrong_type": "a field has a wrong type or value; the detail names it",
+    "unknown_verb": "unknown verb",
+    "not_allowed": "this job does not allow the verb",
+    "wrong_target": "the command is for another model, version, environment or instance",
+    "expired": "expired, by the clock of this host",
+    "too_long": "longer than the limit for a command, by the clock of this host",
+    "replayed": "a command with this number or a later one was already accepted",
+    "nothing_to_switch": "no watched region of this process uses torch.compile",
+    "too_many": "the answer holds more commands than allowed",
 }
-"""Why a command is not followed; every one is counted and told."""
+"""Why a command was refused; each refusal is counted and reported."""
 RECEIPTS = ("ready", "accepted", "applied", "ended", "refused")
 
 
 class CommandRefused(Exception):
-    """It is not followed; `code` is one of REFUSALS."""
+    """A command is refused; `code` is one of REFUSALS."""
 
     def __init__(self, code: str, detail: str = "", command: Command | None = None) -> None:
         super().__init__(f"{code}: {detail}" if detail else code)
@@ -66,11 +80,11 @@ class CommandRefused(Exception):
 
 @dataclass(slots=True)
 class Command:
-    """Who is to do what, and from when until when; times are Unix seconds."""
+    """Who does what, from when until when; times are Unix seconds."""
 
     id: str
     project: str
-    """The part of the command key that is no secret."""
+    """The public part of the command key."""
     verb: str
     counter: int
     model: str
@@ -79,21 +93,24 @@ class Command:
     not_before: float
     expires: float
     instances: list[str] = field(default_factory=list)
-    """These, whatever `share` says."""
+    """Instances to include regardless of `share`."""
     share: float = 0.0
-    """The part of the instances whose `cohort` lies below it; the ranks of one job have one."""
+    """Includes the instances whose `cohort` is below it; the ranks of one job share one cohort."""
     ask: bool = False
-    """Nothing is to be done: only whether it would be."""
+    """A dry run: the instance only answers whether it would apply the command."""
     v: int = 1
 
     def concerns(self, instance: str, job: str) -> bool:
-        """Whether it is for this instance."""
+        """Returns whether the command includes this instance."""
         return instance in self.instances or cohort(self.id, job or instance) < self.share
 
 
 def cohort(command: str, unit: str) -> float:
-    """Where an instance, or a whole job, stands among all, from 0 to below 1; `command` is its id up to the first `.`: all stages of one
-    switch order them alike, so that a larger share holds every smaller one."""
+    """Maps an instance or a whole job to a number in [0, 1).
+
+    Only the part of `command` before the first `.` counts: all stages of one rollout order the
+    instances alike, so a larger share includes every smaller one.
+    """
     digest = hashlib.sha256(
         f"{command.partition('.')[0]}\0{unit}".encode("utf-8", "replace")
     ).digest()
@@ -101,13 +118,13 @@ def cohort(command: str, unit: str) -> float:
 
 
 def key_project(key: str) -> str:
-    """The project a key belongs to; empty for what is no key."""
+    """Returns the project that a key belongs to; empty if the text is not a key."""
     parts = key.split("_")
     return parts[2] if key.startswith(KEY_PREFIX) and len(parts) == 4 and len(parts[2]) == 8 else ""
 
 
 def command_body(command: Command) -> bytes:
-    """The bytes that are signed, after their context."""
+    """Encodes the bytes to sign, without their context."""
     body = json.dumps(
         asdict(command), separators=(",", ":"), sort_keys=True, allow_nan=False
     ).encode()
@@ -117,13 +134,13 @@ def command_body(command: Command) -> bytes:
 
 
 def command_sign(command: Command, key: str) -> bytes:
-    """`signed`, before base64."""
+    """Builds `signed`, before base64."""
     body = command_body(command)
     return hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest() + body
 
 
 def command_open(given: Any, key: str) -> Command:
-    """The command in an answer, its MAC checked before anything in it is looked at; raises CommandRefused."""
+    """Decodes a command after checking its MAC; raises CommandRefused."""
     signed = _bytes(
         given.get("signed") if isinstance(given, dict) else None, MAX_COMMAND_BYTES + MAC_BYTES
     )
@@ -141,8 +158,12 @@ def command_open(given: Any, key: str) -> Command:
 def command_open_public(
     given: Any, public_key: str, verifies: Callable[[bytes, bytes], bool]
 ) -> Command:
-    """The same by the Ed25519 signature that the answer has for a public key, whose `verifies` takes it and the message; whatever MAC there
-    is counts for nothing. The key belongs to one project alone, so `project` is not looked at."""
+    """Decodes a command after checking its Ed25519 signature for a public key; raises
+    CommandRefused.
+
+    `verifies` takes the signature and the message. A MAC is ignored. `project` is not checked,
+    because the key belongs to one project.
+    """
     if not isinstance(given, dict):
         raise CommandRefused("malformed")
     signatures = given.get("ed25519")
@@ -157,10 +178,10 @@ def command_open_public(
     return _read(body)
 
 
-def _bytes(text: Any, most: int) -> bytes:
+def _bytes(text: Any, max_bytes: int) -> bytes:
     if not isinstance(text, str):
         raise CommandRefused("malformed")
-    if len(text) > 4 * (most + 2) // 3:
+    if len(text) > 4 * (max_bytes + 2) // 3:
         raise CommandRefused("too_large")
     try:
         return base64.b64decode(text, validate=True)
@@ -181,7 +202,7 @@ def _read(body: bytes) -> Command:
     if unknown:
         raise CommandRefused("wrong_type", f"unknown field {min(unknown)[:40]}")
     for name, check in _CHECKS.items():
-        if not check(data[name]) if name in data else name in _NEEDED:
+        if not check(data[name]) if name in data else name in _REQUIRED:
             raise CommandRefused("wrong_type", name)
     command = Command(**data)
     if command.verb not in (*VERBS, RESTORE):
@@ -220,7 +241,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "share": lambda value: _number(value) and value <= 1,
     "ask": lambda value: isinstance(value, bool),
 }
-_NEEDED = (
+_REQUIRED = (
     "id",
     "project",
     "verb",

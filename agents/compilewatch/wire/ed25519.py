@@ -1,6 +1,18 @@
-"""A verifier of Ed25519 signatures (RFC 8032, 5.1.7) in plain Python. It holds no secret, so its time may depend on what it reads.
+"""Ed25519 signature verification (RFC 8032, section 5.1.7) in pure Python, without dependencies.
 
-Strict where the RFC leaves a choice: encodings are canonical, keys of small order are refused, the equation has no cofactor."""
+Checks s*B = R + k*A with k = SHA-512(R, A, message) mod L, as encode(s*B - k*A) == R.
+- Double-scalar multiplication: Shamir's trick (interleaved binary method) with the precomputed
+  terms B, -A and B - A; about 253 doublings and 190 additions.
+- Point arithmetic: extended twisted Edwards coordinates (RFC 8032, section 5.1.4), which need no
+  inversion per step. The addition formula is complete, so no input needs a special case.
+- Strictness, where the RFC leaves a choice: encodings are canonical, s is below the group order L,
+  keys of small order are refused, and the equation is the one without cofactor.
+- Timing: verification handles no secret, so its run time may depend on its input. Never use these
+  functions for signing.
+
+One verification takes milliseconds; `control/signatures.py` caches the results. Instances are
+immutable, so any thread may use them.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +31,25 @@ _NEUTRAL: _Point = (0, 1, 1, 0)
 
 
 class PublicKey:
-    """A point of the curve that is of no small order; raises ValueError with what is wrong."""
+    """A public key: a curve point of large order.
+
+    Raises ValueError with the reason if the bytes are none.
+    """
 
     def __init__(self, encoded: bytes) -> None:
         if len(encoded) != PUBLIC_KEY_BYTES:
             raise ValueError(f"{len(encoded)} bytes, expected {PUBLIC_KEY_BYTES}")
-        point = _decoded(encoded)
+        point = _decode(encoded)
         if point is None:
-            raise ValueError("no canonical encoding of a point of the curve")
-        if _same(_doubled(_doubled(_doubled(point))), _NEUTRAL):
-            raise ValueError("a point of small order, for which anyone can make signatures")
+            raise ValueError("not a canonical encoding of a curve point")
+        if _are_equal(_double(_double(_double(point))), _NEUTRAL):
+            raise ValueError("a point of small order, for which anyone can create signatures")
         self.encoded = encoded
-        self._minus = _negative(point)
-        self._base_minus = _sum(_BASE, self._minus)
+        self._negated_key = _negate(point)
+        self._base_minus_key = _add(_BASE, self._negated_key)
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
-        """Whether the signature is that of this key over the message."""
+        """Returns whether the signature of this key over the message is valid."""
         if len(signature) != SIGNATURE_BYTES:
             return False
         begin, factor = signature[:32], int.from_bytes(signature[32:], "little")
@@ -42,22 +57,22 @@ class PublicKey:
             return False
         digest = hashlib.sha512(begin + self.encoded + message).digest()
         challenge = int.from_bytes(digest, "little") % _ORDER
-        # An encoding that is not canonical equals none that is made here.
-        return _encoded(self._combined(factor, challenge)) == begin
+        # Compares encodings: a non-canonical encoding of R never matches.
+        return _encode(self._combine(factor, challenge)) == begin
 
-    def _combined(self, factor: int, challenge: int) -> _Point:
-        """`factor` times the base point, less `challenge` times the key; both at once, bit by bit."""
-        terms = (None, _BASE, self._minus, self._base_minus)
+    def _combine(self, factor: int, challenge: int) -> _Point:
+        """Computes `factor` * base point - `challenge` * key, bit by bit for both scalars."""
+        terms = (None, _BASE, self._negated_key, self._base_minus_key)
         found = _NEUTRAL
         for place in range(max(factor.bit_length(), challenge.bit_length()) - 1, -1, -1):
-            found = _doubled(found)
+            found = _double(found)
             term = terms[(factor >> place & 1) | (challenge >> place & 1) << 1]
             if term is not None:
-                found = _sum(found, term)
+                found = _add(found, term)
         return found
 
 
-def _sum(left: _Point, right: _Point) -> _Point:
+def _add(left: _Point, right: _Point) -> _Point:
     a = (left[1] - left[0]) * (right[1] - right[0]) % _P
     b = (left[1] + left[0]) * (right[1] + right[0]) % _P
     c = 2 * _D * left[3] * right[3] % _P
@@ -66,7 +81,7 @@ def _sum(left: _Point, right: _Point) -> _Point:
     return e * f % _P, g * h % _P, f * g % _P, e * h % _P
 
 
-def _doubled(point: _Point) -> _Point:
+def _double(point: _Point) -> _Point:
     x, y, z, _ = point
     a, b = x * x % _P, y * y % _P
     h = a + b
@@ -75,25 +90,25 @@ def _doubled(point: _Point) -> _Point:
     return e * f % _P, g * h % _P, f * g % _P, e * h % _P
 
 
-def _negative(point: _Point) -> _Point:
+def _negate(point: _Point) -> _Point:
     return _P - point[0], point[1], point[2], _P - point[3]
 
 
-def _same(left: _Point, right: _Point) -> bool:
+def _are_equal(left: _Point, right: _Point) -> bool:
     return not (
         (left[0] * right[2] - right[0] * left[2]) % _P
         or (left[1] * right[2] - right[1] * left[2]) % _P
     )
 
 
-def _encoded(point: _Point) -> bytes:
+def _encode(point: _Point) -> bytes:
     inverse = pow(point[2], -1, _P)
     x, y = point[0] * inverse % _P, point[1] * inverse % _P
     return (y | (x & 1) << 255).to_bytes(32, "little")
 
 
-def _decoded(encoded: bytes) -> _Point | None:
-    """The point (5.1.3), or None where there is none, or another encoding is its own."""
+def _decode(encoded: bytes) -> _Point | None:
+    """Decodes a point (section 5.1.3); None if the bytes are not its canonical encoding."""
     number = int.from_bytes(encoded, "little")
     odd, y = number >> 255, number & ((1 << 255) - 1)
     if y >= _P:
@@ -109,9 +124,9 @@ def _decoded(encoded: bytes) -> _Point | None:
 
 
 def _base() -> _Point:
-    found = _decoded((4 * pow(5, -1, _P) % _P).to_bytes(32, "little"))
+    found = _decode((4 * pow(5, -1, _P) % _P).to_bytes(32, "little"))
     if found is None:
-        raise ArithmeticError("the base point is no point of the curve")
+        raise ArithmeticError("the base point is not on the curve")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The one error shape of the protocol and every code that can stand in it."""
+"""Error answers: the one shape of all errors of the protocol, and every error code."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ ERROR_CODES = {
     "not_json": (400, "the body is not JSON"),
     "key_in_url": (400, "a key was sent in the URL; it belongs in the Authorization header"),
     "bad_key": (401, "the key is missing, unknown, revoked or expired"),
-    "wrong_scope": (403, "the key may not do this"),
+    "wrong_scope": (403, "the key does not allow this"),
     "plain_http": (403, "reports over plain http are refused except on loopback"),
-    "wrong_method": (405, "the endpoint takes POST"),
-    "too_slow": (408, "the body came too slowly or paused for too long; nothing was stored"),
+    "wrong_method": (405, "the endpoint accepts only POST"),
+    "too_slow": (408, "the body arrived too slowly or paused for too long; nothing was stored"),
     "no_length": (411, "the request has no Content-Length"),
-    "too_large": (413, "the body is larger than 1 MiB, or larger than 4 MiB when inflated"),
+    "too_large": (413, "the body is larger than 1 MiB, or larger than 4 MiB after decompression"),
     "wrong_type": (415, "the body must be application/json, plain or gzip"),
     "wrong_version": (426, "this server accepts wire version 1"),
     "too_many": (
         429,
-        "the project sends more reports than its quota allows, or too many of them wait to be folded",
+        "the project sends more reports than its quota allows, or too many reports are queued",
     ),
     "busy": (503, "the server cannot commit right now; the report was not stored"),
 }
@@ -27,7 +27,7 @@ ERROR_CODES = {
 
 @dataclass(slots=True)
 class Error:
-    """Any answer that is not 200; a 4xx is final only if `cw` is there."""
+    """Any answer that is not 200; a 4xx is final only if `cw` is present."""
 
     code: str
     detail: str
@@ -35,5 +35,5 @@ class Error:
 
     @property
     def status(self) -> int:
-        """The HTTP status that goes with the code."""
+        """Returns the HTTP status of the code."""
         return ERROR_CODES[self.code][0]

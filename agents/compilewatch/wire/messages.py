@@ -1,4 +1,6 @@
-"""The messages of wire version 1, from a request down to one compilation; times are Unix seconds, durations seconds, sizes bytes."""
+"""Messages of wire version 1, from a request to one compilation; times are Unix seconds, durations
+seconds, sizes bytes.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,15 @@ MAX_WINDOW_AGE = 7 * 86400.0
 MAX_JUDGED_WINDOW = 60.0
 
 STAGE = "pipeline stage"
-"""The component by which a rank declares that it runs another part of the model than others: only within a part do ranks have to agree."""
+"""Component that declares the part of the model on this rank; only ranks with the same part must
+agree.
+"""
 
 KERNEL = "kernel "
-"""How the component begins by which a process says what kernel was the fastest for an operator and its inputs."""
+"""Prefix of the components that name the fastest kernel for an operator and its inputs."""
 
 GUARDS_LEFT_OUT = "guards left out"
-"""The component by which a process says which filter leaves guards out of its code."""
+"""Component that names the filter that omits guards from the code."""
 
 EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error", "no_graph")
 COMPILE_KINDS = ("first", "recompile", "empty", "backward", "autotune", "cuda_graph")
@@ -79,38 +83,43 @@ COLD_START_STAGES = (
     "import torch._dynamo",
     "first compiled call",
 )
-"""In the fact of a cold start: the stages that are no mark of the job's own."""
+"""Stages of the `cold start` fact that are not marks of the job."""
 COLD_START_ENDS = ("first call", "ready")
 OWN_MARKS = (COLD_START, "torch.compile", "agent switched itself off")
-"""Marks that the agent makes itself."""
+"""Marks that the agent sets."""
 REASON_KINDS = ("guard", "race", "limit", "failure", "reset", "new code object", "failed again")
-"""The last three: the same function of the same place is compiled again after `torch._dynamo.reset()`, as another code object, or
-because it failed before."""
+"""The last three: the same function at the same place is compiled again after
+`torch._dynamo.reset()`, as another code object, or after a failure.
+"""
 PATTERNS = ("one value", "alternates", "distinct values", "grows by one")
-"""How what a guard compares with varies from one compilation to the next; a later one says more than an earlier one."""
+"""How the compared value of a guard changes between compilations; a later pattern is more specific.
+"""
 
 
 def pattern_rank(pattern: str) -> int:
-    """How much a pattern says; an unknown one nothing."""
+    """Returns the rank of a pattern; the lowest for an unknown one."""
     return PATTERNS.index(pattern) if pattern in PATTERNS else -1
 
 
 MAX_VALUES = 8
-"""Values that a finding names; `distinct` counts all of them."""
+"""Maximum number of values in a finding; `distinct` counts all of them."""
 ROLES = ("worker", "parent", "data worker", "engine", "auxiliary")
-"""What a process does in its job: one that serves or trains, the parent that forks them, a worker of a DataLoader, an engine's core, and
-one that only helps. Only workers and engines are instances whose figures count from the start."""
+"""Roles of a process in its job: a worker serves or trains, a parent forks workers, a data worker
+belongs to a DataLoader, an engine is an engine's core, and an auxiliary process only helps.
+
+Only the metrics of workers and engines count from the start.
+"""
 HELPS_ALONE = "this process helps others of its job and compiles nothing"
-"""Why a process of some roles cannot tell what compilers do: nothing is hidden there."""
+"""Why a process of some roles reports no compiler capabilities: nothing is hidden there."""
 DYNAMIC = ("automatic", "yes", "no")
 
 SeqRange = tuple[int, int]
-"""First and last sequence number of a window, both included; a merged window covers more than one."""
+"""First and last sequence number of a window, inclusive; a merged window covers several numbers."""
 
 
 @dataclass(slots=True)
 class Region:
-    """Calls of one watched callable in one window, of one shape bucket and mode."""
+    """Calls of one watched region in one window, with one shape bucket and mode."""
 
     name: str
     calls: int
@@ -130,13 +139,20 @@ class Region:
     warmup: Sketch | None = None
     """Calls that compiled or waited for a compilation before warm-up ended."""
     stalled: Sketch | None = None
-    """Calls that compiled or waited for a compilation after warm-up ended; in no other sketch. None: the agent does not tell them apart."""
+    """Calls that compiled or waited for a compilation after warm-up ended; no other sketch contains
+    them.
+
+    None: the agent does not separate them.
+    """
 
 
 @dataclass(slots=True)
 class Compile:
-    """One compilation: a frame, its lazy backward, or what its code did at run time: an autotune, or the recording of CUDA graphs,
-    which is no compilation. `seconds` holds `total` and exclusive phases."""
+    """One compilation: a frame or its lazy backward. Also autotuning at run time and the recording
+    of CUDA graphs, which are no compilations.
+
+    `seconds` holds `total` and exclusive phases.
+    """
 
     at: float
     id: str
@@ -152,43 +168,51 @@ class Compile:
     new_peak: int | None = None
     in_request: bool = False
     reason_kind: str = ""
-    """What `reason` is: a guard that failed, threads that raced on a cold function, the recompile limit, a failure; empty: no reason."""
+    """Kind of `reason`: a failed guard, threads that raced on a cold function, the recompile limit,
+    or a failure; empty: no reason.
+    """
     backend: str = ""
     mode: str = ""
     dynamic: str = ""
-    """Whether sizes may vary: after the first change (`automatic`), from the start, never; empty: not known."""
+    """Whether sizes may vary: after the first change (`automatic`), from the start, or never;
+    empty: unknown.
+    """
     fullgraph: bool | None = None
     key: str = ""
-    """The first characters of the key that the caches were asked for: the same in every process that asked for the same."""
+    """First characters of the cache key; equal in every process that looked up the same key."""
     miss: str = ""
-    """Why it was not in the cache, as far as the agent knows; names what differs, never a value."""
+    """Why the lookup missed, as far as the agent knows. It names the difference, never a value."""
     entries: int | None = None
-    """Cache entries that the code object holds afterwards."""
+    """Number of cache entries of the code object after the compilation."""
     limit: int | None = None
-    """How many it may hold by the limit in force in the context that compiles; None where nothing limits it, or it is not known."""
+    """Limit of cache entries in the context of the compilation; None if there is no limit or it is
+    unknown.
+    """
 
 
 @dataclass(slots=True)
 class Finding:
-    """A group of like events in one window; the count is exact, the text is the first sample."""
+    """A group of similar events in one window; the count is exact, the text is the first sample."""
 
     kind: str
     text: str
     where: str = ""
     count: int = 1
     seconds: float = 0.0
-    """What they cost together, where that is known."""
+    """Their total cost in seconds, if known."""
     values: list[str] = field(default_factory=list)
-    """Values, classes or names that were met: the first ones, `MAX_VALUES` at most."""
+    """The first values, classes or names, at most `MAX_VALUES`."""
     distinct: int = 0
-    """How many different ones this process has met so far; 0: the finding is not about values."""
+    """Number of distinct values in this process so far; 0: the finding is not about values."""
     pattern: str = ""
-    """One of PATTERNS; empty: not known."""
+    """One of PATTERNS; empty: unknown."""
 
 
 @dataclass(slots=True)
 class Device:
-    """What one GPU holds, in bytes, `graph_pool` for recorded CUDA graphs; utilisation is a share between 0 and 1."""
+    """Memory of one GPU in bytes, `graph_pool` for recorded CUDA graphs; utilisation is a share
+    between 0 and 1.
+    """
 
     index: int
     allocated: int | None = None
@@ -200,23 +224,26 @@ class Device:
 
 @dataclass(slots=True)
 class Gauges:
-    """The last value seen in the window; None means the agent could not see it. `host_rss_slope` is bytes per hour."""
+    """The last value in the window; None if the agent could not read it.
+
+    `host_rss_slope` is bytes per hour.
+    """
 
     devices: list[Device] = field(default_factory=list)
     host_rss: int | None = None
     workers_rss: int | None = None
     degraded_frames: int | None = None
     compiling_for: float | None = None
-    """Seconds since the oldest compilation that still runs began; 0.0 when none does."""
+    """Seconds since the start of the oldest compilation in progress; 0.0 if there is none."""
     compiling_frame: str | None = None
     compiling_usual: float | None = None
-    """Seconds the same frame took at most so far in this process."""
+    """Longest compilation of the same frame so far in this process, in seconds."""
     host_rss_slope: float | None = None
 
 
 @dataclass(slots=True)
 class Fact:
-    """Something certain that needs no statistics, such as a frame that latched to eager."""
+    """A confirmed fact that needs no statistics, such as the eager fallback of a frame."""
 
     kind: str
     at: float
@@ -225,19 +252,19 @@ class Fact:
 
 @dataclass(slots=True)
 class Losses:
-    """The agent's own loss account, cumulative since its start."""
+    """The agent's own losses, cumulative since its start."""
 
     merged_windows: int = 0
     truncated_events: int = 0
     spool_errors: int = 0
     internal_errors: int = 0
     rejected_windows: int = 0
-    """Windows that the server refused for good: their counts are nowhere else."""
+    """Windows that the server rejected permanently; nothing else contains their counts."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What one instance saw in one window `(start, end)`."""
+    """The observations of one instance in one window `(start, end)`."""
 
     seq: SeqRange
     window: tuple[float, float]
@@ -251,7 +278,10 @@ class Report:
 
 @dataclass(slots=True)
 class Identity:
-    """Who reports: one process with an agent. Components are hashes or versions, never values."""
+    """The reporting process.
+
+    Components are hashes or versions, never values.
+    """
 
     id: str
     started: float
@@ -275,9 +305,11 @@ class Identity:
     python: str = ""
     agent: str = ""
     label: str = ""
-    """What its operator calls it: a pod, a replica, a worker's number, or what `COMPILEWATCH_INSTANCE` says."""
+    """The operator's name for the process: a pod, a replica, a worker's number, or
+    `COMPILEWATCH_INSTANCE`.
+    """
     role: str = ""
-    """One of ROLES; empty: not known, and then taken for a worker."""
+    """One of ROLES; empty: unknown, treated as a worker."""
     simulated: bool = False
     capabilities: dict[str, tuple[str, str]] = field(default_factory=dict)
     components: dict[str, str] = field(default_factory=dict)
@@ -285,7 +317,7 @@ class Identity:
 
 @dataclass(slots=True)
 class Request:
-    """The body of one POST: the sender's identity and up to 32 of its windows."""
+    """The body of one POST: the sender's identity and up to 32 windows."""
 
     v: int
     sent: float

@@ -1,4 +1,7 @@
-"""What the data of a `parity` fact says: how a golden batch, or calls drawn from traffic, came out; in numbers, never in values."""
+"""Numerics results: the data of a `parity` fact, for golden batches and sampled calls.
+
+It holds numbers and never values of the job.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ Last = Literal[
 
 STATES: tuple[State, ...] = ("passed", "failed", "not compared")
 KINDS: tuple[Kind, ...] = ("", "shadow", "finite")
-"""A golden batch before traffic; calls of traffic that ran eager too; answers that were looked through for NaN and infinities."""
+"""Empty: a golden batch before traffic.
+
+Otherwise sampled calls: calls that also ran eager, or answers checked for NaN and infinite values.
+"""
 REFERENCES = ("float64", "float32", "eager")
 LASTS: tuple[Last, ...] = (
     "",
@@ -29,11 +35,11 @@ LASTS: tuple[Last, ...] = (
     "too small",
 )
 MAX_GOLDENS = 32
-"""Names that one process tells of, and the server keeps of one."""
+"""Maximum number of names that one process reports and the server keeps of one process."""
 MAX_NAME, MAX_WHY, MAX_SHORT = 200, MAX_TEXT, 100
 MAX_COUNT = (1 << 63) - 1
 MAX_ERROR = 1e300
-"""Stands for every larger error, infinite ones among them: JSON has no infinity."""
+"""Stands for every larger error, including infinity, which JSON lacks."""
 _NUMBERS = (
     "error",
     "eager_error",
@@ -49,48 +55,51 @@ _COUNTS = ("outputs", "gradients", "nonfinite", "eager_nonfinite", "samples", "b
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """One golden batch on one instance. Errors are of the output that came out worst, against its reference."""
+    """One golden batch on one instance.
+
+    Errors are those of the worst output, relative to its reference.
+    """
 
     name: str
     state: State
     why: str = ""
-    """Why it was not compared, or what is wrong where it is no matter of numbers."""
+    """Why there was no comparison, or the problem if it is not numeric."""
     region: str = ""
     where: str = ""
-    """Which output came out worst."""
+    """Name of the worst output."""
     error: float | None = None
     eager_error: float | None = None
     tolerance: float | None = None
-    """How large `error` may be."""
+    """The largest allowed `error`."""
     reference: str = ""
-    """What both were held against: eager in a higher precision, or eager itself."""
+    """Reference of the comparison: eager in a higher precision, or eager."""
     dtype: str = ""
     outputs: int = 0
     gradients: int = 0
     nonfinite: int = 0
-    """NaN and infinite values that the compiled outputs hold."""
+    """Number of NaN and infinite values in the compiled outputs."""
     eager_nonfinite: int = 0
     seconds: float | None = None
     last: Last = ""
-    """How the outputs stand to those of the last version that passed on this host."""
+    """Comparison with the outputs of the last version that passed on this host."""
     last_version: str = ""
     last_change: float | None = None
     kind: Kind = ""
     samples: int = 0
-    """Calls of traffic that were looked at since the process began; of a golden batch none."""
+    """Sampled calls since the start of the process; 0 for a golden batch."""
     beyond: int = 0
-    """How many of them were beyond the tolerance, or held NaN or infinite values."""
+    """Sampled calls beyond the tolerance, or with NaN or infinite values."""
     timed: int = 0
-    """How many of them went into the two means below."""
+    """Sampled calls that the two means below include."""
     relative: float | None = None
-    """The largest error as a share of the size of its output."""
+    """The largest error relative to the size of its output."""
     compiled_seconds: float | None = None
     eager_seconds: float | None = None
-    """What one of them took on average, compiled and eager."""
+    """Mean duration of a sampled call, compiled and eager."""
 
     @property
     def times(self) -> float | None:
-        """The error as a multiple of what is allowed."""
+        """The error as a multiple of the tolerance."""
         if self.error is None or self.tolerance is None:
             return None
         return (
@@ -100,15 +109,22 @@ class Parity:
         )
 
 
-def parity_data(told: Parity) -> dict[str, Any]:
-    """The fact's data. `ok` and `text` are for servers that know no state: `ok` is false only where the comparison failed."""
-    data = {key: _sendable(value) for key, value in asdict(told).items()}
+def parity_data(parity: Parity) -> dict[str, Any]:
+    """Builds the fact's data.
+
+    `ok` and `text` are for servers that do not know `state`; `ok` is false only if the comparison
+    failed.
+    """
+    data = {key: _sendable(value) for key, value in asdict(parity).items()}
     kept = {key: value for key, value in data.items() if isinstance(value, float) or value}
-    return {**kept, "ok": told.state != "failed", "text": parity_words(told)}
+    return {**kept, "ok": parity.state != "failed", "text": parity_words(parity)}
 
 
 def parity_of(data: dict[str, Any]) -> Parity:
-    """What the data says, whatever an agent of another release or a stranger put there; one without a state is told by its `ok`."""
+    """Reads the data defensively, whatever its sender put into it.
+
+    Data without a state counts by its `ok`.
+    """
     state = data.get("state")
     if state not in STATES:
         state = "passed" if data.get("ok") is True else "failed"
@@ -121,40 +137,47 @@ def parity_of(data: dict[str, Any]) -> Parity:
     )
 
 
-def parity_words(told: Parity) -> str:
-    """What came out, in one line: by how much, against what tolerance."""
-    if told.kind and told.state != "not compared":
-        return _drawn_words(told)
-    if told.why or told.error is None or told.tolerance is None or told.times is None:
-        return told.why or ("another result than eager" if told.state == "failed" else told.state)
-    held = (
-        f"eager's own error is {told.eager_error:.2g}"
-        if told.eager_error is not None and told.reference != "eager"
+def parity_words(parity: Parity) -> str:
+    """Describes the result in one line: the error and the tolerance."""
+    if parity.kind and parity.state != "not compared":
+        return _sample_words(parity)
+    if parity.why or parity.error is None or parity.tolerance is None or parity.times is None:
+        return parity.why or (
+            "another result than eager" if parity.state == "failed" else parity.state
+        )
+    compared_with = (
+        f"eager's own error is {parity.eager_error:.2g}"
+        if parity.eager_error is not None and parity.reference != "eager"
         else "against eager"
     )
-    beyond = f"{_times(told.times)} times " if told.state == "failed" else "within "
-    return f"{told.where} is off by {told.error:.2g}, {beyond}the tolerance of {told.tolerance:.2g} ({held})"
+    beyond = f"{_times(parity.times)} times " if parity.state == "failed" else "within "
+    return (
+        f"{parity.where} is off by {parity.error:.2g}, "
+        f"{beyond}the tolerance of {parity.tolerance:.2g} ({compared_with})"
+    )
 
 
-def _drawn_words(told: Parity) -> str:
-    """The same of drawn calls."""
-    one = told.samples == 1
-    calls = f"{told.samples:,} sampled call{'' if one else 's'}"
-    if told.kind == "finite":
-        where = told.where or "the answer"
+def _sample_words(parity: Parity) -> str:
+    """Describes the result of sampled calls."""
+    one = parity.samples == 1
+    calls = f"{parity.samples:,} sampled call{'' if one else 's'}"
+    if parity.kind == "finite":
+        where = parity.where or "the answer"
         return (
-            f"{where} holds NaN or infinite values in {told.beyond:,} of {calls}"
-            if told.beyond
+            f"{where} holds NaN or infinite values in {parity.beyond:,} of {calls}"
+            if parity.beyond
             else f"none in {calls}"
         )
     beyond = f"{calls} agree{'s' if one else ''}"
-    if told.beyond:
-        beyond = (
-            f"{told.beyond:,} of {calls} {'is' if told.beyond == 1 else 'are'} beyond the tolerance"
-        )
-    if told.why or told.error is None or told.tolerance is None:
-        return f"{beyond}: {told.why}" if told.why else beyond
-    return f"{beyond}; at most {told.where} is off by {told.error:.2g}, with a tolerance of {told.tolerance:.2g} against eager"
+    if parity.beyond:
+        verb = "is" if parity.beyond == 1 else "are"
+        beyond = f"{parity.beyond:,} of {calls} {verb} beyond the tolerance"
+    if parity.why or parity.error is None or parity.tolerance is None:
+        return f"{beyond}: {parity.why}" if parity.why else beyond
+    return (
+        f"{beyond}; {parity.where} is off by at most {parity.error:.2g}, with a tolerance of "
+        f"{parity.tolerance:.2g} against eager"
+    )
 
 
 def _times(times: float) -> str:

@@ -1,4 +1,6 @@
-"""A request as OpenTelemetry metrics (OTLP, in its JSON form): what the names are on both sides, and the agent's half of the way."""
+"""OTLP mapping: a request as OpenTelemetry metrics in OTLP's JSON form; the names for both sides,
+and the agent's encoder.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,17 @@ from compilewatch.wire.sketch import Sketch
 
 SCOPE = "compilewatch"
 DELTA = 1
-"""What happened since the point before, and not since the start."""
+"""Delta temporality: the change since the previous point."""
 NANOSECONDS = 1_000_000_000
 
 REGION, BUCKET, MODE, RUNTIME, OUTERMOST = (
     f"compilewatch.{name}" for name in ("region", "bucket", "mode", "runtime", "outermost")
 )
-"""The attributes of a point. A histogram with one of the names in `SKETCHES` and the first of these is a region, whoever sends it."""
+"""Attributes of a point.
+
+A histogram with a name in `SKETCHES` and the first attribute counts as a region, regardless of its
+sender.
+"""
 SKETCHES = {
     "compilewatch.duration": "latency",
     "compilewatch.gpu.duration": "gpu",
@@ -36,7 +42,7 @@ COUNTS = {
 }
 EAGER, CAUSE = "compilewatch.calls.eager", "compilewatch.cause"
 FIRST, LAST = "compilewatch.window.first", "compilewatch.window.last"
-"""Gauges whose values are the numbers of the windows in a point's time, by which the dashboard counts nothing twice."""
+"""Gauges with the sequence numbers of a window, so that the dashboard counts no window twice."""
 STANDARD = {
     "id": "service.instance.id",
     "model": "service.name",
@@ -50,14 +56,17 @@ NUMBERS = ("rank", "local_rank", "world_size", "gpu_count", "pid")
 
 
 def metrics_of(request: Request) -> dict[str, Any]:
-    """The whole request as an ExportMetricsServiceRequest. Of compilations, findings and memory it holds counts and levels; the dashboard
-    reads the regions and the windows' numbers of it."""
+    """Encodes the request as an ExportMetricsServiceRequest.
+
+    Compilations, findings and memory become counts and gauges; the dashboard reads only regions and
+    sequence numbers back.
+    """
     metrics = list[dict[str, Any]]()
     for report in request.reports:
         metrics += _window(report)
     scope = {
         "scope": {"name": SCOPE, "version": request.instance.agent},
-        "metrics": _joined(metrics),
+        "metrics": _merge_by_name(metrics),
     }
     return {
         "resourceMetrics": [
@@ -67,13 +76,19 @@ def metrics_of(request: Request) -> dict[str, Any]:
 
 
 def nanoseconds(moment: float) -> int:
-    """Unix seconds as OTLP has them; dividing gives back the same number. A product in floating point would be off by some hundred."""
+    """Formats Unix seconds as nanoseconds; dividing restores the same number.
+
+    A floating-point product would be off by some hundred nanoseconds.
+    """
     whole = int(moment)
     return whole * NANOSECONDS + round((moment - whole) * NANOSECONDS)
 
 
 def _resource(identity: Identity) -> list[dict[str, Any]]:
-    """Who reports: names, versions and numbers, but neither the capabilities nor the components, which are no labels."""
+    """Builds the resource attributes: names, versions and numbers.
+
+    Capabilities and components are not labels.
+    """
     found: dict[str, Any] = {STANDARD[name]: getattr(identity, name) for name in STANDARD}
     plain = [
         item.name
@@ -85,7 +100,7 @@ def _resource(identity: Identity) -> list[dict[str, Any]]:
 
 
 def _window(report: Report) -> Iterator[dict[str, Any]]:
-    """The metrics of one window, each with one point."""
+    """Yields the metrics of one window, each with one point."""
     times = {
         "startTimeUnixNano": str(nanoseconds(report.window[0])),
         "timeUnixNano": str(nanoseconds(report.window[1])),
@@ -111,7 +126,7 @@ def _window(report: Report) -> Iterator[dict[str, Any]]:
     took = [one.seconds["total"] for one in report.compiles if "total" in one.seconds]
     if took:
         yield _histogram("compilewatch.compile.duration", Sketch.of(took), {}, times)
-    yield from _levels(report, times)
+    yield from _gauges(report, times)
 
 
 def _region(region: Region, times: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -134,7 +149,7 @@ def _region(region: Region, times: dict[str, str]) -> Iterator[dict[str, Any]]:
             yield _histogram(name, sketch, labels, times)
 
 
-def _levels(report: Report, times: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _gauges(report: Report, times: dict[str, str]) -> Iterator[dict[str, Any]]:
     gauges = report.gauges
     if gauges.host_rss is not None:
         yield _gauge("compilewatch.memory.host", "By", gauges.host_rss, times)
@@ -198,8 +213,8 @@ def _histogram(
     }
 
 
-def _joined(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One metric a name, with the points of all windows."""
+def _merge_by_name(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merges the points of all windows into one metric per name."""
     found: dict[str, dict[str, Any]] = {}
     for one in metrics:
         kind = next(key for key in ("gauge", "sum", "exponentialHistogram") if key in one)

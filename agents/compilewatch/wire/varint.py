@@ -1,4 +1,4 @@
-"""Whole numbers in few bytes: varints of seven bits, and runs of zeros as one number; what a sketch is stored as."""
+"""Varint and run-length encoding of integers: the storage format of sketches."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 
 HEAD = Struct("<bddd")
-"""Scale, sum, minimum and maximum, before the varints."""
+"""Scale, sum, minimum and maximum; the varints follow."""
 
 
 def varints(numbers: Iterable[int]) -> bytes:
-    """Each number in as many bytes as it has groups of seven bits."""
+    """Encodes each number with seven bits per byte, least significant group first."""
     out = bytearray()
     for number in numbers:
         while number > 127:
@@ -21,7 +21,7 @@ def varints(numbers: Iterable[int]) -> bytes:
 
 
 def numbers(data: bytes) -> Iterator[int]:
-    """The numbers that `varints` wrote."""
+    """Decodes varints."""
     number = shift = 0
     for byte in data:
         if byte < 128:
@@ -31,21 +31,21 @@ def numbers(data: bytes) -> Iterator[int]:
             number |= (byte & 127) << shift
             shift += 7
     if shift:
-        raise ValueError("the last number is cut off")
+        raise ValueError("the last number is incomplete")
 
 
 def zigzag(number: int) -> int:
-    """A signed number as one that is not negative, small ones staying small."""
+    """Maps a signed number to a non-negative one; small numbers stay small."""
     return number * 2 if number >= 0 else -number * 2 - 1
 
 
 def unzigzag(number: int) -> int:
-    """The number that `zigzag` was given."""
+    """Inverts `zigzag`."""
     return -(number + 1) // 2 if number % 2 else number // 2
 
 
 def runs(counts: Iterable[int]) -> Iterator[int]:
-    """The counts, with each run of zeros as a zero and its length."""
+    """Run-length encodes zeros: each run becomes a zero and its length."""
     empty = 0
     for count in counts:
         if count:
@@ -62,7 +62,7 @@ def runs(counts: Iterable[int]) -> Iterator[int]:
 
 
 def unrun(numbers: Iterable[int]) -> list[int]:
-    """The counts that `runs` was given."""
+    """Inverts `runs`."""
     counts: list[int] = []
     pending = iter(numbers)
     for number in pending:

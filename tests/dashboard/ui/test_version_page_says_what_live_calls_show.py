@@ -53,7 +53,7 @@ def test_speed_up_error_samples_and_age_stand_there(story: Story, signed_in: Cli
     text = card(signed_in, project)
     assert "1.43 times as fast" in text and "3.5 ms compiled, 5 ms eager on average" in text
     assert "402" in text and "2 of 3 processes, the newest" in text
-    assert "402 sampled calls agree; at most output is off by 1e-06, with a tolerance of 0.0001 against eager" in text
+    assert "402 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager" in text
     assert "the largest error is 0.003 % of its output" in text
     assert "No golden batch is declared" in text, "a shadow call is no golden batch"
     (one,) = signed_in.get(url_of(project, "2", ".json")).json()["live_calls"]
@@ -89,7 +89,7 @@ def test_calls_compared_before_it_was_left_alone_have_their_error(story: Story, 
     story.start("2", parities=[told])
     story.fold()
     text = card(signed_in, project)
-    assert "73 sampled calls agree; at most output is off by 1e-06, with a tolerance of 0.0001 against eager" in text
+    assert "73 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager" in text
     assert text.count(why) == 1 and f"left alone: {why} (1 process)" in text
 
 
