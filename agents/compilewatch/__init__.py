@@ -1,4 +1,7 @@
-"""Watches `torch.compile` in a running job; importing this does no work and loads no torch."""
+"""Monitors `torch.compile` in a running job.
+
+Importing this package does no work and does not import torch.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the public functions when the first of them is used."""
+    """Loads a public function on its first use."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The agent of this process: joins sources, recorder and sender, and owns their start and stop."""
+"""Agent lifecycle: starts and stops sources, recorder and the background thread of this process."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ from compilewatch.worker import Worker
 
 EXIT_SECONDS = 1.0
 SUBINTERPRETER = (
-    "off: this is a subinterpreter, which cannot end while a thread of ours sends; "
-    "start the agent in the main one (mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
+    "off: this is a subinterpreter, which cannot end while an agent thread sends; start the "
+    "agent in the main interpreter (mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
 )
 
 
 class Client:
-    """There once per process; a forked child has it too, and begins an instance of its own at its first watched call."""
+    """The agent; one per process.
+
+    A forked child inherits it and starts its own reporter at its first watched call.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -47,12 +50,12 @@ class Client:
         self.worker: Worker | None = None
         self.termination = Termination(self._end, recorder.internal_error)
         self.ending: dict[str, Any] | None = None
-        """How the process ends, where who ran its program knows."""
-        self._beginning = threading.Lock()
+        """The ending of the process, if the launcher of the program knows it."""
+        self._start_lock = threading.Lock()
         self._hooked = False
 
     def start(self, config: Config) -> None:
-        """Begins to record and starts the thread."""
+        """Starts recording and the background thread."""
         self.stop()
         self._hook_process()
         self.recorder.config, SWITCH.possible = config, bool(config.allow_remote)
@@ -63,7 +66,10 @@ class Client:
         self.begin()
 
     def runs_with(self, config: Config) -> bool:
-        """Whether it is on with these settings: a cell of a notebook that is run again begins no other instance."""
+        """Returns whether the agent runs with these settings.
+
+        A notebook cell that runs again then starts no second reporter.
+        """
         return (
             self.worker is not None
             and self.recorder.lines is not None
@@ -71,11 +77,14 @@ class Client:
         )
 
     def begin(self) -> None:
-        """Starts the instance unless it runs; in a forked child this is where the new one begins."""
+        """Starts the reporter unless it runs.
+
+        In a forked child, the first watched call starts the new one here.
+        """
         if (
             self.worker is not None
             or self.recorder.config is None
-            or not self._beginning.acquire(blocking=False)
+            or not self._start_lock.acquire(blocking=False)
         ):
             return
         try:
@@ -87,13 +96,15 @@ class Client:
                 self.worker = worker
                 LINEAGE.child_begins()
                 with FaultBarrier(RECORDER.internal_error):
-                    LABEL.look()  # now, as the framework is at work above us
-                self._watch_the_end()
+                    LABEL.look()  # now, because the framework's frames are on the stack
+                self._hook_ending()
         finally:
-            self._beginning.release()
+            self._start_lock.release()
 
     def stop(self) -> None:
-        """Closes the window and sends what waits, within one second; the job's exit is not held up longer."""
+        """Closes the window and sends the queued windows within one second, so that the job's exit
+        is not delayed longer.
+        """
         worker, self.recorder.config = self.worker, None
         if worker is not None:
             worker.stop(EXIT_SECONDS)
@@ -103,7 +114,7 @@ class Client:
         self.termination.uninstall()
 
     def _end(self, ending: dict[str, Any]) -> None:
-        """The last window says how the process ends."""
+        """Records the ending of the process in the last window and sends it."""
         if self.worker is not None and self.recorder.lines is not None:
             self.recorder.fact("ended", ending)
         if self.worker is not None:
@@ -127,8 +138,10 @@ class Client:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
 
-    def _watch_the_end(self) -> None:
-        """Of a process that a signal ends, and of one that ends without running atexit."""
+    def _hook_ending(self) -> None:
+        """Hooks the endings that atexit misses: signals, `multiprocessing` children, and server
+        workers.
+        """
         with FaultBarrier(RECORDER.internal_error):
             worker = self.worker
             self.termination.install(lambda: None if worker is None else worker.thread)
@@ -147,21 +160,27 @@ class Client:
                 LINEAGE.before_fork()
 
     def _after_fork(self) -> None:
-        """Assignments only: locks that another thread held at the fork stay held for ever in the child."""
+        """Resets the state by assignments only: a lock that another thread held at the fork stays
+        locked in the child.
+        """
         if self.worker is not None:
             self.worker.abandon()
         self.worker = None
-        self._beginning = threading.Lock()
+        self._start_lock = threading.Lock()
         self.termination.after_fork()
         LINEAGE.after_fork()
         self.sources.after_fork()
         self.recorder.after_fork()
-        hotpath.home = hotpath.NOBODYS  # its thread may be one that is not here
+        hotpath.home = hotpath.NOBODYS  # its thread may not exist in the child
 
 
 def _finalize_in_child(client: Client, end: Callable[[Client], None]) -> None:
-    """A child of `multiprocessing` skips atexit; its own finalizers run. One that imports the main module again forgets those that
-    it had before it began its work."""
+    """Registers the ending of a `multiprocessing` child, which skips atexit but runs its own
+    finalizers.
+
+    A child that imports the main module again drops finalizers registered before its work began, so
+    they are registered after the fork.
+    """
     for package in ("multiprocessing", "billiard"):
         util, process = sys.modules.get(f"{package}.util"), sys.modules.get(f"{package}.process")
         if util is None or process is None:
@@ -180,9 +199,12 @@ CLIENT = Client(RECORDER)
 
 
 def init(model: str | None = None, version: str | None = None, **settings: Any) -> bool:
-    """Starts the agent and answers whether it is on with these settings. Settings that are not given come from COMPILEWATCH_* variables;
-    a missing or wrong one is said in one line on stderr, and the agent stays as it was: off, or on with the settings it was started
-    with. With the settings it has it goes on as it is. Never raises."""
+    """Starts the agent and returns whether it runs with these settings.
+
+    Settings that are not passed come from COMPILEWATCH_* variables. A missing or wrong setting
+    prints one line on stderr, and the agent stays as it was: off, or on with its earlier settings.
+    A second call with equal settings changes nothing. Never raises.
+    """
     try:
         if not in_main_interpreter():
             raise ConfigError(SUBINTERPRETER)
@@ -198,26 +220,33 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
         say(
             str(error)
             if RECORDER.lines is None
-            else f"{str(error).removeprefix('off: ')}; the agent goes on with the settings it has"
+            else (
+                f"{str(error).removeprefix('off: ')}; the agent continues with its earlier settings"
+            )
         )
         return False
     except Exception as error:  # noqa: BLE001 - the job starts in any case
         RECORDER.stop()
         with FaultBarrier(RECORDER.internal_error):
-            CLIENT.stop()  # what it bound to torch before it failed
-        say(f"off: it could not start ({type(error).__name__}: {error})")
+            CLIENT.stop()  # undo the bindings to torch made before the error
+        say(f"off: the agent failed to start ({type(error).__name__}: {error})")
         return False
     return True
 
 
 def shutdown() -> None:
-    """Sends what waits, within one second, and stops; happens by itself at exit."""
+    """Sends the queued windows within one second and stops the agent.
+
+    Runs automatically at exit.
+    """
     with FaultBarrier(RECORDER.internal_error):
         CLIENT.stop()
 
 
 def ready() -> None:
-    """Says that warm-up is over: a compilation inside a watched call stalls a request from now on."""
+    """Declares the end of warm-up: from now on, a compilation inside a watched call counts as a
+    stall of a request.
+    """
     if hotpath.tracing():
         return
     with FaultBarrier(RECORDER.internal_error):
@@ -226,7 +255,7 @@ def ready() -> None:
 
 
 def mark(name: str, /, **data: Any) -> None:
-    """Puts a mark on the timeline, for example the loading of new weights."""
+    """Adds a mark to the timeline, for example when new weights are loaded."""
     if hotpath.tracing():
         return
     with FaultBarrier(RECORDER.internal_error):

@@ -1,4 +1,10 @@
-"""The settings, checked once and frozen; the only reader of COMPILEWATCH_* environment variables."""
+"""Settings: validated once and frozen; the only reader of COMPILEWATCH_* environment variables.
+
+Arguments of `init` take precedence over environment variables, and those over defaults. A wrong
+setting raises a ConfigError with one sentence for the user; the agent then stays off, and the job
+runs. Error texts never repeat a key, a file name given for a key, or a proxy address, because they
+may hold secrets.
+"""
 
 from __future__ import annotations
 
@@ -21,77 +27,97 @@ REMOTE = ("freeze", "eager")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MIN_INTERVAL, MAX_INTERVAL = 0.05, 300.0
 KEYS = ("api_key", "command_key")
-"""Each may be given itself, or as the name of the file that holds it."""
+"""Keys that can be given directly, or as the name of the file that holds the key."""
 MOST_BYTES = 4096
-"""How much of such a file is read: more than a key and what an editor puts around it."""
+"""Maximum number of bytes read from a key file; a key with surrounding white space is smaller."""
 _PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
 _COMMAND_KEY = re.compile(r"cw_cmd_[0-9A-Za-z]{8}_[0-9A-Za-z]{43,}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Config:
-    """What `init` was told, completed from the environment."""
+    """The settings of `init`, completed from the environment."""
 
     model: str
     endpoint: str
-    """Where reports go: http(s)://host[:port][/path], file:PATH to record them, or otlp:http(s)://host[:port][/path] for an OpenTelemetry
-    collector."""
+    """Destination of reports: http(s):
+
+    host[:port][/path], file:PATH to record them, or otlp:http(s):
+
+    host[:port][/path] for an OpenTelemetry collector.
+    """
     api_key: str = field(default="", repr=False)
     api_key_file: str = ""
-    """The file that the key was read from, in place of `api_key`; it is read by `init` alone."""
+    """File that holds the key, instead of `api_key`; only `init` reads it."""
     version: str = ""
-    """Empty: taken from the commit or the image tag in the environment, else `unversioned`."""
+    """Empty: the commit or image tag from the environment, else `unversioned`."""
     environment: str = "production"
     kind: str = "serving"
     """`serving` or `training`."""
     stage: str = ""
-    """The part of the model that this rank runs, where ranks run different ones on purpose, such as a stage of a pipeline."""
+    """The part of the model on this rank, if ranks run different parts on purpose, such as pipeline
+    stages.
+    """
     instance: str = ""
-    """What its operator calls this process; empty: what its pod and its framework call it."""
+    """The operator's name for this process; empty: the names that its pod and its framework use."""
     interval: float = 10.0
-    """Seconds of a window. Shorten it for tests and demonstrations only: each window costs a request."""
+    """Length of a window in seconds.
+
+    Shorten it only for tests and demonstrations: each window costs a request.
+    """
     allow_http: bool = False
-    """Lets the key travel over plain http to another machine, on a network that is trusted."""
+    """Allows sending the key over plain http to another machine on a trusted network."""
     redact: str = ""
-    """`strict`: of every text that the job or its code has a part in, only a fingerprint is sent."""
+    """`strict`: sends only a fingerprint of every text that comes from the job or its code."""
     proxy: str = ""
-    """http://[user:password@]host:port of the proxy that requests go through; proxies of the environment are not used."""
+    """Proxy for requests, http:
+
+    [user:password@]host:port; proxies of the environment are ignored.
+    """
     spool: str = ""
-    """The folder in which closed windows are kept until they are acknowledged, or `off`; empty: one in the user's cache folder."""
+    """Folder for closed windows until they are acknowledged, or `off`; empty: a folder in the
+    user's cache folder.
+    """
     allow_remote: tuple[str, ...] = ()
-    """What the dashboard may ask this process for: `freeze`, `eager`, both or nothing."""
+    """Commands that the dashboard may send to this process: `freeze`, `eager`, both or none."""
     command_public_key: str = field(default="", repr=False)
-    """Verifies what it asks for, and nothing else does then: 64 hexadecimal digits, which the Setup page shows."""
+    """Public key that verifies commands: 64 hexadecimal digits, as on the Setup page.
+
+    With it, no other key counts.
+    """
     command_key: str = field(default="", repr=False)
-    """Verifies it where there is no public key, for this release; the Setup page shows it once."""
+    """Shared key that verifies commands if there is no public key, in this release only; the Setup
+    page shows it once.
+    """
     command_key_file: str = ""
-    """The file that it was read from, in place of `command_key`."""
+    """File that holds the key, instead of `command_key`."""
     finite: bool = False
-    """Has answers of everything that is watched from then on looked through for NaN and infinite values."""
+    """Checks the answers of all regions watched after `init` for NaN and infinite values."""
     simulated: bool = False
-    """Marks everything from this process as simulated."""
+    """Marks all data of this process as simulated."""
 
     @property
     def file(self) -> str | None:
-        """The path that reports are recorded to, or None if they are sent."""
+        """Path of the file that reports are recorded to; None if they are sent."""
         return self.endpoint[len("file:") :] if self.endpoint.startswith("file:") else None
 
     @property
     def otlp(self) -> str | None:
-        """The base address that OpenTelemetry's metrics go to, or None if a dashboard's own reports are sent."""
+        """Base address for OpenTelemetry metrics; None if reports go to a dashboard."""
         return self.endpoint[len("otlp:") :] if self.endpoint.startswith("otlp:") else None
 
 
 def endpoint_is_set(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether the environment says where reports go."""
+    """Returns whether the environment sets an endpoint."""
     return bool((os.environ if environ is None else environ).get("COMPILEWATCH_ENDPOINT"))
 
 
 def load(
     given: Mapping[str, object], environ: Mapping[str, str] | None = None, *, model: str = ""
 ) -> Config:
-    """The settings from `given`, then from COMPILEWATCH_* variables, then the defaults, `model` among them; raises a ConfigError with one
-    sentence."""
+    """Loads the settings from `given`, then COMPILEWATCH_* variables, then defaults including
+    `model`; raises a ConfigError with one sentence.
+    """
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {"model": model, "endpoint": ""}
     known = {field.name for field in fields(Config)}
@@ -100,58 +126,67 @@ def load(
             raise ConfigError(
                 f"off: init() has no setting {name!r}; it has {', '.join(sorted(known))}"
             )
-    told = {name for name in known if given.get(name) is not None}
+    passed = {name for name in known if given.get(name) is not None}
     for name in known:
-        if name in told:
-            values[name] = _typed(name, given[name], f"init({name}=...)")
-        elif environ.get(_variable(name)) and _beside(name) not in told:
-            values[name] = _typed(name, environ[_variable(name)], _variable(name))
+        if name in passed:
+            values[name] = _convert(name, given[name], f"init({name}=...)")
+        elif environ.get(_variable(name)) and _alternative(name) not in passed:
+            values[name] = _convert(name, environ[_variable(name)], _variable(name))
     for key in KEYS:
         if values.get(f"{key}_file"):
-            values[key] = _key_in_file(key, values, told)
-    return _checked(Config(**values))  # type: ignore[arg-type]
+            values[key] = _key_in_file(key, values, passed)
+    return _check(Config(**values))  # type: ignore[arg-type]
 
 
 def _variable(name: str) -> str:
     return f"COMPILEWATCH_{name.upper()}"
 
 
-def _beside(name: str) -> str:
-    """The other way to give the same key: what the call says of a key goes before all that variables say of it."""
+def _alternative(name: str) -> str:
+    """Returns the other setting of the same key.
+
+    A key passed to `init` in either form overrides both environment variables.
+    """
     return name.removesuffix("_file") if name.endswith("_file") else f"{name}_file"
 
 
-def _key_in_file(key: str, values: Mapping[str, object], told: set[str]) -> str:
-    """The key as its file holds it. Neither the text nor the name of the file is repeated: who mistakes one setting for the other has given
-    the key as the name."""
+def _key_in_file(key: str, values: Mapping[str, object], passed: set[str]) -> str:
+    """Reads a key from its file.
+
+    Error texts repeat neither the key nor the file name, because a user may have set the key as the
+    file name.
+    """
     own, place = [
-        f"init({name}=...)" if name in told else _variable(name) for name in (key, f"{key}_file")
+        f"init({name}=...)" if name in passed else _variable(name) for name in (key, f"{key}_file")
     ]
     if values.get(key):
-        raise ConfigError(f"off: {own} and {place} are both set; a key comes from one of them")
+        raise ConfigError(f"off: {own} and {place} are both set; set only one of them")
     try:
-        text = _plain_text(str(values[f"{key}_file"]))
+        text = _read_text(str(values[f"{key}_file"]))
     except (OSError, ValueError) as error:
         why = (
             (error.strerror or type(error).__name__)
             if isinstance(error, OSError)
-            else "its name is none that a file can have"
+            else "the file name is invalid"
         )
-        raise ConfigError(f"off: the file that {place} names cannot be read: {why}") from None
+        raise ConfigError(f"off: the file named by {place} cannot be read: {why}") from None
     if not text:
-        raise ConfigError(f"off: the file that {place} names is empty")
-    return str(_typed(key, text, f"what the file that {place} names holds"))
+        raise ConfigError(f"off: the file named by {place} is empty")
+    return str(_convert(key, text, f"the content of the file named by {place}"))
 
 
-def _plain_text(path: str) -> str:
-    """The beginning of a plain file, stripped; another kind, such as a pipe, could hold up the job for ever. Raises OSError, ValueError."""
+def _read_text(path: str) -> str:
+    """Reads the beginning of a regular file and strips white space.
+
+    Other files, such as pipes, could block the job. Raises OSError or ValueError.
+    """
     if not stat.S_ISREG(Path(path).stat().st_mode):
-        raise OSError(0, "it is no plain file")
+        raise OSError(0, "not a regular file")
     with Path(path).open("rb") as file:
         return file.read(MOST_BYTES).decode("utf-8", "replace").strip()
 
 
-def _typed(name: str, value: object, where: str) -> object:
+def _convert(name: str, value: object, where: str) -> object:
     if name == "interval":
         return _interval(value, where)
     if name in ("allow_http", "finite", "simulated"):
@@ -172,7 +207,8 @@ def _interval(value: object, where: str) -> float:
         raise ConfigError(f"off: {where} must be a number of seconds, got {value!r:.50}") from None
     if not math.isfinite(seconds) or not MIN_INTERVAL <= seconds <= MAX_INTERVAL:
         raise ConfigError(
-            f"off: {where} must be between {MIN_INTERVAL} and {MAX_INTERVAL:.0f} seconds, got {seconds}"
+            f"off: {where} must be between {MIN_INTERVAL} and {MAX_INTERVAL:.0f} seconds, "
+            f"got {seconds}"
         )
     return seconds
 
@@ -200,7 +236,7 @@ def _flag(value: object, where: str) -> bool:
     raise ConfigError(f"off: {where} must be 1 or 0, got {value!r:.50}")
 
 
-def _checked(config: Config) -> Config:
+def _check(config: Config) -> Config:
     if not config.endpoint:
         raise ConfigError("off: no endpoint; pass init(endpoint=...) or set COMPILEWATCH_ENDPOINT")
     if not config.model:
@@ -211,12 +247,12 @@ def _checked(config: Config) -> Config:
         raise ConfigError(f"off: redact must be strict or empty, got {config.redact!r:.50}")
     if config.spool not in ("", "off") and not Path(config.spool).is_absolute():
         raise ConfigError(
-            f"off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got {config.spool!r:.50}"
+            f"off: COMPILEWATCH_SPOOL must be off or an absolute path, got {config.spool!r:.50}"
         )
     if config.allow_remote:
         _command_keys_check(config)
     if config.file is None:
-        # A collector may take metrics without a key, and then there is none that could travel.
+        # A collector may accept metrics without a key; then no key can leak.
         free = config.otlp is not None and not config.api_key
         endpoint_check(
             config.otlp or config.endpoint,
@@ -230,14 +266,19 @@ def _checked(config: Config) -> Config:
 
 
 def _command_keys_check(config: Config) -> None:
-    # No text of a key is repeated: a symmetric key that was set in place of the public one is a secret.
+    # No key is repeated: the user may have set the shared key, a secret, in place of the public
+    # key.
     if not config.command_public_key:
         if not _COMMAND_KEY.fullmatch(config.command_key):
             raise ConfigError(
-                "off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in COMPILEWATCH_COMMAND_PUBLIC_KEY"
+                "off: COMPILEWATCH_ALLOW_REMOTE needs the project's public key in "
+                "COMPILEWATCH_COMMAND_PUBLIC_KEY"
             )
         return
-    wrong = "off: COMPILEWATCH_COMMAND_PUBLIC_KEY must be the 64 hexadecimal digits that the Setup page shows, got"
+    wrong = (
+        "off: COMPILEWATCH_COMMAND_PUBLIC_KEY must be the 64 hexadecimal digits "
+        "that the Setup page shows, got"
+    )
     if not _PUBLIC_KEY.fullmatch(config.command_public_key):
         raise ConfigError(f"{wrong} another text of {len(config.command_public_key)} characters")
     try:
@@ -247,7 +288,7 @@ def _command_keys_check(config: Config) -> None:
 
 
 def endpoint_check(endpoint: str, api_key: str, allow_http: bool, proxy: str = "") -> None:
-    """Raises a ConfigError unless reports may be sent there with this key, and through this proxy."""
+    """Raises a ConfigError unless reports can be sent to this endpoint with this key and proxy."""
     try:
         parts = urlsplit(endpoint)
         host, _port = parts.hostname, parts.port
@@ -255,21 +296,24 @@ def endpoint_check(endpoint: str, api_key: str, allow_http: bool, proxy: str = "
         raise ConfigError(f"off: the endpoint {endpoint!r:.100} is not an address") from None
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError(
-            f"off: the endpoint must be http(s)://host[:port], the same after otlp:, or file:PATH, got {endpoint!r:.100}"
+            "off: the endpoint must be http(s)://host[:port], the same after otlp:, or file:PATH, "
+            f"got {endpoint!r:.100}"
         )
     if parts.username or parts.query or parts.fragment:
         raise ConfigError(
-            "off: the endpoint must not hold a user, a query or a fragment; the key belongs in COMPILEWATCH_API_KEY"
+            "off: the endpoint must not hold a user, a query or a fragment; the key belongs in "
+            "COMPILEWATCH_API_KEY"
         )
     if not api_key:
         raise ConfigError("off: no key; pass init(api_key=...) or set COMPILEWATCH_API_KEY")
     if not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ConfigError(
-            "off: the key holds characters that no key has; copy it again from the Setup page"
+            "off: the key contains invalid characters; copy it again from the Setup page"
         )
     if parts.scheme == "http" and (host not in LOOPBACK or proxy) and not allow_http:
         raise ConfigError(
-            "off: the key would travel over plain http; use https, or set COMPILEWATCH_ALLOW_HTTP=1 on a trusted network"
+            "off: the key would be sent over plain http; use https, or set "
+            "COMPILEWATCH_ALLOW_HTTP=1 on a trusted network"
         )
     if proxy:
         _proxy_check(proxy)

@@ -1,4 +1,4 @@
-"""Registry of the agent's modules that are loaded when they are first needed: most jobs need few of them."""
+"""Registry of modules that the agent imports on first use, because most jobs need few of them."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ TORCHSCRIPT_WARM_UP = "compilewatch.instrument.torchscript_warm_up"
 
 
 def require(module: str) -> Any:
-    """One of them; the first call imports it."""
+    """Imports one of these modules on the first call and returns it."""
     return importlib.import_module(module)

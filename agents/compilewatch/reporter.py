@@ -1,8 +1,10 @@
-"""One instance, as the dashboard knows it: its identity, its windows in a row, its loss account, and what carries them there."""
+"""Reporter: one instance on the dashboard, with its identity, windows, losses, and the delivery of
+its windows.
+"""
 
 from __future__ import annotations
 
-import encodings.idna  # noqa: F401 - looking up a name imports it, and by then a fork may come in between
+import encodings.idna  # noqa: F401 - a name lookup would import it, perhaps during a fork
 import os
 import threading
 import time
@@ -34,12 +36,19 @@ if TYPE_CHECKING:
     from compilewatch.control.command_handler import Commands
 
 CLOCK_WAS_SET = 0.1
-"""Seconds by which the two clocks of a host must differ over one window: less is the pace at which a time server mends one of them."""
+"""Difference between the host's two clocks over one window, in seconds, that counts as a clock
+step.
+
+A time server's gradual correction stays below it.
+"""
 
 
 class Instance:
-    """Belongs to who has the `turn`, which is the agent's thread while none of its requests is under way; `started` is the Unix time at
-    which its first window began."""
+    """The reporting state of this process.
+
+    The holder of `turn` owns it: the agent's thread, except during its requests. `started` is the
+    Unix time at which the first window began.
+    """
 
     def __init__(
         self,
@@ -52,13 +61,18 @@ class Instance:
         self._transport = transport = transport_of(config, turn)
         self.outbox = Outbox()
         self.sender = Sender(
-            transport, self.outbox, tail=Tail(), say=say_aside, obey=self._obey, renews=True
+            transport,
+            self.outbox,
+            tail=Tail(),
+            say=say_aside,
+            obey=self._handle_commands,
+            renews=True,
         )
         self.identity: Identity = identity_build(config)
         facts = process_facts()
         self._facts = (
             facts if facts == process_facts() else None
-        )  # a sandbox may make up another boot id at each reading
+        )  # a sandbox may return another boot id at each reading
         self._redaction = require(REDACTION) if config.redact else None
         self.spool = Spool(config, self.identity, say=say_aside)
         self.leftovers = Leftovers(config, transport)
@@ -70,37 +84,40 @@ class Instance:
         self._config = config
         self._commands: Commands | None = None
         if config.allow_remote:
-            self._commands_load()
-        self._describe()
+            self._load_commands()
+        self._update_identity()
         self._seq = 0
         self._window_start = started
-        self._opened = time.monotonic() - max(0.0, time.time() - started)
+        self._opened_at = time.monotonic() - max(0.0, time.time() - started)
         self._cold_start = ColdStart(started)
 
     def look(self) -> None:
-        """Looks, about once a second, for what only the present moment shows."""
+        """Samples states that only exist at the moment. Call it about once per second."""
         self._cold_start.look(self._recorder)
         if self._commands is not None:
             self._commands.look()
 
-    def _obey(self, commands: list[dict[str, Any]]) -> None:
-        """What came with an acknowledgement. Of a job that allows nothing it is counted and told, no more."""
-        with FaultBarrier(self._recorder.internal_error):
-            self._commands_load().take(commands)
+    def _handle_commands(self, commands: list[dict[str, Any]]) -> None:
+        """Handles the commands of an acknowledgement.
 
-    def _commands_load(self) -> Commands:
+        A job that allows no commands counts and reports them.
+        """
+        with FaultBarrier(self._recorder.internal_error):
+            self._load_commands().take(commands)
+
+    def _load_commands(self) -> Commands:
         if self._commands is None:
             found: type[Commands] = require(COMMANDS).Commands
             self._commands = found(self._config, self._recorder, lambda: self.identity)
         return self._commands
 
     def close_window(self) -> None:
-        """Ends the open window now and puts its report in line, and on disk."""
-        self._describe()
+        """Closes the open window, queues its report, and writes it to the spool."""
+        self._update_identity()
         with FaultBarrier(self._recorder.internal_error):
             self._causes.tell()
         start, end = self._window_ends()
-        self._look_for_copies()
+        self._detect_copy()
         self._seq += 1
         report = self._recorder.close(self._seq, start, end)
         with FaultBarrier(self._recorder.internal_error):
@@ -118,8 +135,10 @@ class Instance:
         )
         self.spool.keep(closed, self.outbox.waiting)
 
-    def _look_for_copies(self) -> None:
-        """A process that was restored from a checkpoint shows another pid, start or boot than it had: the original may report too."""
+    def _detect_copy(self) -> None:
+        """Detects a process restored from a checkpoint by its changed pid, start or boot id: the
+        original may still report.
+        """
         facts = process_facts()
         if facts is not None and self._facts is not None and facts != self._facts:
             self._facts = facts
@@ -128,7 +147,9 @@ class Instance:
                 self._renew()
 
     def _renew(self) -> None:
-        """Goes on as another instance, with what waits; the dashboard keeps it apart from the process that has the earlier id."""
+        """Continues under a new instance id with the queued windows, so that the dashboard
+        separates the two processes.
+        """
         earlier = self.spool
         self.identity.id, self.identity.pid, self.identity.started = (
             instance_id(),
@@ -145,15 +166,18 @@ class Instance:
         earlier.close([])
 
     def _window_ends(self) -> tuple[float, float]:
-        """Start and end of the window that ends now. The host's clock may be set in mid-window: it says when the window ended, and the
-        other clock how long it was."""
+        """Returns start and end of the window that ends now.
+
+        The wall clock may be set during a window. It gives the end; the monotonic clock gives the
+        length.
+        """
         start, end = self._window_start, time.time()
-        length = time.monotonic() - self._opened
-        self._window_start, self._opened = end, self._opened + length
+        length = time.monotonic() - self._opened_at
+        self._window_start, self._opened_at = end, self._opened_at + length
         return (start if abs(end - start - length) < CLOCK_WAS_SET else max(0.0, end - length)), end
 
     def send(self) -> bool:
-        """One batch; True if the server answered for it."""
+        """Sends one batch; returns whether the server accepted it."""
         self.spool.ahead_of_sending(self.outbox.waiting(), self.outbox.merged_windows)
         answered = self.sender.attempt(self.identity)
         if self.outbox.renewable:
@@ -162,23 +186,28 @@ class Instance:
         return answered
 
     def send_leftovers(self) -> None:
-        """One batch of what killed instances left on disk, while nothing of this one waits and the dashboard answers."""
+        """Sends one batch of killed instances' windows, if no own window is queued and the
+        dashboard answers.
+        """
         if not len(self.outbox) and self._seq and not self.sender.failures:
             self.leftovers.step()
 
     def interrupt(self) -> None:
-        """Called by another thread: ends the request that is under way, so that this one's thread goes on."""
+        """Ends the request in progress, so that the agent's thread continues.
+
+        Call it from another thread.
+        """
         self._transport.interrupt()
 
     def finish(self) -> None:
-        """Leaves on disk what was not acknowledged, for a later process."""
+        """Leaves unacknowledged windows on disk for a later process."""
         if self._commands is not None:
             self._commands.close()
         self.leftovers.close()
         self.spool.close(self.outbox.waiting())
 
-    def _describe(self) -> None:
-        """Adds to the identity what has become known since."""
+    def _update_identity(self) -> None:
+        """Updates the identity with facts that are known now."""
         with FaultBarrier(self._recorder.internal_error):
             serves = bool(self._recorder.lines or self._recorder.epoch)
             self.identity.role = role_of(serves)

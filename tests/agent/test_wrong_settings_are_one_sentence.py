@@ -41,7 +41,7 @@ GOOD = {"model": "ranker", "endpoint": "https://watch.example", "api_key": "cw_i
         ({"interval": float("nan")}, "off: init(interval=...) must be between 0.05 and 300 seconds, got nan"),
         ({"kind": "batch"}, "off: kind must be serving or training, got 'batch'"),
         ({"allow_http": "perhaps"}, "off: init(allow_http=...) must be 1 or 0, got 'perhaps'"),
-        ({"spool": "here"}, "off: COMPILEWATCH_SPOOL must be off or a folder that begins with /, got 'here'"),
+        ({"spool": "here"}, "off: COMPILEWATCH_SPOOL must be off or an absolute path, got 'here'"),
         ({"proxy": "https://p.example:1"}, "off: COMPILEWATCH_PROXY must be http://[user:password@]host:port"),
         ({"proxy": "http://ada:secret@p.example"}, "off: COMPILEWATCH_PROXY must be http://[user:password@]host:port\n"),
         ({"endpoint": "http://localhost:1", "proxy": "http://p.example:1"}, "off: the key would travel over plain http"),
@@ -67,7 +67,7 @@ def test_it_is_said_in_one_line_and_the_agent_is_off(change: dict[str, Any], sen
 
 
 SECRET = "cw_ing_abcdefgh_verysecret"
-NAMES = "off: the file that COMPILEWATCH_API_KEY_FILE names"
+NAMES = "off: the file named by COMPILEWATCH_API_KEY_FILE"
 
 
 @pytest.fixture
@@ -153,12 +153,12 @@ def a_pipe(file: Path) -> None:
     ("spoil", "sentence"),
     [
         (gone, f"{NAMES} cannot be read: No such file or directory"),
-        (lambda file: (gone(file), file.mkdir()), f"{NAMES} cannot be read: it is no plain file"),
-        (a_pipe, f"{NAMES} cannot be read: it is no plain file"),
+        (lambda file: (gone(file), file.mkdir()), f"{NAMES} cannot be read: not a regular file"),
+        (a_pipe, f"{NAMES} cannot be read: not a regular file"),
         (lambda file: file.write_text(" \n"), f"{NAMES} is empty"),
         (
             lambda file: file.write_text(SECRET * 99),
-            "off: what the file that COMPILEWATCH_API_KEY_FILE names holds is longer than 512 characters",
+            "off: the content of the file named by COMPILEWATCH_API_KEY_FILE is longer than 512 characters",
         ),
         (lambda file: file.write_text(f"{SECRET}\n{SECRET}"), "off: the key holds characters that no key has"),
         (lambda file: file.write_bytes(SECRET.encode("utf-16")), "off: the key holds characters that no key has"),
@@ -184,8 +184,7 @@ def test_a_file_without_a_key_is_one_line_without_its_text(
 def test_a_name_that_no_file_can_have_and_a_file_of_another_user_are_one_line(key_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert keyless(api_key_file="a\0b") is False
     assert (
-        capfd.readouterr().err
-        == "compilewatch: off: the file that init(api_key_file=...) names cannot be read: its name is none that a file can have\n"
+        capfd.readouterr().err == "compilewatch: off: the file named by init(api_key_file=...) cannot be read: the file name is invalid\n"
     )
     key_file.chmod(0)
     if not os.access(key_file, os.R_OK):  # root reads everything
@@ -219,7 +218,7 @@ def test_an_agent_that_runs_goes_on_with_the_settings_it_has(capfd: pytest.Captu
     try:
         assert compilewatch.init(model="ranker", endpoint="nowhere", api_key="x") is False
         said = capfd.readouterr().err
-        assert said.startswith("compilewatch: the endpoint must be") and said.endswith("; the agent goes on with the settings it has\n")
+        assert said.startswith("compilewatch: the endpoint must be") and said.endswith("; the agent continues with its earlier settings\n")
         assert compilewatch.watch(abs, name="after")(-1) == 1
         assert RECORDER.close(1, 0.0, 1.0).regions[0].calls == 1
     finally:

@@ -34,7 +34,7 @@ def test_a_recording_from_a_gpu_is_replayed(stack: Stack) -> None:
     assert len(RECORDINGS) == 4
     recorded = [report for path in RECORDINGS for report in reports(path)]
     for path in RECORDINGS:
-        assert f"{len(reports(path))} windows of 1 instances acknowledged, 0 refused, 0 not sent" in replay(stack, path)
+        assert f"{len(reports(path))} windows of 1 instances acknowledged, 0 rejected, 0 not sent" in replay(stack, path)
     wait_for("everything is folded", stack.folded, seconds=60)
 
     regions = [region for report in recorded for region in report.get("regions", [])]
@@ -55,7 +55,7 @@ def test_a_recording_from_a_gpu_is_replayed(stack: Stack) -> None:
 
     before = stack.rows("SELECT sum(calls) FROM version_hour")
     again = replay(stack, RECORDINGS[0], status=1)  # other windows by now, as they are moved in time
-    assert "16 refused, 0 not sent" in again  # of older ones the dashboard keeps no digest
+    assert "16 rejected, 0 not sent" in again  # of older ones the dashboard keeps no digest
     assert "--new-ids" in again
     wait_for("everything is folded", stack.folded, seconds=60)
     assert stack.rows("SELECT sum(calls) FROM version_hour") == before

@@ -57,7 +57,7 @@ def test_an_old_server_hears_of_a_failure_only_where_there_is_one() -> None:
 def test_shadow_calls_and_values_are_told_to_a_server_that_knows_golden_batches_alone() -> None:
     shadow = parity_data(Parity("shadow calls of f", "passed", kind="shadow", where="output", error=1e-6, tolerance=1e-4, samples=1200))
     assert (shadow["ok"], shadow["name"]) == (True, "shadow calls of f")
-    assert shadow["text"] == "1,200 sampled calls agree; at most output is off by 1e-06, with a tolerance of 0.0001 against eager"
+    assert shadow["text"] == "1,200 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager"
     values = Parity("values of f", "failed", kind="finite", where="output['x']", samples=500, beyond=3)
     assert parity_words(values) == "output['x'] holds NaN or infinite values in 3 of 500 sampled calls"
     assert parity_words(Parity("values of f", "passed", kind="finite", samples=1)) == "none in 1 sampled call"

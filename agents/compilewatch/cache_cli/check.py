@@ -1,4 +1,6 @@
-"""`compilewatch cache-check`: what a start of the model in this environment will miss in the compile caches, before it is deployed."""
+"""`compilewatch cache-check`: predicts, before a deployment, the cache misses of a start in this
+environment.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +40,20 @@ _BUILD, _SYSTEM = "torch_version", "system_info"
 
 @dataclass
 class Outlook:
-    """What is known before a start; `--json` prints it."""
+    """The prediction; `--json` prints it."""
 
     against: str
-    """What it was compared with."""
+    """The basis of the comparison."""
     misses: list[str] = field(default_factory=list)
-    """What will certainly make compilations miss, in words, the most fundamental first."""
+    """Differences that certainly cause misses, in words, the most fundamental first."""
     possible: list[str] = field(default_factory=list)
-    """What differs and may or may not."""
+    """Differences that may cause misses."""
     unseen: list[str] = field(default_factory=list)
-    """What cannot be seen without a run."""
+    """Facts that only a run can show."""
     entries: int = 0
-    """Entries of the caches that earlier runs asked for, as far as they are known."""
+    """Number of cache entries that earlier runs looked up, as far as known."""
     present: int = 0
-    """Those of them that the cache folder holds."""
+    """Number of these entries in the cache folder."""
 
     @property
     def sentence(self) -> str:
@@ -60,32 +62,32 @@ class Outlook:
             return f"will miss: {self.misses[0]}" + (
                 f" (and {len(self.misses) - 1} more)" if len(self.misses) > 1 else ""
             )
-        return "nothing that can be seen here makes it miss" + (
-            "; some things may" if self.possible else ""
-        )
+        return "no predictable misses" + ("; some misses are possible" if self.possible else "")
 
 
 def run(model: str | None, file: str | None, as_json: bool) -> int:
-    """Prints the outlook; answers 0 where nothing that can be seen will miss, 1 where something will. Raises an AgentError where there
-    is nothing to compare with."""
-    outlook = (
+    """Prints the prediction; returns 0 without and 1 with certain misses.
+
+    Raises an AgentError if there is no basis for a comparison.
+    """
+    forecast = (
         _against_file(file)
         if file
         else _against_last_run(model or os.environ.get("COMPILEWATCH_MODEL", ""))
     )
     if as_json:
-        print(json.dumps({**asdict(outlook), "answer": outlook.sentence}, indent=1))
+        print(json.dumps({**asdict(forecast), "answer": forecast.sentence}, indent=1))
     else:
-        _print(outlook)
-    return MISSES if outlook.misses else WARM
+        _print(forecast)
+    return MISSES if forecast.misses else WARM
 
 
 def _against_file(path: str) -> Outlook:
     made, _ = file_read(Path(path))
-    outlook = Outlook(f"{path}, made with torch {made.made_with.get('torch', 'unknown')}")
-    outlook.misses.extend(made.differences(made_with()))
-    outlook.unseen.append("options and variables: the file does not tell them")
-    return outlook
+    forecast = Outlook(f"{path}, saved with torch {made.made_with.get('torch', 'unknown')}")
+    forecast.misses.extend(made.differences(made_with()))
+    forecast.unseen.append("options and variables: the file does not contain them")
+    return forecast
 
 
 def _against_last_run(model: str) -> Outlook:
@@ -98,14 +100,15 @@ def _against_last_run(model: str) -> Outlook:
             Config(model=model, endpoint="", spool=os.environ.get("COMPILEWATCH_SPOOL", ""))
         ).read()
     except (DamagedRun, FolderError) as error:
-        raise AgentError(f"what the last run compiled cannot be read: {error}") from None
+        raise AgentError(f"the history of the last run cannot be read: {error}") from None
     except OSError as error:
         raise AgentError(
-            f"what the last run compiled cannot be read: {error.strerror or error}"
+            f"the history of the last run cannot be read: {error.strerror or error}"
         ) from None
     if earlier is None:
         raise AgentError(
-            f"no earlier run of {model!r:.200} is known on this machine: there is nothing to compare with"
+            f"no earlier run of {model!r:.200} is known on this machine, so there is nothing "
+            "to compare with"
         )
     return outlook_of(model, earlier, components_here(), key_parts_here(), folder_here())
 
@@ -113,88 +116,107 @@ def _against_last_run(model: str) -> Outlook:
 def outlook_of(
     model: str, earlier: Run, now: Mapping[str, str], parts: KeyParts | None, folder: str
 ) -> Outlook:
-    """The outlook against earlier runs; `parts` is what torch puts into every key here, None where it does not tell."""
+    """Compares the present with earlier runs.
+
+    `parts` are the key parts that torch uses for every graph; None if torch does not provide them.
+    """
     before = earlier.components
-    outlook = Outlook(f"the last run of {model} on this machine")
-    outlook.misses.extend(
+    forecast = Outlook(f"the last run of {model} on this machine")
+    forecast.misses.extend(
         f"{name} {before[name] or 'none'} -> {now[name] or 'none'}"
         for name in VERSIONS
-        if _both_differ(name, now, before)
+        if _is_different(name, now, before)
     )
     variables = variables_changed(now, before)
     if parts is None or not earlier.graphs:
-        outlook.unseen.append(
+        forecast.unseen.append(
             "torch's options: "
-            + ("this torch does not tell them" if parts is None else "the last runs told none")
+            + (
+                ("this torch does not provide them")
+                if parts is None
+                else "the last runs recorded none"
+            )
         )
     else:
-        _keys(outlook, earlier, parts, variables)
-    outlook.possible.extend(variables)
-    _folder(outlook, earlier, folder)
+        _check_keys(forecast, earlier, parts, variables)
+    forecast.possible.extend(variables)
+    _check_folder(forecast, earlier, folder)
     if now.get(ACCESS) == READ_ONLY:
-        outlook.possible.append(
-            f"cache folder {folder} cannot be written: what it does not hold is compiled again at every start"
+        forecast.possible.append(
+            f"cache folder {folder} is not writable: missing entries are compiled again at "
+            "every start"
         )
-    outlook.unseen.append("the model's code: what it sets, and the graphs that it makes")
-    return outlook
+    forecast.unseen.append("the model's code: its own settings and its graphs")
+    return forecast
 
 
-def _both_differ(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> bool:
+def _is_different(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> bool:
     return name in now and name in before and changed(name, now, before)
 
 
-def _keys(outlook: Outlook, earlier: Run, parts: KeyParts, variables: list[str]) -> None:
-    """What is in every key and is not as in those of the newest graph; variables that explain an option are named with it."""
+def _check_keys(forecast: Outlook, earlier: Run, parts: KeyParts, variables: list[str]) -> None:
+    """Adds key parts that differ from those of the newest graph; an option is named with the
+    variable that explains it.
+    """
     newest = list(earlier.graphs.values())[-1]
-    if not outlook.misses and _both_differ(_BUILD, parts.own, newest.own):
-        outlook.misses.append("torch: the same version, built from other sources")
-    if not outlook.misses and any(
-        _both_differ(name, parts.own, newest.own) for name in newest.own if name.startswith(_SYSTEM)
+    if not forecast.misses and _is_different(_BUILD, parts.own, newest.own):
+        forecast.misses.append("torch: the same version, built from other sources")
+    if not forecast.misses and any(
+        _is_different(name, parts.own, newest.own)
+        for name in newest.own
+        if name.startswith(_SYSTEM)
     ):
-        outlook.misses.append("GPU or driver")
-    for option in _options_differing(
+        forecast.misses.append("GPU or driver")
+    for option in _differing_options(
         parts.settings, earlier.settings.get(newest.settings, {}), earlier.components
     ):
         variable = variable_of([option], variables)
-        outlook.misses.append(
+        forecast.misses.append(
             option_words(f"{OPTIONS[0]} {option}") + (f" ({variable})" if variable else "")
         )
         variables[:] = [one for one in variables if one != variable]
 
 
-def _options_differing(
-    now: Mapping[str, str], before: Mapping[str, str], told: Mapping[str, str]
+def _differing_options(
+    now: Mapping[str, str], before: Mapping[str, str], own_settings: Mapping[str, str]
 ) -> Iterator[str]:
-    """Options of inductor that are not as they were; not those that the last run's code had set, as code has not set them here yet."""
+    """Yields the Inductor options that differ.
+
+    Skips options that the last run's code had set, because no code has set them here yet.
+    """
     for name in sorted(now):
         option = name.removeprefix(_OPTION).rstrip("]")
         if (
             name.startswith(_OPTION)
-            and _both_differ(name, now, before)
-            and f"{OPTIONS[0]} {option}" not in told
+            and _is_different(name, now, before)
+            and f"{OPTIONS[0]} {option}" not in own_settings
         ):
             yield option
 
 
-def _folder(outlook: Outlook, earlier: Run, folder: str) -> None:
-    """Whether the folder holds what earlier runs asked for."""
+def _check_folder(forecast: Outlook, earlier: Run, folder: str) -> None:
+    """Checks whether the folder holds the entries that earlier runs looked up."""
     found = [_holds(folder, key) for key in earlier.keys if key[:1] in ("f", "a")]
-    outlook.entries, outlook.present = len(found), sum(found)
+    forecast.entries, forecast.present = len(found), sum(found)
     if not found:
-        outlook.unseen.append("the cache folder: the last runs told no keys")
-    elif not outlook.present:
-        outlook.misses.append(
-            f"cache folder {folder} holds none of the {len(found)} entries that earlier runs asked for"
+        forecast.unseen.append("the cache folder: the last runs recorded no keys")
+    elif not forecast.present:
+        forecast.misses.append(
+            f"cache folder {folder} holds none of the {len(found)} entries that earlier runs "
+            "looked up"
         )
-    elif outlook.present < len(found):
-        # Some may be of code that is not run any more.
-        outlook.possible.append(
-            f"cache folder {folder} lacks {len(found) - outlook.present} of the {len(found)} entries of earlier runs"
+    elif forecast.present < len(found):
+        # Some entries may belong to code that no longer runs.
+        forecast.possible.append(
+            f"cache folder {folder} lacks {len(found) - forecast.present} of the {len(found)} "
+            "entries of earlier runs"
         )
 
 
 def _holds(folder: str, key: str) -> bool:
-    """Torch keeps a graph in `fxgraph/KE/KEY`, and what AOTAutograd made in `aotautograd/KEY`."""
+    """Returns whether the folder holds the entry: `fxgraph/KE/KEY` for a graph, `aotautograd/KEY`
+    for AOTAutograd.
+    """
     path = (
         Path(folder, "fxgraph", key[1:3], key)
         if key.startswith("f")
@@ -206,14 +228,14 @@ def _holds(folder: str, key: str) -> bool:
         return False
 
 
-def _print(outlook: Outlook) -> None:
-    print(f"{outlook.sentence}\n  compared with {outlook.against}")
-    if outlook.entries:
-        print(f"  in the cache folder: {outlook.present} of {outlook.entries} entries")
+def _print(forecast: Outlook) -> None:
+    print(f"{forecast.sentence}\n  compared with {forecast.against}")
+    if forecast.entries:
+        print(f"  in the cache folder: {forecast.present} of {forecast.entries} entries")
     for title, lines in (
-        ("will miss", outlook.misses),
-        ("may miss", outlook.possible),
-        ("not seen", outlook.unseen),
+        ("will miss", forecast.misses),
+        ("may miss", forecast.possible),
+        ("not checked", forecast.unseen),
     ):
         for line in lines:
             print(f"  {title}: {line}")

@@ -1,4 +1,7 @@
-"""What a compilation in this environment would be made with, found by importing torch and compiling nothing."""
+"""Local environment: the facts that determine compilations here.
+
+It imports torch and compiles nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from compilewatch.identity.compile_config import (
 from compilewatch.runtime.torch_internals import GRAPH_KEY
 from compilewatch.sources.inductor.cache_key_parts import KeyParts, parts_of
 
-_CONFIGURED = (
+_CONFIG_MODULES = (
     "torch._dynamo.config",
     "torch._functorch.config",
     "torch._inductor.config",
@@ -30,20 +33,22 @@ _CONFIGURED = (
 
 
 def torch_imported() -> Any:
-    """Torch, with what decides its configuration. Raises an AgentError where there is none."""
+    """Imports torch and its configuration modules. Raises an AgentError if that fails."""
     try:
         torch = importlib.import_module("torch")
-        for name in _CONFIGURED:
+        for name in _CONFIG_MODULES:
             importlib.import_module(name)
     except Exception as error:  # noqa: BLE001 - a broken installation may fail in any way
         raise AgentError(f"torch cannot be imported here: {error!r:.200}") from None
-    with suppress(ImportError):  # torch without GPUs has none
+    with suppress(ImportError):  # torch without GPU support has none
         importlib.import_module("triton")
     return torch
 
 
 def made_with() -> dict[str, str]:
-    """Versions, the GPU's type, Python and the processor's kind; the first GPU is started for its name."""
+    """Returns versions, GPU type, Python version and processor type; starts CUDA on the first GPU
+    for its name.
+    """
     torch = torch_imported()
     if torch.cuda.is_available():
         torch.cuda.init()
@@ -57,7 +62,9 @@ def made_with() -> dict[str, str]:
 
 
 def components_here() -> dict[str, str]:
-    """The same with the hashes of variables and folders, by the names that a running job tells."""
+    """Returns these facts with the hashes of variables and folders, under the names that a running
+    job reports.
+    """
     return {
         **made_with(),
         **variables_hashed(os.environ),
@@ -67,11 +74,11 @@ def components_here() -> dict[str, str]:
 
 
 def key_parts_here() -> KeyParts | None:
-    """What torch would put into the key of any graph here, from an empty one that is not compiled; None where this torch does not tell."""
+    """Returns the key parts that torch uses for every graph here, read from an empty graph without
+    compiling; None if this torch does not provide them.
+    """
     torch = torch_imported()
-    with suppress(
-        Exception
-    ):  # a torch that wants other arguments than we know costs this answer alone
+    with suppress(Exception):  # other arguments than the agent knows cost only this answer
         importlib.import_module(GRAPH_KEY.module)
         empty = torch.fx.Graph()
         empty.output(())
@@ -80,5 +87,5 @@ def key_parts_here() -> KeyParts | None:
 
 
 def folder_here() -> str:
-    """The folder of torch's compile caches."""
+    """Returns the folder of torch's compile caches."""
     return cache_folder(os.environ)

@@ -1,4 +1,6 @@
-"""`compilewatch cache save` and `cache load`: what one process compiled, carried in a file to machines that shall start warm."""
+"""`compilewatch cache save` and `cache load`: a file with one process's compile caches gives other
+machines a warm start.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,15 @@ NOT_SAVED = NOT_LOADED = 1
 
 
 def save(path: str, words: list[str], model: str = "") -> int:
-    """Runs the program, then saves what torch compiled for it or found in its caches; the program's own exit is the command's where the
-    program fails. Raises an AgentError where nothing can be run or written."""
+    """Runs the program, then saves the caches that torch filled or used for it.
+
+    If the program fails, its exit code is the command's. Raises an AgentError if the program cannot
+    run or the file cannot be written.
+    """
     program = program_of(words[1:] if words[:1] == ["--"] else words)
     if is_torchrun(program):
         raise AgentError(
-            "cache save takes one process: run the program of one rank, without torchrun"
+            "cache save accepts one process: run the program of one rank, without torchrun"
         )
     if program.interpreter_options:
         again = [
@@ -47,12 +52,12 @@ def save(path: str, words: list[str], model: str = "") -> int:
         )
     if not Path(path).absolute().parent.is_dir():
         raise AgentError(
-            f"{path} cannot be written: there is no folder {Path(path).absolute().parent}"
+            f"{path} cannot be written: the folder {Path(path).absolute().parent} does not exist"
         )
     if endpoint_is_set():
         init(model=model or None)
     _run(program)
-    return _saved(Path(path).absolute(), model or os.environ.get("COMPILEWATCH_MODEL", ""))
+    return _save_caches(Path(path).absolute(), model or os.environ.get("COMPILEWATCH_MODEL", ""))
 
 
 def _run(program: Program) -> None:
@@ -60,15 +65,16 @@ def _run(program: Program) -> None:
         program.run()
     except SystemExit as end:
         if end.code not in (None, 0):
-            raise  # a program that failed is no warm-up
+            raise  # a failed program is no warm-up
 
 
-def _saved(path: Path, model: str) -> int:
+def _save_caches(path: Path, model: str) -> int:
     torch = sys.modules.get("torch")
     saved = None if torch is None else _compiler(torch, "save_cache_artifacts")()
     if saved is None:
         print(
-            "nothing was compiled and no cache was asked, so there is nothing to save: does the program call what it compiles?"
+            "nothing to save: the program compiled nothing and looked up no cache. Does it "
+            "call its compiled code?"
         )
         return NOT_SAVED
     packed, info = saved
@@ -82,60 +88,74 @@ def _saved(path: Path, model: str) -> int:
         model,
     )
     file_write(path, made, packed)
-    print(f"saved {_counted(counts)}, {len(packed) / 1e6:.1f} MB, in {path}")
-    print(f"made with {_made_with(made.made_with)}; it serves machines that have the same")
+    print(f"saved {_format_counts(counts)}, {len(packed) / 1e6:.1f} MB, in {path}")
+    print(
+        f"built with {_format_build(made.made_with)}; usable on machines with the same environment"
+    )
     return 0
 
 
 def load(path: str, anyway: bool = False) -> int:
-    """Puts what is in the file into the compile caches of this machine, for processes that start later; answers 1 where nothing in it
-    would be found here. Raises an AgentError where the file or torch cannot be used."""
+    """Loads the file into the compile caches of this machine, for processes that start later.
+
+    Returns 1 if no process here could use an entry. Raises an AgentError if the file or torch
+    cannot be used.
+    """
     made, packed = file_read(Path(path))
     torch = torch_imported()
     differing = list(made.differences(made_with()))
     if differing:
         print(
-            f"{path} was made elsewhere: {'; '.join(differing)}. Its entries have keys that nobody asks for here."
+            f"{path} was built in another environment: {'; '.join(differing)}. No process "
+            "here looks up its entries."
         )
         if not anyway:
             print(
-                "Nothing was loaded. Make the file with what runs here (compilewatch cache save), or add --anyway."
+                "Nothing was loaded. Save the file in this environment (compilewatch cache "
+                "save), or add --anyway."
             )
             return NOT_LOADED
     began = time.perf_counter()
     try:
         info = _compiler(torch, "load_cache_artifacts")(packed)
-    except Exception as error:  # noqa: BLE001 - torch writes files and unpickles, and may fail in any way
+    except Exception as error:  # noqa: BLE001 - torch unpickles and writes files
         raise AgentError(f"torch could not load {path}: {error!r:.200}") from None
     if info is None:
-        print(f"torch {torch.__version__} could not read what is in {path}; nothing was loaded")
+        print(f"torch {torch.__version__} could not read the content of {path}; nothing was loaded")
         return NOT_LOADED
     folder = folder_here()
-    told = "hits on them are told as hits of the mega-cache"
+    note = _record_keys(folder, info)
+    counts = Counter({str(kind): len(keys) for kind, keys in info.artifacts.items()})
+    print(f"loaded {_format_counts(counts)} in {time.perf_counter() - began:.1f} s into {folder}")
+    print(f"processes that use this folder (TORCHINDUCTOR_CACHE_DIR) find the entries; {note}")
+    return 0
+
+
+def _record_keys(folder: str, info: Any) -> str:
+    """Records the loaded keys in the folder; returns how hits on them are reported."""
     try:
         keys_write(folder, (str(key) for keys in info.artifacts.values() for key in keys))
     except OSError as error:
-        told = f"hits on them are not told apart, as that cannot be noted there: {error.strerror or error}"
-    counts = Counter({str(kind): len(keys) for kind, keys in info.artifacts.items()})
-    print(f"loaded {_counted(counts)} in {time.perf_counter() - began:.1f} s into {folder}")
-    print(f"processes that use this folder (TORCHINDUCTOR_CACHE_DIR) find them; {told}")
-    return 0
+        reason = error.strerror or error
+        return f"hits on them are not reported separately, as the list is not writable: {reason}"
+    return "hits on them are reported as hits of the mega-cache"
 
 
 def _compiler(torch: Any, name: str) -> Any:
     found = getattr(torch.compiler, name, None)
     if found is None:
         raise AgentError(
-            f"torch {torch.__version__} has no torch.compiler.{name}: it came with 2.8 (agent {__version__})"
+            f"torch {torch.__version__} has no torch.compiler.{name}; torch 2.8 or newer has "
+            f"it (agent {__version__})"
         )
     return found
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     return f"{total} {'entry' if total == 1 else 'entries'} ({kinds})"
 
 
-def _made_with(found: Mapping[str, str]) -> str:
+def _format_build(found: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in found.items() if value)

@@ -1,4 +1,6 @@
-"""Answers what a person asks first: are the settings right, is the dashboard there, is the key good, what can be seen of this torch."""
+"""`compilewatch doctor`: checks settings, dashboard and key, and lists the capabilities of this
+torch.
+"""
 
 from __future__ import annotations
 
@@ -27,25 +29,29 @@ from compilewatch.version import __version__
 from compilewatch.wire.codec import encode
 
 LOADED = ("torch", "torch._dynamo", "torch._inductor.graph", "torch._inductor.cudagraph_utils")
-"""What a job that compiles has imported; `doctor` imports it to see what the sources can bind."""
+"""Modules that a compiling job has imported; `doctor` imports them so that sources can bind."""
 
 ADVICE = {
-    "bad_key": "make a new key on the dashboard's Setup page and set COMPILEWATCH_API_KEY",
+    "bad_key": "create a new key on the dashboard's Setup page and set COMPILEWATCH_API_KEY",
     "wrong_scope": "use a key for reports (cw_ing_...), from the dashboard's Setup page",
-    "plain_http": "use https; to allow plain http on a trusted network, set it on the dashboard too",
-    "wrong_version": "update the agent or the dashboard: they speak different versions of the protocol",
+    "plain_http": (
+        "use https; to allow plain http on a trusted network, also allow it on the dashboard"
+    ),
+    "wrong_version": (
+        "update the agent or the dashboard: they use different versions of the protocol"
+    ),
     "too_many": "wait: the project sends more than its quota allows",
     "busy": "wait: the dashboard cannot store reports right now",
 }
-"""What to do about a refusal, by its code."""
+"""Advice for a refusal, by its code."""
 
 IN_CODE = "(named by init)"
-"""The model when no variable names it: most jobs do so in their code."""
+"""The model if no variable names it: most jobs name it in their code."""
 
 
 @dataclass
 class Findings:
-    """Results of `doctor`; agents/docs/reference/cli.md explains the fields of `--json`."""
+    """The results of `doctor`; agents/docs/reference/cli.md explains the fields of `--json`."""
 
     schema: int = 1
     healthy: bool = False
@@ -61,14 +67,14 @@ class Findings:
 
 
 def run(*, endpoint: str | None, key: str | None, as_json: bool) -> int:
-    """The command; 0 if reports would arrive."""
+    """Runs the command; returns 0 if reports would arrive."""
     findings = examine(endpoint, key)
     print(json.dumps(vars(findings), indent=2) if as_json else _text(findings))
     return 0 if findings.healthy else 1
 
 
 def examine(endpoint: str | None, key: str | None) -> Findings:
-    """Looks at everything; sends an empty request to see whether the dashboard takes the key."""
+    """Checks everything; sends an empty request to test the key."""
     findings = Findings()
     findings.capabilities = _capabilities()
     findings.torch = str(getattr(sys.modules.get("torch"), "__version__", ""))
@@ -76,7 +82,7 @@ def examine(endpoint: str | None, key: str | None) -> Findings:
         config = load({"endpoint": endpoint, "api_key": key}, model=IN_CODE)
     except ConfigError as error:
         findings.settings = str(error).removeprefix("off: ")
-        findings.advice = "put this setting right; `compilewatch --help` lists them"
+        findings.advice = "correct this setting; `compilewatch --help` lists all settings"
         return findings
     findings.settings, findings.endpoint = "ok", config.endpoint
     findings.capabilities["spool"] = spool_capability(config)
@@ -104,19 +110,19 @@ def _capabilities() -> dict[str, tuple[str, str]]:
             importlib.import_module(module)
     sources.install_unbound()
     sources.poll()
-    found = sources.capabilities()
+    capabilities = sources.capabilities()
     sources.uninstall()
-    return found
+    return capabilities
 
 
 def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
-    """How the dashboard answers, and what to do about it if that is not well."""
+    """Returns the answer of the dashboard, and the advice if there is a problem."""
     if config.file is not None:
         folder = Path(config.file).absolute().parent
         if not folder.is_dir():
             return (
-                f"there is no folder {folder}",
-                "make the folder that reports are to be recorded in",
+                f"the folder {folder} does not exist",
+                "create the folder for the recorded reports",
             )
         return f"ok: reports are recorded to {config.file}", ""
     try:
@@ -124,22 +130,23 @@ def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
     except OSError as error:
         return f"cannot be reached: {type(error).__name__}: {error}", advice_of(error)
     if answer.ack is not None:
-        return "ok: reachable, and it takes the key", ""
+        return "ok: reachable, and the key is valid", ""
     if not answer.code:
         return answer.problem, ANOTHER
-    return answer.problem, ADVICE.get(answer.code, "the answer says what is wrong")
+    return answer.problem, ADVICE.get(answer.code, "see the answer above")
 
 
 def _text(findings: Findings) -> str:
     lines = [
-        f"agent      {findings.agent} on Python {findings.python}, torch {findings.torch or 'not found'}",
+        f"agent      {findings.agent} on Python {findings.python}, "
+        f"torch {findings.torch or 'not found'}",
         f"settings   {findings.settings}",
     ]
     if findings.endpoint:
         lines += [f"endpoint   {findings.endpoint}", f"dashboard  {findings.dashboard}"]
     if findings.advice:
         lines += [f"to do      {findings.advice}"]
-    lines += ["", "What can be seen here:"]
+    lines += ["", "Capabilities:"]
     width = max(map(len, findings.capabilities), default=0)
     lines += [
         f"  {name:{width}}  {answer:6}  {why}".rstrip()
@@ -148,7 +155,7 @@ def _text(findings: Findings) -> str:
     if findings.identity:
         lines += [
             "",
-            "What would be sent about this process:",
+            "Sent about this process:",
             json.dumps(findings.identity, indent=2),
         ]
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Makes reports of a folder that torch wrote under TORCH_TRACE, for jobs that ran without the agent, and sends them."""
+"""`compilewatch import-trace`: sends reports built from a TORCH_TRACE folder of a job without the
+agent.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def run(
     job: str = "",
     shift_to_now: bool = False,
 ) -> int:
-    """The command; 0 if every window was acknowledged or had been before, and nothing in the trace is damaged."""
+    """Runs the command; returns 0 if every window is acknowledged and nothing in the trace is
+    damaged.
+    """
     config = load(settings)
     processes, damages, damaged = read(Path(folder))
     recordings = [
@@ -36,7 +40,7 @@ def run(
         for one in processes
     ]
     if config.file is None and not shift_to_now:
-        _age_check(recordings)
+        _check_age(recordings)
     count = sum(len(report.compiles) for one in recordings for report in one.reports)
     print(
         f"{count} compilations of {len(processes)} processes; a trace holds no calls and no memory"
@@ -45,13 +49,16 @@ def run(
 
 
 def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
-    """The processes whose files lie in a folder, what in them is damaged, named as far as there are few, and how much of it there is.
-    Raises an AgentError if the folder holds no trace."""
+    """Reads all processes of a folder. Returns them, the first damages in words, and the number of
+    damages.
+
+    Raises an AgentError if the folder holds no trace.
+    """
     if not folder.is_dir():
-        raise AgentError(f"{folder} is not a folder; give the one that TORCH_TRACE named")
+        raise AgentError(f"{folder} is not a folder; pass the folder of TORCH_TRACE")
     files = sorted(folder.glob(NAMES))
     if not files:
-        raise AgentError(f"there is no trace in {folder}: no file is named {NAMES}")
+        raise AgentError(f"there is no trace in {folder}: no file matches {NAMES}")
     processes, damages, damaged = [], list[str](), 0
     for file in files:
         process, lines = _read(file)
@@ -61,7 +68,7 @@ def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
             processes.append(process)
     if not processes:
         raise AgentError(
-            f"nothing in {folder} is a trace; {damages[0]}"
+            f"no file in {folder} is a trace; {damages[0]}"
             if damages
             else f"every trace in {folder} is empty"
         )
@@ -75,18 +82,18 @@ def _read(file: Path) -> tuple[TracedProcess, TraceLines]:
             try:
                 process.take(entry)
             except Exception as error:  # noqa: BLE001 - a damaged entry may hold anything
-                lines.damage(entry.number, f"is not as torch writes it ({type(error).__name__})")
+                lines.damage(entry.number, f"unknown format ({type(error).__name__})")
     except OSError as error:
         lines.damage(0, error.strerror or type(error).__name__)
     process.close()
-    named = _RANK.search(file.name)
-    if process.rank is None and named:
-        process.rank = int(named[1])
+    rank_in_name = _RANK.search(file.name)
+    if process.rank is None and rank_in_name:
+        process.rank = int(rank_in_name[1])
     return process, lines
 
 
 def _world_size(processes: list[TracedProcess]) -> int:
-    """The smallest that these ranks can have."""
+    """Returns the smallest possible world size."""
     return 1 + max((process.rank or 0 for process in processes), default=0)
 
 
@@ -113,11 +120,12 @@ def _recording(
     return Recording(identity, process.reports)
 
 
-def _age_check(recordings: list[Recording]) -> None:
+def _check_age(recordings: list[Recording]) -> None:
     ends = [report.window[1] for one in recordings for report in one.reports]
     days = MAX_WINDOW_AGE / 86400
     old = sum(end < time.time() - MAX_WINDOW_AGE for end in ends)
     if old:
         raise AgentError(
-            f"{old} of {len(ends)} windows are older than {days:.0f} days and no dashboard takes them; --shift-to-now moves them"
+            f"{old} of {len(ends)} windows are older than {days:.0f} days, and dashboards "
+            "reject them; add --shift-to-now to move them"
         )

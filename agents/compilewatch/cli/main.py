@@ -1,4 +1,6 @@
-"""The command line: `compilewatch run | doctor | replay | import-trace | cache-check | cache | version`."""
+"""Command line: `compilewatch run | doctor | replay | import-trace | cache-check | cache |
+version`.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ INTERRUPTED = 130
 Commands = argparse._SubParsersAction
 
 OVERVIEW = """\
-compilewatch watches torch.compile inside running jobs and reports to a dashboard:
-which version is slower, recompiles, or runs eager without telling anyone.
+compilewatch monitors torch.compile inside running jobs and reports to a dashboard:
+which version is slower, recompiles, or falls back to eager silently.
 """
 SETTINGS = """\
 settings (arguments of compilewatch.init(...) come first):
@@ -51,68 +53,74 @@ examples:
 
 exit codes: the program's own; 2 if there is no such program."""
 DOCTOR = """\
-Checks what a job with these settings would meet: are the settings right, does the dashboard answer,
-does it take the key, and what can be seen of the torch that is installed here. Sends no report."""
+Checks the environment of a job: whether the settings are valid, the dashboard answers and accepts
+the key, and which capabilities the installed torch has. Sends no report."""
 DOCTOR_MORE = """\
-exit codes: 0 reports would arrive; 1 they would not, and the output says why; 2 wrong use.
+exit codes: 0 reports would arrive; 1 they would not, and the output gives the reason; 2 wrong use.
 --json prints one object; agents/docs/reference/cli.md explains its fields."""
 REPLAY = """\
 Sends reports that were recorded with COMPILEWATCH_ENDPOINT=file:PATH to a dashboard.
-Sending a recording twice changes nothing there, unless --new-ids makes it new instances."""
+Sending a recording twice changes nothing there; with --new-ids it counts as new instances."""
 REPLAY_MORE = """\
 example:
   compilewatch replay reports.jsonl --shift-to-now
 
-exit codes: 0 every window was acknowledged; 1 some were refused, could not be sent, or are damaged in
-the recording, and the output says which; 2 wrong use, wrong settings, or nothing that can be read."""
+exit codes: 0 every window was acknowledged; 1 windows were rejected, not sent, or damaged in the
+recording, and the output lists them; 2 wrong use, wrong settings, or an unreadable recording."""
 
 IMPORT = """\
-Makes reports of a folder that a job wrote with TORCH_TRACE=DIR, and sends them: for jobs that ran
-without the agent. One instance for each file (process or rank) in it. A trace holds what torch compiled,
-why, how long it took and what the caches answered; it holds no calls and no memory. Importing a folder
-twice changes nothing on the dashboard; import it when the job has ended."""
+Builds reports from a folder that a job wrote with TORCH_TRACE=DIR, and sends them: for jobs that
+ran without the agent. Each file (process or rank) becomes one instance. A trace contains
+compilations with their reasons, durations and cache results; it contains no calls and no memory.
+Import the folder when the job has ended; importing it twice changes nothing on the dashboard."""
 IMPORT_MORE = """\
 examples:
   compilewatch import-trace /tmp/traces --model ranker --model-version 2.4
   compilewatch import-trace /tmp/traces --model ranker --to file:reports.jsonl
 
-exit codes: 0 every window was acknowledged; 1 some were refused, could not be sent, or lines of the
-trace are damaged, and the output says which; 2 wrong use or settings, no trace, or one that is too old."""
+exit codes: 0 every window was acknowledged; 1 windows were rejected or not sent, or lines of the
+trace are damaged, and the output lists them; 2 wrong use or settings, no trace, or a trace that is
+too old."""
 
 CHECK = """\
-Says, before a deployment, what a start of the model in this environment will miss in torch's compile caches:
-compares what is installed and set here with the last run of the model on this machine (or with a cache file),
-and looks whether the cache folder holds what that run compiled. Imports torch; compiles and sends nothing."""
+Predicts, before a deployment, the misses in torch's compile caches when the model starts in this
+environment. Compares installed versions and settings with the last run of the model on this
+machine (or with a cache file), and checks whether the cache folder holds the entries of that run.
+Imports torch; compiles and sends nothing."""
 CHECK_MORE = """\
 examples:
   compilewatch cache-check --model ranker
   compilewatch cache-check --file warm.cache --json
 
-exit codes: 0 nothing that can be seen here will miss; 1 something will, and the output says what; 2 wrong use,
-no torch, or nothing to compare with."""
+exit codes: 0 no predictable misses; 1 misses, and the output lists them; 2 wrong use, no torch, or
+nothing to compare with."""
 CACHE = """\
-Carries what one process compiled to machines that shall start warm, with torch's mega-cache in a checked file.
-Code is run from a cache file: load only files that you made, or that come from whom you trust."""
+Gives other machines a warm start: saves the compile caches of one process (torch's mega-cache) in
+a file with checksums, and loads the file.
+A cache file contains code that runs: load only your own files and files from trusted sources."""
 SAVE = """\
-Runs a program that compiles what the service will call (a warm-up), then saves torch's compile caches in FILE.
-Nothing is written if the program fails. With COMPILEWATCH_ENDPOINT set it runs with the agent on."""
+Runs a warm-up program that compiles what the service will call, then saves torch's compile caches
+in FILE. Writes nothing if the program fails. The agent runs if COMPILEWATCH_ENDPOINT is set."""
 SAVE_MORE = """\
 example:
   compilewatch cache save --model ranker warm.cache -- python warm_up.py
 
-exit codes: the program's own if it fails; 1 nothing was compiled; 2 wrong use, or FILE cannot be written."""
+exit codes: the program's own if it fails; 1 nothing was compiled; 2 wrong use, or FILE cannot be
+written."""
 LOAD = """\
-Puts the caches in FILE into the cache folder of this machine (TORCHINDUCTOR_CACHE_DIR), before the service starts.
-Refuses a file that is cut or damaged, and one made with another torch, Triton, CUDA, GPU, Python or processor."""
+Loads the caches in FILE into the cache folder of this machine (TORCHINDUCTOR_CACHE_DIR), before the
+service starts. Refuses a file that is truncated or damaged, or that was built with another torch,
+Triton, CUDA, GPU, Python or processor."""
 LOAD_MORE = """\
 example:
   compilewatch cache load warm.cache && compilewatch run -- python serve.py
 
-exit codes: 0 loaded; 1 nothing in it would be found here, and the output says why; 2 wrong use, or FILE cannot be used."""
+exit codes: 0 loaded; 1 no entry would be used here, and the output gives the reason; 2 wrong use,
+or FILE cannot be used."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and answers its exit code."""
+    """Runs one command and returns its exit code."""
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
@@ -154,13 +162,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add(
-    commands: Commands[argparse.ArgumentParser], name: str, summary: str, text: str, more: str
+    commands: Commands[argparse.ArgumentParser], name: str, summary: str, text: str, epilog: str
 ) -> argparse.ArgumentParser:
     return commands.add_parser(
         name,
         help=summary,
         description=text,
-        epilog=more,
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
@@ -188,75 +196,50 @@ def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     check = _add(
         commands,
         "doctor",
-        "check settings, dashboard and key, and what can be seen of this torch",
+        "check settings, dashboard and key, and list the capabilities of this torch",
         DOCTOR,
         DOCTOR_MORE,
     )
     _add_address(check)
     check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     check.set_defaults(
-        command=lambda found: require(CLI_DOCTOR).run(
-            endpoint=found.endpoint, key=found.key, as_json=found.json
+        command=lambda arguments: require(CLI_DOCTOR).run(
+            endpoint=arguments.endpoint, key=arguments.key, as_json=arguments.json
         )
     )
 
 
 def _add_replay(commands: Commands[argparse.ArgumentParser]) -> None:
-    again = _add(
-        commands, "replay", "send reports that were recorded to a file", REPLAY, REPLAY_MORE
-    )
-    again.add_argument("path", metavar="FILE", help="the recording, plain or gzip")
-    _add_address(again)
-    again.add_argument(
+    replay = _add(commands, "replay", "send recorded reports to a dashboard", REPLAY, REPLAY_MORE)
+    replay.add_argument("path", metavar="FILE", help="the recording, plain or gzip")
+    _add_address(replay)
+    replay.add_argument(
         "--shift-to-now",
         action="store_true",
         help="move all times so that the last window ends now",
     )
-    again.add_argument(
+    replay.add_argument(
         "--new-ids",
         action="store_true",
         help="send as new instances, so that a second replay counts again",
     )
-    again.set_defaults(
-        command=lambda found: require(CLI_REPLAY).run(
-            found.path,
-            found.endpoint,
-            found.key,
-            shift_to_now=found.shift_to_now,
-            new_ids=found.new_ids,
+    replay.set_defaults(
+        command=lambda arguments: require(CLI_REPLAY).run(
+            arguments.path,
+            arguments.endpoint,
+            arguments.key,
+            shift_to_now=arguments.shift_to_now,
+            new_ids=arguments.new_ids,
         )
     )
 
 
 def _add_import(commands: Commands[argparse.ArgumentParser]) -> None:
     add = _add(
-        commands, "import-trace", "send what torch's own trace of a job says", IMPORT, IMPORT_MORE
+        commands, "import-trace", "send a job's TORCH_TRACE folder as reports", IMPORT, IMPORT_MORE
     )
-    add.add_argument("folder", metavar="DIR", help="the folder that TORCH_TRACE named")
-    add.add_argument("--model", required=True, metavar="NAME", help="name of the model")
-    add.add_argument(
-        "--model-version",
-        "--version",
-        dest="version",
-        metavar="VERSION",
-        help="its version (or COMPILEWATCH_VERSION)",
-    )
-    add.add_argument(
-        "--environment",
-        metavar="NAME",
-        help="where it ran (or COMPILEWATCH_ENVIRONMENT; production)",
-    )
-    add.add_argument(
-        "--kind",
-        choices=("serving", "training"),
-        help="what the job did (or COMPILEWATCH_KIND; serving)",
-    )
-    add.add_argument(
-        "--host", metavar="NAME", default="", help="the machine it ran on; the trace does not say"
-    )
-    add.add_argument(
-        "--job", metavar="NAME", default="", help="name that the ranks of one job share"
-    )
+    add.add_argument("folder", metavar="DIR", help="the folder of TORCH_TRACE")
+    _add_traced_job(add)
     add.add_argument(
         "--to",
         "--endpoint",
@@ -275,13 +258,42 @@ def _add_import(commands: Commands[argparse.ArgumentParser]) -> None:
     add.set_defaults(command=_import)
 
 
-def _import(found: argparse.Namespace) -> int:
+def _add_traced_job(add: argparse.ArgumentParser) -> None:
+    add.add_argument("--model", required=True, metavar="NAME", help="name of the model")
+    add.add_argument(
+        "--model-version",
+        "--version",
+        dest="version",
+        metavar="VERSION",
+        help="version of the model (or COMPILEWATCH_VERSION)",
+    )
+    add.add_argument(
+        "--environment",
+        metavar="NAME",
+        help="environment of the job (or COMPILEWATCH_ENVIRONMENT; production)",
+    )
+    add.add_argument(
+        "--kind",
+        choices=("serving", "training"),
+        help="kind of the job (or COMPILEWATCH_KIND; serving)",
+    )
+    add.add_argument(
+        "--host", metavar="NAME", default="", help="host of the job; the trace does not contain it"
+    )
+    add.add_argument("--job", metavar="NAME", default="", help="job name that its ranks share")
+
+
+def _import(arguments: argparse.Namespace) -> int:
     settings = {
-        name: getattr(found, name)
+        name: getattr(arguments, name)
         for name in ("model", "version", "environment", "kind", "endpoint", "api_key")
     }
     result = require(CLI_IMPORT_TRACE).run(
-        found.folder, settings, host=found.host, job=found.job, shift_to_now=found.shift_to_now
+        arguments.folder,
+        settings,
+        host=arguments.host,
+        job=arguments.job,
+        shift_to_now=arguments.shift_to_now,
     )
     return int(result)
 
@@ -290,7 +302,7 @@ def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     check = _add(
         commands,
         "cache-check",
-        "say what a start here will miss in the compile caches",
+        "predict the compile cache misses of a start here",
         CHECK,
         CHECK_MORE,
     )
@@ -300,7 +312,9 @@ def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     check.add_argument("--json", action="store_true", help="print one JSON object instead of text")
     check.set_defaults(
-        command=lambda found: require(CACHE_CHECK).run(found.model, found.file, found.json)
+        command=lambda arguments: require(CACHE_CHECK).run(
+            arguments.model, arguments.file, arguments.json
+        )
     )
 
 
@@ -310,11 +324,11 @@ def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
         "cache",
         "save or load torch's compile caches as a file",
         CACHE,
-        "`compilewatch cache save --help` goes on.",
+        "See `compilewatch cache save --help` and `compilewatch cache load --help`.",
     )
     verbs = cache.add_subparsers(title="commands", required=True, metavar="save | load")
-    save = _add(verbs, "save", "run a program, then save what it compiled", SAVE, SAVE_MORE)
-    save.add_argument("path", metavar="FILE", help="the file to make")
+    save = _add(verbs, "save", "run a program, then save its compile caches", SAVE, SAVE_MORE)
+    save.add_argument("path", metavar="FILE", help="the file to create")
     save.add_argument(
         "--model", default="", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)"
     )
@@ -325,14 +339,20 @@ def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
         help="the program with its arguments",
     )
     save.set_defaults(
-        command=lambda found: require(CACHE_SAVE_LOAD).save(found.path, found.program, found.model)
+        command=lambda arguments: require(CACHE_SAVE_LOAD).save(
+            arguments.path, arguments.program, arguments.model
+        )
     )
-    load = _add(verbs, "load", "put what was saved into this machine's caches", LOAD, LOAD_MORE)
+    load = _add(verbs, "load", "load saved caches into this machine's caches", LOAD, LOAD_MORE)
     load.add_argument("path", metavar="FILE", help="a file of `compilewatch cache save`")
     load.add_argument(
-        "--anyway", action="store_true", help="also if it was made with something else"
+        "--anyway",
+        action="store_true",
+        help="load even if the file was built in another environment",
     )
-    load.set_defaults(command=lambda found: require(CACHE_SAVE_LOAD).load(found.path, found.anyway))
+    load.set_defaults(
+        command=lambda arguments: require(CACHE_SAVE_LOAD).load(arguments.path, arguments.anyway)
+    )
 
 
 def _add_address(command: argparse.ArgumentParser) -> None:

@@ -1,4 +1,6 @@
-"""Sends a recording: the requests an agent wrote to a file, with their times moved if asked, until each window is acknowledged."""
+"""`compilewatch replay`: sends recorded requests to a dashboard, optionally with shifted times,
+until each window is acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,20 @@ from compilewatch.wire.messages import Identity, Report, Request
 
 MAX_FAILURES = 6
 MAX_NAMED = 10
-"""Damaged lines that are named; the others are counted."""
+"""Number of damaged lines that are printed; further ones are only counted."""
 REQUEST_BEGINS = b'{"v":'
 UNLIMITED = 1 << 40
 MAX_LINE_BYTES = 16 << 20
-"""Of a recording: a request is smaller by far, and a packed file may hold a line as long as memory."""
+"""Line limit of a recording.
+
+Requests are far smaller; a crafted gzip file could expand one line to any size.
+"""
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(slots=True)
 class Recording:
-    """One instance of a recording: its latest identity and all of its windows."""
+    """One instance of a recording: its latest identity and all its windows."""
 
     identity: Identity
     reports: list[Report]
@@ -46,10 +51,10 @@ def run(
     shift_to_now: bool = False,
     new_ids: bool = False,
 ) -> int:
-    """The command; 0 if every window was acknowledged or had been before."""
+    """Runs the command; returns 0 if every window is acknowledged."""
     config = load({"model": "replay", "endpoint": endpoint, "api_key": key})
     if config.file is not None:
-        raise AgentError("replay sends to a dashboard: give --endpoint http(s)://host[:port]")
+        raise AgentError("replay sends to a dashboard: pass --endpoint http(s)://host[:port]")
     recordings, damages = read(path)
     if new_ids:
         for one in recordings:
@@ -65,7 +70,10 @@ def deliver(
     *,
     shift_to_now: bool,
 ) -> int:
-    """Sends the windows of all recordings and prints what became of them and what was damaged; 0 if all are there and nothing was."""
+    """Sends the windows of all recordings and prints the result.
+
+    Returns 0 if all windows are acknowledged and nothing was damaged.
+    """
     if shift_to_now:
         shift(
             recordings,
@@ -83,33 +91,44 @@ def deliver(
         rejected += outbox.rejected_windows
         sent += len(one.reports) - len(outbox) - outbox.rejected_windows
     print(
-        f"{sent} windows of {len(recordings)} instances acknowledged, {rejected} refused, {left} not sent"
+        f"{sent} windows of {len(recordings)} instances acknowledged, {rejected} rejected, "
+        f"{left} not sent"
     )
     if rejected:
         print(
-            "refused: windows that the dashboard holds with other times or contents; replay --new-ids sends them as new instances"
+            "rejected: the dashboard holds these windows with other times or contents; "
+            "replay --new-ids sends them as new instances"
         )
-    for damage in damages[:MAX_NAMED]:
-        print(f"left out: {damage}")
-    named = min(len(damages), MAX_NAMED)
-    if damaged > named:
-        print(f"left out: {damaged - named} more")
+    _print_damages(damages, damaged)
     return 0 if not (left or rejected or damaged) else 1
 
 
+def _print_damages(damages: list[str], damaged: int) -> None:
+    for damage in damages[:MAX_NAMED]:
+        print(f"skipped: {damage}")
+    named = min(len(damages), MAX_NAMED)
+    if damaged > named:
+        print(f"skipped: {damaged - named} more")
+
+
 def read(path: str) -> tuple[list[Recording], list[str]]:
-    """The instances in a recording, plain or gzip, in the order of their first request, and what in it is damaged: a process that is
-    killed while it writes leaves half a line. Raises an AgentError if nothing in it is whole."""
+    """Reads a plain or gzip recording. Returns its instances in order of their first request, and
+    the damages in words.
+
+    A process that is killed while it writes leaves half a line. Raises an AgentError if no request
+    is intact.
+    """
     found: dict[str, Recording] = {}
     damages: list[str] = []
     number = 0
     try:
-        with _opened(path) as lines:
+        with _open(path) as lines:
             while line := lines.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(line) > MAX_LINE_BYTES:
                     raise OSError(
-                        f"line {number} is longer than {MAX_LINE_BYTES} bytes, which no agent writes"
+                        f"line {number} is longer than {MAX_LINE_BYTES} bytes, the limit of a "
+                        "recording"
                     )
                 damages += [f"line {number}: {damage}" for damage in _add(found, line)]
     except (OSError, EOFError, zlib.error) as error:
@@ -117,20 +136,23 @@ def read(path: str) -> tuple[list[Recording], list[str]]:
             raise AgentError(
                 f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
             ) from None
-        damages.append(f"what follows line {number}: {error}")
+        damages.append(f"after line {number}: {error}")
     if damages and not found:
-        raise AgentError(f"nothing in {path} is whole; {damages[0]}")
+        raise AgentError(f"no request in {path} is intact; {damages[0]}")
     return list(found.values()), damages
 
 
-def _opened(path: str) -> gzip.GzipFile | BufferedReader:
+def _open(path: str) -> gzip.GzipFile | BufferedReader:
     with Path(path).open("rb") as file:
         packed = file.read(2) == GZIP_MAGIC
     return gzip.open(path, "rb") if packed else Path(path).open("rb")
 
 
 def _add(found: dict[str, Recording], line: bytes) -> list[str]:
-    """Takes the request of a line and answers what is damaged in it: before a whole request may stand half of another."""
+    """Adds the request of a line and returns its damages.
+
+    Half of another request may precede an intact one.
+    """
     if not line.strip():
         return []
     damages: list[str] = []
@@ -150,7 +172,7 @@ def _add(found: dict[str, Recording], line: bytes) -> list[str]:
 
 
 def shift(recordings: Iterable[Recording], seconds: float) -> None:
-    """Moves every time in the recordings; what lay apart stays as far apart."""
+    """Shifts all times in the recordings by the same number of seconds."""
     for one in recordings:
         one.identity.started += seconds
         for report in one.reports:
@@ -162,7 +184,10 @@ def shift(recordings: Iterable[Recording], seconds: float) -> None:
 
 
 def send(one: Recording, transport: Transport) -> Outbox:
-    """Sends the windows in batches, waiting and trying again as an agent does; answers with what could not be sent."""
+    """Sends the windows in batches, with the retries of an agent.
+
+    Returns the queue of windows that were not sent.
+    """
     outbox = Outbox(max_bytes=UNLIMITED)
     for report in one.reports:
         outbox.add(report)

@@ -1,4 +1,4 @@
-"""Reads a file that torch wrote under TORCH_TRACE, entry by entry and in bounded memory, and names what in it is damaged."""
+"""Trace reader: yields the entries of a TORCH_TRACE file in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 NAMES = "dedicated_log_torch_trace*.log"
-"""One file for each process; torch puts the rank into the name of one that began after the process group."""
+"""One file per process; torch adds the rank to the name after the process group exists."""
 MAX_LINE = 1 << 20
 MAX_PAYLOAD = 1 << 18
 MAX_RANK = 1 << 31
@@ -22,15 +22,21 @@ _HEAD = re.compile(
     r" +(?P<pid>\d{1,12})(?: +\d+)? \S+:\d+\] (?P<json>\{.*)"
 )
 _DEEP = b"\t      "
-"""Torch indents by two: what lies so deep are the members of lists inside an event's arguments, as long as a model is."""
+"""Torch indents by two spaces; deeper lines are members of lists in an event's arguments, which
+grow with the model.
+"""
 
 
 class Entry(NamedTuple):
-    """A line of the trace with the payload that follows it."""
+    """A line of the trace with its payload."""
 
     number: int
     at: float
-    """Unix seconds, read in this machine's zone and in the year in which the file was last written: the line has neither."""
+    """Unix seconds.
+
+    The line has neither zone nor year, so this machine's zone and the year of the file's last write
+    apply.
+    """
     pid: int
     rank: int | None
     data: dict[str, Any]
@@ -38,17 +44,20 @@ class Entry(NamedTuple):
 
 
 class TraceLines:
-    """The entries of one file; of payloads only those that `wanted` asks for are kept, without the deep lists in them."""
+    """The entries of one file.
+
+    Keeps only payloads that `wanted` accepts, without their deep lists.
+    """
 
     def __init__(self, path: Path, wanted: Callable[[dict[str, Any]], bool]) -> None:
         self._path = path
         self._wanted = wanted
         self.damaged = 0
         self.damages: list[str] = []
-        """The first of them, named."""
+        """The first damages, in words."""
 
     def damage(self, number: int, problem: str) -> None:
-        """Counts what cannot be read."""
+        """Counts and describes a damage."""
         self.damaged += 1
         if len(self.damages) < MAX_NAMED:
             self.damages.append(f"{self._path.name} line {number}: {problem}")
@@ -57,8 +66,8 @@ class TraceLines:
         entry: Entry | None = None
         kept: list[bytes] = []
         size = 0
-        if not self._path.is_file():  # a pipe holds up its reader, a device has no end
-            self.damage(0, "is no regular file")
+        if not self._path.is_file():  # a pipe blocks its reader, a device has no end
+            self.damage(0, "not a regular file")
             return
         with self._path.open("rb") as file:
             written = self._path.stat().st_mtime
@@ -78,24 +87,24 @@ class TraceLines:
                 kept, size = [], 0
                 entry = self._entry(number, line, written) if whole else None
                 if not whole:
-                    self.damage(number, f"is longer than {MAX_LINE} bytes")
+                    self.damage(number, f"longer than {MAX_LINE} bytes")
         if entry is not None:
             yield entry._replace(payload=_text(b"".join(kept)))
 
     def _entry(self, number: int, line: bytes, written: float) -> Entry | None:
         found = _HEAD.match(_text(line))
         if found is None:
-            self.damage(number, "is no line of a trace")
+            self.damage(number, "not a line of a trace")
             return None
         try:
             data = json.loads(found["json"])
         except (ValueError, RecursionError):
-            self.damage(number, "holds JSON that is not whole")
+            self.damage(number, "contains incomplete JSON")
             return None
         rank = data.get("rank", int(found["rank"] or "-1"))
         return Entry(
             number,
-            _moment(found, written),
+            _line_time(found, written),
             int(found["pid"]),
             rank if type(rank) is int and 0 <= rank < MAX_RANK else None,
             data,
@@ -103,7 +112,7 @@ class TraceLines:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """Each line, or the beginning of one that is too long to be held, and whether it is whole."""
+    """Yields each line, truncated at the limit, and whether it is complete."""
     while line := file.readline(MAX_LINE):
         whole = line.endswith(b"\n") or len(line) < MAX_LINE
         yield line, whole
@@ -116,12 +125,18 @@ def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
-def _moment(found: re.Match[str], written: float) -> float:
-    """The year is that of the last write; a day in the future of it belongs to the year before."""
+def _line_time(found: re.Match[str], written: float) -> float:
+    """Returns the time of a line.
+
+    The year is that of the file's last write; a date after that write belongs to the year before.
+    """
     fields = [int(found[name]) for name in ("month", "day", "hour", "minute", "second")]
     year = time.localtime(written).tm_year
     try:
-        moments = [time.mktime((one, *fields, 0, 0, -1)) for one in (year, year - 1)]  # type: ignore[arg-type]
+        moments = [
+            time.mktime((one, *fields, 0, 0, -1))  # type: ignore[arg-type]
+            for one in (year, year - 1)
+        ]
     except (ValueError, OverflowError):
         return written
     moment = moments[0] if moments[0] <= written + DAY else moments[1]

@@ -70,4 +70,4 @@ def test_a_trace_that_is_a_pipe_or_a_device_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "dedicated_log_torch_trace_rank_1_b.log").symlink_to("/dev/zero")
     done = bounded("import-trace", str(tmp_path), "--model", "m")
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr[-500:]
-    assert "is no regular file" in done.stderr
+    assert "not a regular file" in done.stderr

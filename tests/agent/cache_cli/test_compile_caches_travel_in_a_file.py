@@ -87,7 +87,7 @@ def test_a_file_of_another_torch_is_not_loaded_and_the_check_says_the_same(folde
     other = altered(folder, "other.cache", b'"torch": "2.', b'"torch": "1.')
     done = on_machine("fourth", folder, "cache", "load", other)
     assert done.returncode == 1
-    assert "was made elsewhere: torch 1." in done.stdout
+    assert "was built in another environment: torch 1." in done.stdout
     assert "Nothing was loaded." in done.stdout
     assert not (folder / "fourth").exists() or not list((folder / "fourth").glob("fxgraph/*"))
     check = on_machine("fourth", folder, "cache-check", "--file", other)
@@ -98,14 +98,14 @@ def test_a_file_of_another_torch_is_not_loaded_and_the_check_says_the_same(folde
 @pytest.mark.parametrize(
     ("harm", "sentence"),
     [
-        (lambda data: data[:2000], "is shorter than it says"),
-        (lambda data: data + b"more", "is longer than it says"),
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "its bytes are not those that were saved"),
-        (lambda data: data.replace(b'"size"', b'"sise"', 1), "its first line cannot be read"),
-        (lambda data: data.replace(b'"size": ', b'"size": -', 1), "its first line cannot be read"),
-        (lambda data: MAGIC + b"[" * 70_000, "its first line cannot be read"),
-        (lambda data: b"PK\x03\x04", "is no file of `compilewatch cache save`"),
-        (lambda data: b"", "is no file of `compilewatch cache save`"),
+        (lambda data: data[:2000], "is shorter than its header announces"),
+        (lambda data: data + b"more", "is longer than its header announces"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "its content differs from what was saved"),
+        (lambda data: data.replace(b'"size"', b'"sise"', 1), "its header cannot be read"),
+        (lambda data: data.replace(b'"size": ', b'"size": -', 1), "its header cannot be read"),
+        (lambda data: MAGIC + b"[" * 70_000, "its header cannot be read"),
+        (lambda data: b"PK\x03\x04", "is not a file of `compilewatch cache save`"),
+        (lambda data: b"", "is not a file of `compilewatch cache save`"),
     ],
 )
 def test_a_harmed_file_is_one_sentence(folder: Path, tmp_path: Path, harm: object, sentence: str) -> None:
@@ -136,7 +136,7 @@ def test_a_program_that_fails_or_compiles_nothing_leaves_no_file(folder: Path, p
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["save", "nowhere/x.cache", "--", "python", "warm_up.py"], "nowhere/x.cache cannot be written: there is no folder"),
+        (["save", "nowhere/x.cache", "--", "python", "warm_up.py"], "nowhere/x.cache cannot be written: the folder"),
         (["save", "x.cache", "--", "torchrun", "warm_up.py"], "cache save takes one process"),
         (["load", "nothing.cache"], "nothing.cache cannot be read: No such file or directory"),
     ],

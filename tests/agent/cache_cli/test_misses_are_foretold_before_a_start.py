@@ -102,7 +102,7 @@ def test_people_read_lines_instead_of_an_object(place: Path) -> None:
     [
         (["cache-check"], "needs the name of the model"),
         (["cache-check", "--model", "unknown"], "no earlier run of 'unknown' is known on this machine"),
-        (["cache-check", "--file", "serve.py"], "serve.py is no file of `compilewatch cache save`"),
+        (["cache-check", "--file", "serve.py"], "serve.py is not a file of `compilewatch cache save`"),
         (["cache-check", "--file", "nowhere"], "nowhere cannot be read: No such file or directory"),
     ],
 )
@@ -125,7 +125,7 @@ def ran(**settings: str) -> Run:
 
 
 def test_a_folder_that_cannot_be_written_may_make_every_start_miss(tmp_path: Path) -> None:
-    said = f"cache folder {tmp_path} cannot be written: what it does not hold is compiled again at every start"
+    said = f"cache folder {tmp_path} is not writable: missing entries are compiled again at every start"
     for access, possible in (({"cache folder access": "read-only"}, [said]), ({"cache folder access": "read and write"}, []), ({}, [])):
         assert outlook_of("ranker", ran(), {**BEFORE, **access}, None, str(tmp_path)).possible == possible
 
@@ -159,4 +159,4 @@ def test_an_option_that_code_set_is_not_foretold(tmp_path: Path) -> None:
 
 def test_a_torch_that_does_not_tell_its_options_is_said_to(tmp_path: Path) -> None:
     outlook = outlook_of("ranker", ran(), BEFORE, None, str(tmp_path))
-    assert "torch's options: this torch does not tell them" in outlook.unseen
+    assert "torch's options: this torch does not provide them" in outlook.unseen

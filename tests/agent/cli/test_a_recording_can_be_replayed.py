@@ -40,7 +40,7 @@ def test_every_window_arrives_as_it_was(recording: Path, dashboard: Dashboard) -
     assert (done.returncode, done.stderr) == (0, "")
     assert dashboard.calls("forward") == 40
     assert list(dashboard.acked.values()) == recorded(recording)
-    assert f"{len(recorded(recording))} windows of 1 instances acknowledged, 0 refused, 0 not sent" in done.stdout
+    assert f"{len(recorded(recording))} windows of 1 instances acknowledged, 0 rejected, 0 not sent" in done.stdout
 
 
 def test_a_second_replay_sends_the_same_instance_and_new_ids_another(recording: Path, dashboard: Dashboard) -> None:
@@ -103,7 +103,7 @@ def test_half_a_line_is_left_out_and_named(recording: Path, dashboard: Dashboard
     assert (done.returncode, done.stderr) == (1, "")
     lines = whole.count(b"\n")
     [said, *left_out] = done.stdout.splitlines()
-    assert "windows of 2 instances acknowledged, 0 refused, 0 not sent" in said
+    assert "windows of 2 instances acknowledged, 0 rejected, 0 not sent" in said
     assert [line.split(": the body is not JSON")[0] for line in left_out] == ["left out: line 2", f"left out: line {lines + 2}"]
     assert len(dashboard.acked) == len(recorded_in(whole)) + len(recorded_in(first))
 
@@ -119,7 +119,7 @@ def test_a_packed_recording_that_breaks_off_is_sent_up_to_there(recording: Path,
     recording.write_bytes(packed[: len(packed) // 2])
     done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
     assert done.returncode == 1
-    assert "left out: what follows line" in done.stdout
+    assert "skipped: after line" in done.stdout
     assert 0 < len(dashboard.acked) < 20_000
 
 

@@ -79,7 +79,7 @@ def test_a_december_trace_that_was_written_in_january_is_of_the_year_before(tmp_
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "is not a folder"), ({}, "there is no trace in"), ({NAME: "?\n"}, "line 1: is no line of a trace"), ({NAME: ""}, "is empty")],
+    [(None, "is not a folder"), ({}, "there is no trace in"), ({NAME: "?\n"}, "line 1: not a line of a trace"), ({NAME: ""}, "is empty")],
 )
 def test_a_folder_without_a_trace_is_one_sentence(tmp_path: Path, content: dict[str, str] | None, said: str) -> None:
     for name, text in (content or {}).items():

@@ -51,7 +51,7 @@ def test_doctor_says_that_all_is_well(dashboard: Dashboard) -> None:
     done = command("doctor", "--json", ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m")
     found = json.loads(done.stdout)
     assert done.returncode == 0
-    assert (found["settings"], found["dashboard"], found["healthy"]) == ("ok", "ok: reachable, and it takes the key", True)
+    assert (found["settings"], found["dashboard"], found["healthy"]) == ("ok", "ok: reachable, and the key is valid", True)
     assert found["capabilities"]["compilations"] == ["yes", ""]
     assert found["identity"]["model"] == "m"
     assert dashboard.requests[0]["reports"] == []
@@ -96,7 +96,7 @@ def test_doctor_says_when_nobody_answers_or_nothing_is_set(tmp_path: Path) -> No
     unset = command("doctor")
     assert unset.returncode == 1 and "settings   no endpoint" in unset.stdout
     nowhere = command("doctor", ENDPOINT=f"file:{tmp_path}/no/reports.jsonl", MODEL="m")
-    assert nowhere.returncode == 1 and f"there is no folder {tmp_path}/no" in nowhere.stdout
+    assert nowhere.returncode == 1 and f"the folder {tmp_path}/no does not exist" in nowhere.stdout
     assert command("doctor", "--no-such-option").returncode == 2
 
 

@@ -26,7 +26,7 @@ def answer() -> int:
 
 def capabilities() -> dict[str, tuple[str, str]]:
     instance = the_instance()
-    instance._describe()
+    instance._update_identity()
     return instance.identity.capabilities
 
 

@@ -98,6 +98,6 @@ def test_starting_fails_quietly_when_no_thread_can_be_had(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("threading.Thread.start", refused)
     assert agent.init(model="m", endpoint="file:/dev/null") is False
-    assert capfd.readouterr().err == "compilewatch: off: it could not start (RuntimeError: can't start new thread)\n"
+    assert capfd.readouterr().err == "compilewatch: off: the agent failed to start (RuntimeError: can't start new thread)\n"
     assert RECORDER.lines is None
     assert agent.CLIENT.sources.capabilities() == {}  # nothing stays bound to torch

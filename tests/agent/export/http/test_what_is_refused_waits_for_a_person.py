@@ -49,8 +49,7 @@ def test_a_key_that_is_refused_is_said_once_and_tried_again_every_few_minutes() 
         assert one.sender.refused
     assert one.sent == [1, 2, 3]
     assert one.said == [
-        "the dashboard refuses the reports of this process (HTTP 401 bad_key:  [31mbecause ); "
-        "they are kept and retried every few minutes"
+        "the dashboard refuses the reports of this process (HTTP 401 bad_key:  [31mbecause ); they are kept and retried every few minutes"
     ]
     one.attempt(refused(426, "wrong_version"))
     assert len(one.said) == 2

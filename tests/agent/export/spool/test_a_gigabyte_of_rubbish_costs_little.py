@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from compilewatch.export.spool import format
 from compilewatch.export.spool.format import MAGIC, MAX_PAYLOAD, MOST_DOUBTED, MOST_READ
-from compilewatch.export.spool.locked_file import _Placed
+from compilewatch.export.spool.locked_file import _PositionedReader
 from compilewatch.export.spool.recovery import Leftovers
 
 from tests.agent.export.spool.collector import Collector
@@ -36,7 +36,7 @@ class Work:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
-    found, readinto = Work(), _Placed.readinto
+    found, readinto = Work(), _PositionedReader.readinto
 
     class Checking:
         @staticmethod
@@ -45,13 +45,13 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
             assert found.checked < SIZE, "it goes on checking"
             return zlib.crc32(payload, start)
 
-    def reading(self: _Placed, buffer: bytearray) -> int:
+    def reading(self: _PositionedReader, buffer: bytearray) -> int:
         count = readinto(self, buffer)
         found.read += count
         return count
 
     monkeypatch.setattr(format, "zlib", Checking)
-    monkeypatch.setattr(_Placed, "readinto", reading)
+    monkeypatch.setattr(_PositionedReader, "readinto", reading)
     yield found
 
 

@@ -103,9 +103,7 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
     assert not path.exists()
     assert victim.read_bytes() == VICTIM
     assert [other.name for other in victim.parent.iterdir()] == [victim.name]
-    assert kept.said == [
-        f"closed windows are in memory only (another program closed, removed or moved the file) and {LOST}; {ADVICE}"
-    ]
+    assert kept.said == [f"closed windows are in memory only (another program closed, removed or moved the file) and {LOST}; {ADVICE}"]
 
 
 def test_a_link_in_place_of_a_file_at_the_end_is_left_there(kept: Spoken, tmp_path: Path) -> None:
