@@ -40,11 +40,9 @@ class Config:
 
     model: str
     endpoint: str
-    """Destination of reports: http(s):
+    """Destination of reports: http(s)://host[:port][/path], or file:PATH to record them.
 
-    host[:port][/path], file:PATH to record them, or otlp:http(s):
-
-    host[:port][/path] for an OpenTelemetry collector.
+    otlp:http(s)://host[:port][/path] sends to an OpenTelemetry collector.
     """
     api_key: str = field(default="", repr=False)
     api_key_file: str = ""
@@ -70,9 +68,9 @@ class Config:
     redact: str = ""
     """`strict`: sends only a fingerprint of every text that comes from the job or its code."""
     proxy: str = ""
-    """Proxy for requests, http:
+    """Proxy for requests, http://[user:password@]host:port.
 
-    [user:password@]host:port; proxies of the environment are ignored.
+    Proxies of the environment are ignored.
     """
     spool: str = ""
     """Folder for closed windows until they are acknowledged, or `off`; empty: a folder in the

@@ -86,7 +86,7 @@ def file_read(path: Path) -> tuple[Made, bytes]:
         )
     if hashlib.sha256(caches).hexdigest() != made.sha256:
         raise CacheFileError(
-            f"{path} is damaged: its content differs from what was saved; copy it again"
+            f"{path} is damaged: its content differs from the saved content; copy it again"
         )
     return made, caches
 
@@ -110,7 +110,7 @@ def _made(path: Path, line: bytes) -> Made:
         ) from None
 
 
-def _size(header: Any) -> int:
-    if not isinstance(header, int) or header < 0:
-        raise ValueError(header)
-    return header
+def _size(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(value)
+    return value

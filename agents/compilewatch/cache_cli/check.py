@@ -132,7 +132,7 @@ def outlook_of(
         forecast.unseen.append(
             "torch's options: "
             + (
-                ("this torch does not provide them")
+                "this torch does not provide them"
                 if parts is None
                 else "the last runs recorded none"
             )

@@ -49,10 +49,9 @@ def run(
 
 
 def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
-    """Reads all processes of a folder. Returns them, the first damages in words, and the number of
-    damages.
+    """Reads all processes of a folder.
 
-    Raises an AgentError if the folder holds no trace.
+    Returns them, the first damages in words, and the number of damages. Raises an AgentError if the folder holds no trace.
     """
     if not folder.is_dir():
         raise AgentError(f"{folder} is not a folder; pass the folder of TORCH_TRACE")

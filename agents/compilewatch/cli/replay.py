@@ -112,10 +112,9 @@ def _print_damages(damages: list[str], damaged: int) -> None:
 
 
 def read(path: str) -> tuple[list[Recording], list[str]]:
-    """Reads a plain or gzip recording. Returns its instances in order of their first request, and
-    the damages in words.
+    """Reads a plain or gzip recording.
 
-    A process that is killed while it writes leaves half a line. Raises an AgentError if no request
+    Returns its instances in order of their first request, and the damages in words. A process that is killed while it writes leaves half a line. Raises an AgentError if no request
     is intact.
     """
     found: dict[str, Recording] = {}

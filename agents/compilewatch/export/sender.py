@@ -161,7 +161,7 @@ class Sender:
             self._tail.add(acknowledged)
             lost = self._tail.lost(ack.held if ack.held is not None else [(1, ack.next_seq - 1)])
             if lost:
-                self._count("windows sent again: the dashboard did not hold them any more")
+                self._count("windows sent again: the dashboard no longer holds them")
                 self.outbox.restore(lost)
 
     def begin_again(self) -> None:

@@ -29,8 +29,8 @@ class Lineage:
     def before_fork(self) -> None:
         """Prepares the lineage for a forked child.
 
-        The child needs its root while the parent still runs, and a shared byte that tells the
-        parent that the child reports.
+        The child needs its root while the parent still runs, and a shared byte that marks
+        the child as reporting.
         """
         self._root_find()
         self._has_children = True

@@ -120,7 +120,7 @@ SKIPS = _register(
     "torch._dynamo.convert_frame",
     "add_skip_reason",
     _FUNCTION,
-    ("skips without a compilation record"),
+    "skips without a compilation record",
 )
 BUILD_GUARDS = _register(
     "torch._dynamo.guards",

@@ -39,7 +39,7 @@ MAX_GOLDENS = 32
 MAX_NAME, MAX_WHY, MAX_SHORT = 200, MAX_TEXT, 100
 MAX_COUNT = (1 << 63) - 1
 MAX_ERROR = 1e300
-"""Stands for every larger error, including infinity, which JSON lacks."""
+"""Represents every larger error, including infinity, which JSON lacks."""
 _NUMBERS = (
     "error",
     "eager_error",
@@ -121,7 +121,7 @@ def parity_data(parity: Parity) -> dict[str, Any]:
 
 
 def parity_of(data: dict[str, Any]) -> Parity:
-    """Reads the data defensively, whatever its sender put into it.
+    """Reads the data defensively: its sender may be of any release.
 
     Data without a state counts by its `ok`.
     """

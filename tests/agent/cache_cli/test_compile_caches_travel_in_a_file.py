@@ -100,7 +100,7 @@ def test_a_file_of_another_torch_is_not_loaded_and_the_check_says_the_same(folde
     [
         (lambda data: data[:2000], "is shorter than its header announces"),
         (lambda data: data + b"more", "is longer than its header announces"),
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "its content differs from what was saved"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "its content differs from the saved content"),
         (lambda data: data.replace(b'"size"', b'"sise"', 1), "its header cannot be read"),
         (lambda data: data.replace(b'"size": ', b'"size": -', 1), "its header cannot be read"),
         (lambda data: MAGIC + b"[" * 70_000, "its header cannot be read"),

@@ -104,7 +104,7 @@ def test_half_a_line_is_left_out_and_named(recording: Path, dashboard: Dashboard
     lines = whole.count(b"\n")
     [said, *left_out] = done.stdout.splitlines()
     assert "windows of 2 instances acknowledged, 0 rejected, 0 not sent" in said
-    assert [line.split(": the body is not JSON")[0] for line in left_out] == ["left out: line 2", f"left out: line {lines + 2}"]
+    assert [line.split(": the body is not JSON")[0] for line in left_out] == ["skipped: line 2", f"skipped: line {lines + 2}"]
     assert len(dashboard.acked) == len(recorded_in(whole)) + len(recorded_in(first))
 
 

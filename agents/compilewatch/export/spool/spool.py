@@ -259,7 +259,7 @@ class Spool:
         if others + size > MAX_HOST_BYTES:
             raise OSError(
                 errno.ENOSPC,
-                (f"the spool folder has reached its limit of {MAX_HOST_BYTES >> 20} MiB"),
+                f"the spool folder has reached its limit of {MAX_HOST_BYTES >> 20} MiB",
             )
 
     def _handle_error(self, error: OSError) -> None:
