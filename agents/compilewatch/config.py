@@ -118,14 +118,14 @@ def load(
     """
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {"model": model, "endpoint": ""}
-    known = {field.name for field in fields(Config)}
+    names = {field.name for field in fields(Config)}
     for name in given:
-        if name not in known:
+        if name not in names:
             raise ConfigError(
-                f"off: init() has no setting {name!r}; it has {', '.join(sorted(known))}"
+                f"off: init() has no setting {name!r}; it has {', '.join(sorted(names))}"
             )
-    passed = {name for name in known if given.get(name) is not None}
-    for name in known:
+    passed = {name for name in names if given.get(name) is not None}
+    for name in names:
         if name in passed:
             values[name] = _convert(name, given[name], f"init({name}=...)")
         elif environ.get(_variable(name)) and _alternative(name) not in passed:

@@ -107,8 +107,8 @@ class Instance:
 
     def _load_commands(self) -> Commands:
         if self._commands is None:
-            found: type[Commands] = require(COMMANDS).Commands
-            self._commands = found(self._config, self._recorder, lambda: self.identity)
+            commands_type: type[Commands] = require(COMMANDS).Commands
+            self._commands = commands_type(self._config, self._recorder, lambda: self.identity)
         return self._commands
 
     def close_window(self) -> None:

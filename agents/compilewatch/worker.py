@@ -142,9 +142,9 @@ class Worker:
     def _prepare(self) -> Instance | None:
         """Creates the reporter. Returns None and stops recording if that fails."""
         try:
-            found: type[Instance] = require(REPORTER).Instance
+            reporter_type: type[Instance] = require(REPORTER).Instance
             self._sources.install_unbound()
-            self.instance = found(
+            self.instance = reporter_type(
                 self._config, self._recorder, self._sources, self._started, self._turn
             )
         except Exception as error:  # noqa: BLE001 - the job continues without an agent

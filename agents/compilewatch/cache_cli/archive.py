@@ -49,17 +49,17 @@ class Made:
         A fact that one side does not know is no difference.
         """
         for name in MADE_WITH:
-            before, here = self.made_with.get(name), now.get(name)
-            if before is not None and here is not None and before != here:
-                yield f"{name} {before or 'none'} -> {here or 'none'}"
+            then_value, now_value = self.made_with.get(name), now.get(name)
+            if then_value is not None and now_value is not None and then_value != now_value:
+                yield f"{name} {then_value or 'none'} -> {now_value or 'none'}"
 
 
-def file_write(path: Path, made: Made, caches: bytes) -> None:
+def file_write(path: Path, build: Made, caches: bytes) -> None:
     """Writes the file atomically, readable only by its user because its content is executed.
 
     Raises a CacheFileError.
     """
-    line = MAGIC + json.dumps(asdict(made)).encode() + b"\n"
+    line = MAGIC + json.dumps(asdict(build)).encode() + b"\n"
     try:
         file_replace(path, line + caches)
     except OSError as error:
@@ -73,22 +73,22 @@ def file_read(path: Path) -> tuple[Made, bytes]:
     """
     try:
         with path.open("rb") as file:
-            made = _made(path, file.readline(MAX_LINE_BYTES))
-            held = os.fstat(file.fileno()).st_size - file.tell()
+            build = _made(path, file.readline(MAX_LINE_BYTES))
+            content_size = os.fstat(file.fileno()).st_size - file.tell()
             # Compare sizes first: `read` allocates the announced size before it reads.
-            caches = file.read(made.size + 1) if held == made.size else b""
+            caches = file.read(build.size + 1) if content_size == build.size else b""
     except OSError as error:
         raise CacheFileError(f"{path} cannot be read: {error.strerror or error}") from None
-    if len(caches) != made.size or held != made.size:
-        relation = "shorter" if held < made.size else "longer"
+    if len(caches) != build.size or content_size != build.size:
+        relation = "shorter" if content_size < build.size else "longer"
         raise CacheFileError(
-            f"{path} is {relation} than its header announces ({made.size} bytes); copy it again"
+            f"{path} is {relation} than its header announces ({build.size} bytes); copy it again"
         )
-    if hashlib.sha256(caches).hexdigest() != made.sha256:
+    if hashlib.sha256(caches).hexdigest() != build.sha256:
         raise CacheFileError(
             f"{path} is damaged: its content differs from the saved content; copy it again"
         )
-    return made, caches
+    return build, caches
 
 
 def _made(path: Path, line: bytes) -> Made:

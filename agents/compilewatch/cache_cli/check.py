@@ -83,9 +83,9 @@ def run(model: str | None, file: str | None, as_json: bool) -> int:
 
 
 def _against_file(path: str) -> Outlook:
-    made, _ = file_read(Path(path))
-    forecast = Outlook(f"{path}, saved with torch {made.made_with.get('torch', 'unknown')}")
-    forecast.misses.extend(made.differences(made_with()))
+    build, _ = file_read(Path(path))
+    forecast = Outlook(f"{path}, saved with torch {build.made_with.get('torch', 'unknown')}")
+    forecast.misses.extend(build.differences(made_with()))
     forecast.unseen.append("options and variables: the file does not contain them")
     return forecast
 
@@ -174,7 +174,7 @@ def _check_keys(forecast: Outlook, earlier: Run, parts: KeyParts, variables: lis
         forecast.misses.append(
             option_words(f"{OPTIONS[0]} {option}") + (f" ({variable})" if variable else "")
         )
-        variables[:] = [one for one in variables if one != variable]
+        variables[:] = [name for name in variables if name != variable]
 
 
 def _differing_options(
@@ -196,20 +196,20 @@ def _differing_options(
 
 def _check_folder(forecast: Outlook, earlier: Run, folder: str) -> None:
     """Checks whether the folder holds the entries that earlier runs looked up."""
-    found = [_holds(folder, key) for key in earlier.keys if key[:1] in ("f", "a")]
-    forecast.entries, forecast.present = len(found), sum(found)
-    if not found:
+    is_present = [_holds(folder, key) for key in earlier.keys if key[:1] in ("f", "a")]
+    forecast.entries, forecast.present = len(is_present), sum(is_present)
+    if not is_present:
         forecast.unseen.append("the cache folder: the last runs recorded no keys")
     elif not forecast.present:
         forecast.misses.append(
-            f"cache folder {folder} holds none of the {len(found)} entries that earlier runs "
+            f"cache folder {folder} holds none of the {forecast.entries} entries that earlier runs "
             "looked up"
         )
-    elif forecast.present < len(found):
+    elif forecast.present < len(is_present):
         # Some entries may belong to code that no longer runs.
         forecast.possible.append(
-            f"cache folder {folder} lacks {len(found) - forecast.present} of the {len(found)} "
-            "entries of earlier runs"
+            f"cache folder {folder} lacks {forecast.entries - forecast.present} of the "
+            f"{forecast.entries} entries of earlier runs"
         )
 
 

@@ -52,13 +52,13 @@ def made_with() -> dict[str, str]:
     torch = torch_imported()
     if torch.cuda.is_available():
         torch.cuda.init()
-    found = {
+    info = {
         **versions(),
         PYTHON: ".".join(platform.python_version_tuple()[:2]),
         MACHINE: platform.machine(),
     }
     gpu = gpu_name()
-    return {**found, "gpu": gpu} if gpu else found
+    return {**info, "gpu": gpu} if gpu else info
 
 
 def components_here() -> dict[str, str]:

@@ -79,7 +79,7 @@ def _save_caches(path: Path, model: str) -> int:
         return NOT_SAVED
     packed, info = saved
     counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
-    made = Made(
+    build = Made(
         made_with(),
         counts,
         len(packed),
@@ -87,10 +87,10 @@ def _save_caches(path: Path, model: str) -> int:
         time.time_ns() // 1_000_000,
         model,
     )
-    file_write(path, made, packed)
+    file_write(path, build, packed)
     print(f"saved {_format_counts(counts)}, {len(packed) / 1e6:.1f} MB, in {path}")
     print(
-        f"built with {_format_build(made.made_with)}; usable on machines with the same environment"
+        f"built with {_format_build(build.made_with)}; usable on machines with the same environment"
     )
     return 0
 
@@ -101,9 +101,9 @@ def load(path: str, anyway: bool = False) -> int:
     Returns 1 if no process here could use an entry. Raises an AgentError if the file or torch
     cannot be used.
     """
-    made, packed = file_read(Path(path))
+    build, packed = file_read(Path(path))
     torch = torch_imported()
-    differing = list(made.differences(made_with()))
+    differing = list(build.differences(made_with()))
     if differing:
         print(
             f"{path} was built in another environment: {'; '.join(differing)}. No process "
@@ -115,7 +115,7 @@ def load(path: str, anyway: bool = False) -> int:
                 "save), or add --anyway."
             )
             return NOT_LOADED
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     try:
         info = _compiler(torch, "load_cache_artifacts")(packed)
     except Exception as error:  # noqa: BLE001 - torch unpickles and writes files
@@ -126,7 +126,9 @@ def load(path: str, anyway: bool = False) -> int:
     folder = folder_here()
     note = _record_keys(folder, info)
     counts = Counter({str(kind): len(keys) for kind, keys in info.artifacts.items()})
-    print(f"loaded {_format_counts(counts)} in {time.perf_counter() - began:.1f} s into {folder}")
+    print(
+        f"loaded {_format_counts(counts)} in {time.perf_counter() - started_at:.1f} s into {folder}"
+    )
     print(f"processes that use this folder (TORCHINDUCTOR_CACHE_DIR) find the entries; {note}")
     return 0
 
@@ -142,13 +144,13 @@ def _record_keys(folder: str, info: Any) -> str:
 
 
 def _compiler(torch: Any, name: str) -> Any:
-    found = getattr(torch.compiler, name, None)
-    if found is None:
+    function = getattr(torch.compiler, name, None)
+    if function is None:
         raise AgentError(
             f"torch {torch.__version__} has no torch.compiler.{name}; torch 2.8 or newer has "
             f"it (agent {__version__})"
         )
-    return found
+    return function
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
@@ -157,5 +159,5 @@ def _format_counts(counts: Mapping[str, int]) -> str:
     return f"{total} {'entry' if total == 1 else 'entries'} ({kinds})"
 
 
-def _format_build(found: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in found.items() if value)
+def _format_build(info: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in info.items() if value)

@@ -36,12 +36,12 @@ def run(
     config = load(settings)
     processes, damages, damaged = read(Path(folder))
     recordings = [
-        _recording(one, config, host or UNKNOWN_HOST, job, _world_size(processes))
-        for one in processes
+        _recording(recording, config, host or UNKNOWN_HOST, job, _world_size(processes))
+        for recording in processes
     ]
     if config.file is None and not shift_to_now:
         _check_age(recordings)
-    count = sum(len(report.compiles) for one in recordings for report in one.reports)
+    count = sum(len(report.compiles) for recording in recordings for report in recording.reports)
     print(
         f"{count} compilations of {len(processes)} processes; a trace holds no calls and no memory"
     )
@@ -51,7 +51,8 @@ def run(
 def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
     """Reads all processes of a folder.
 
-    Returns them, the first damages in words, and the number of damages. Raises an AgentError if the folder holds no trace.
+    Returns them, the first damages in words, and the number of damages. Raises an AgentError if
+    the folder holds no trace.
     """
     if not folder.is_dir():
         raise AgentError(f"{folder} is not a folder; pass the folder of TORCH_TRACE")
@@ -120,7 +121,7 @@ def _recording(
 
 
 def _check_age(recordings: list[Recording]) -> None:
-    ends = [report.window[1] for one in recordings for report in one.reports]
+    ends = [report.window[1] for recording in recordings for report in recording.reports]
     days = MAX_WINDOW_AGE / 86400
     old = sum(end < time.time() - MAX_WINDOW_AGE for end in ends)
     if old:

@@ -57,8 +57,8 @@ def run(
         raise AgentError("replay sends to a dashboard: pass --endpoint http(s)://host[:port]")
     recordings, damages = read(path)
     if new_ids:
-        for one in recordings:
-            one.identity.id = instance_id()
+        for recording in recordings:
+            recording.identity.id = instance_id()
     return deliver(recordings, config, damages, len(damages), shift_to_now=shift_to_now)
 
 
@@ -78,21 +78,24 @@ def deliver(
         shift(
             recordings,
             time.time()
-            - max((report.window[1] for one in recordings for report in one.reports), default=0.0),
+            - max(
+                (report.window[1] for recording in recordings for report in recording.reports),
+                default=0.0,
+            ),
         )
-    for one in recordings:
+    for recording in recordings:
         if config.redact:
-            identity_redact(one.identity)
-            one.reports = [report_redacted(report) for report in one.reports]
-    sent = rejected = left = 0
-    for one in recordings:
-        outbox = send(one, transport_of(config))
-        left += len(outbox)
+            identity_redact(recording.identity)
+            recording.reports = [report_redacted(report) for report in recording.reports]
+    sent = rejected = unsent = 0
+    for recording in recordings:
+        outbox = send(recording, transport_of(config))
+        unsent += len(outbox)
         rejected += outbox.rejected_windows
-        sent += len(one.reports) - len(outbox) - outbox.rejected_windows
+        sent += len(recording.reports) - len(outbox) - outbox.rejected_windows
     print(
         f"{sent} windows of {len(recordings)} instances acknowledged, {rejected} rejected, "
-        f"{left} not sent"
+        f"{unsent} not sent"
     )
     if rejected:
         print(
@@ -100,7 +103,7 @@ def deliver(
             "replay --new-ids sends them as new instances"
         )
     _print_damages(damages, damaged)
-    return 0 if not (left or rejected or damaged) else 1
+    return 0 if not (unsent or rejected or damaged) else 1
 
 
 def _print_damages(damages: list[str], damaged: int) -> None:
@@ -114,10 +117,10 @@ def _print_damages(damages: list[str], damaged: int) -> None:
 def read(path: str) -> tuple[list[Recording], list[str]]:
     """Reads a plain or gzip recording.
 
-    Returns its instances in order of their first request, and the damages in words. A process that is killed while it writes leaves half a line. Raises an AgentError if no request
-    is intact.
+    Returns its instances in order of their first request, and the damages in words. A process that
+    is killed while it writes leaves half a line. Raises an AgentError if no request is intact.
     """
-    found: dict[str, Recording] = {}
+    recordings: dict[str, Recording] = {}
     damages: list[str] = []
     number = 0
     try:
@@ -129,16 +132,16 @@ def read(path: str) -> tuple[list[Recording], list[str]]:
                         f"line {number} is longer than {MAX_LINE_BYTES} bytes, the limit of a "
                         "recording"
                     )
-                damages += [f"line {number}: {damage}" for damage in _add(found, line)]
+                damages += [f"line {number}: {damage}" for damage in _add(recordings, line)]
     except (OSError, EOFError, zlib.error) as error:
-        if not found:
+        if not recordings:
             raise AgentError(
                 f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
             ) from None
         damages.append(f"after line {number}: {error}")
-    if damages and not found:
+    if damages and not recordings:
         raise AgentError(f"no request in {path} is intact; {damages[0]}")
-    return list(found.values()), damages
+    return list(recordings.values()), damages
 
 
 def _open(path: str) -> gzip.GzipFile | BufferedReader:
@@ -147,7 +150,7 @@ def _open(path: str) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path, "rb") if packed else Path(path).open("rb")
 
 
-def _add(found: dict[str, Recording], line: bytes) -> list[str]:
+def _add(recordings: dict[str, Recording], line: bytes) -> list[str]:
     """Adds the request of a line and returns its damages.
 
     Half of another request may precede an intact one.
@@ -163,18 +166,18 @@ def _add(found: dict[str, Recording], line: bytes) -> list[str]:
             damages = damages or [str(error)]
             begin = line.find(REQUEST_BEGINS, begin + 1)
             continue
-        one = found.setdefault(request.instance.id, Recording(request.instance, []))
-        one.identity = request.instance
-        one.reports += request.reports
+        recording = recordings.setdefault(request.instance.id, Recording(request.instance, []))
+        recording.identity = request.instance
+        recording.reports += request.reports
         break
     return damages
 
 
 def shift(recordings: Iterable[Recording], seconds: float) -> None:
     """Shifts all times in the recordings by the same number of seconds."""
-    for one in recordings:
-        one.identity.started += seconds
-        for report in one.reports:
+    for recording in recordings:
+        recording.identity.started += seconds
+        for report in recording.reports:
             report.window = (report.window[0] + seconds, report.window[1] + seconds)
             for compile in report.compiles:
                 compile.at += seconds
@@ -182,18 +185,18 @@ def shift(recordings: Iterable[Recording], seconds: float) -> None:
                 fact.at += seconds
 
 
-def send(one: Recording, transport: Transport) -> Outbox:
+def send(recording: Recording, transport: Transport) -> Outbox:
     """Sends the windows in batches, with the retries of an agent.
 
     Returns the queue of windows that were not sent.
     """
     outbox = Outbox(max_bytes=UNLIMITED)
-    for report in one.reports:
+    for report in recording.reports:
         outbox.add(report)
     sender = Sender(transport, outbox)
     while len(outbox) and sender.failures < MAX_FAILURES and not sender.refused:
         time.sleep(max(0.0, sender.next_attempt - time.monotonic()))
-        sender.attempt(one.identity)
+        sender.attempt(recording.identity)
     for problem, count in sender.refusals.items():
         print(f"{count} x {problem}")
     return outbox

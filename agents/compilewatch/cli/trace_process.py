@@ -278,5 +278,5 @@ def _end_time(record: Any, logged: float) -> float:
 def _callers(stack: Any) -> Iterable[tuple[str, int, str]]:
     """Yields the record's stack, innermost frame first."""
     lines = stack if isinstance(stack, list) else []
-    found = (_CALLER.fullmatch(line) for line in reversed(lines) if isinstance(line, str))
-    return ((one[3], int(one[1]), one[2]) for one in found if one)
+    matches = (_CALLER.fullmatch(line) for line in reversed(lines) if isinstance(line, str))
+    return ((match[3], int(match[1]), match[2]) for match in matches if match)

@@ -64,7 +64,7 @@ class TraceLines:
 
     def __iter__(self) -> Iterator[Entry]:
         entry: Entry | None = None
-        kept: list[bytes] = []
+        payload: list[bytes] = []
         size = 0
         if not self._path.is_file():  # a pipe blocks its reader, a device has no end
             self.damage(0, "not a regular file")
@@ -79,33 +79,33 @@ class TraceLines:
                         and size + len(line) <= MAX_PAYLOAD
                         and self._wanted(entry.data)
                     ):
-                        kept.append(line[1:])
+                        payload.append(line[1:])
                         size += len(line)
                     continue
                 if entry is not None:
-                    yield entry._replace(payload=_text(b"".join(kept)))
-                kept, size = [], 0
+                    yield entry._replace(payload=_text(b"".join(payload)))
+                payload, size = [], 0
                 entry = self._entry(number, line, written) if whole else None
                 if not whole:
                     self.damage(number, f"longer than {MAX_LINE} bytes")
         if entry is not None:
-            yield entry._replace(payload=_text(b"".join(kept)))
+            yield entry._replace(payload=_text(b"".join(payload)))
 
     def _entry(self, number: int, line: bytes, written: float) -> Entry | None:
-        found = _HEAD.match(_text(line))
-        if found is None:
+        match = _HEAD.match(_text(line))
+        if match is None:
             self.damage(number, "not a line of a trace")
             return None
         try:
-            data = json.loads(found["json"])
+            data = json.loads(match["json"])
         except (ValueError, RecursionError):
             self.damage(number, "contains incomplete JSON")
             return None
-        rank = data.get("rank", int(found["rank"] or "-1"))
+        rank = data.get("rank", int(match["rank"] or "-1"))
         return Entry(
             number,
-            _line_time(found, written),
-            int(found["pid"]),
+            _line_time(match, written),
+            int(match["pid"]),
             rank if type(rank) is int and 0 <= rank < MAX_RANK else None,
             data,
         )
@@ -117,27 +117,27 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
         whole = line.endswith(b"\n") or len(line) < MAX_LINE
         yield line, whole
         while not whole:
-            rest = file.readline(MAX_LINE)
-            whole = rest.endswith(b"\n") or len(rest) < MAX_LINE
+            remainder = file.readline(MAX_LINE)
+            whole = remainder.endswith(b"\n") or len(remainder) < MAX_LINE
 
 
 def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
-def _line_time(found: re.Match[str], written: float) -> float:
+def _line_time(match: re.Match[str], written: float) -> float:
     """Returns the time of a line.
 
     The year is that of the file's last write; a date after that write belongs to the year before.
     """
-    fields = [int(found[name]) for name in ("month", "day", "hour", "minute", "second")]
+    fields = [int(match[name]) for name in ("month", "day", "hour", "minute", "second")]
     year = time.localtime(written).tm_year
     try:
         moments = [
-            time.mktime((one, *fields, 0, 0, -1))  # type: ignore[arg-type]
-            for one in (year, year - 1)
+            time.mktime((candidate, *fields, 0, 0, -1))  # type: ignore[arg-type]
+            for candidate in (year, year - 1)
         ]
     except (ValueError, OverflowError):
         return written
     moment = moments[0] if moments[0] <= written + DAY else moments[1]
-    return moment + int(found["fraction"].ljust(6, "0")) / 1e6
+    return moment + int(match["fraction"].ljust(6, "0")) / 1e6

@@ -57,13 +57,13 @@ class Commands:
         The dashboard repeats a command in every answer while the command is live; a known command
         is ignored.
         """
-        for one in given[:MAX_COMMANDS]:
+        for item in given[:MAX_COMMANDS]:
             try:
-                self._apply(self._open(one))
+                self._apply(self._open(item))
             except CommandRefused as refused:
-                self._refuse(refused, one)
-        for one in given[MAX_COMMANDS:]:
-            self._refuse(CommandRefused("too_many"), one)
+                self._refuse(refused, item)
+        for item in given[MAX_COMMANDS:]:
+            self._refuse(CommandRefused("too_many"), item)
         self.look()
 
     def look(self) -> None:
@@ -71,13 +71,13 @@ class Commands:
 
         Call it about once per second.
         """
-        held = SWITCH.held
-        if held is not None and time.monotonic() >= held.end:
+        active = SWITCH.held
+        if active is not None and time.monotonic() >= active.end:
             self._end("expired")
         elif (
-            held is not None
+            active is not None
             and self._applied is None
-            and held.in_force()
+            and active.in_force()
             and self._last is not None
         ):
             self._applied = self._last
@@ -130,15 +130,15 @@ class Commands:
 
         If a command with the same verb is in force, its end moves and there is no gap.
         """
-        now, present = time.monotonic(), SWITCH.held
+        now, active = time.monotonic(), SWITCH.held
         begin = now + max(0.0, command.not_before - time.time())
         end = now + min(command.expires - time.time(), MAX_LIFETIME)
-        if present is not None and present.verb == command.verb and present.in_force():
-            present.end = end
+        if active is not None and active.verb == command.verb and active.in_force():
+            active.end = end
             self._applied = self._applied and command
             self._receipt("accepted", command)
             return
-        if present is not None:
+        if active is not None:
             self._end("replaced by another command")
         self._recorder.commanded = True
         SWITCH.held = Held(command.verb, begin, end)
@@ -147,10 +147,12 @@ class Commands:
 
     def _restore(self, command: Command) -> None:
         """Ends the active command at the scheduled time, so that all ranks return together."""
-        held = SWITCH.held
+        active = SWITCH.held
         self._receipt("accepted", command)
-        if held is not None:
-            held.end = min(held.end, time.monotonic() + max(0.0, command.not_before - time.time()))
+        if active is not None:
+            active.end = min(
+                active.end, time.monotonic() + max(0.0, command.not_before - time.time())
+            )
 
     def _end(self, why: str) -> None:
         applied, self._applied, SWITCH.held = self._applied, None, None
@@ -159,23 +161,23 @@ class Commands:
         if applied is not None:
             self._receipt("ended", applied, why=why)
 
-    def _refuse(self, refused: CommandRefused, given: Any) -> None:
+    def _refuse(self, refused: CommandRefused, item: Any) -> None:
         """Counts every refusal, and sends one receipt per command up to a limit."""
         self.refused[refused.code] = self.refused.get(refused.code, 0) + 1
-        digest = hashlib.sha256(repr(given).encode("utf-8", "replace")).hexdigest()
+        digest = hashlib.sha256(repr(item).encode("utf-8", "replace")).hexdigest()
         if digest in self._refused_digests or len(self._refused_digests) >= MAX_TOLD:
             return
         self._refused_digests.add(digest)
         self._receipt("refused", refused.command, why=refused.code, detail=refused.detail)
 
-    def _receipt(self, state: str, command: Command | None, **more: Any) -> None:
-        known = (
+    def _receipt(self, state: str, command: Command | None, **extra: Any) -> None:
+        head = (
             {"command": command.id, "verb": command.verb, "counter": command.counter}
             if command is not None
             else {}
         )
-        details = {key: value for key, value in more.items() if value != ""}
+        details = {key: value for key, value in extra.items() if value != ""}
         self._recorder.fact(
             "command_receipt",
-            {**known, "state": state, **details, "refused": sum(self.refused.values())},
+            {**head, "state": state, **details, "refused": sum(self.refused.values())},
         )

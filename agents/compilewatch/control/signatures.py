@@ -59,9 +59,9 @@ def opener_of(config: Config) -> Callable[[Any], Command]:
     if not config.allow_remote:
         return _refuse_unwanted
     if not public:
-        return lambda given: command_open(given, config.command_key)
-    known = KnownSignatures(PublicKey(bytes.fromhex(public)))
-    return lambda given: command_open_public(given, public, known.verifies)
+        return lambda item: command_open(item, config.command_key)
+    cache = KnownSignatures(PublicKey(bytes.fromhex(public)))
+    return lambda item: command_open_public(item, public, cache.verifies)
 
 
 def signature_capability(config: Config) -> tuple[str, str]:

@@ -66,34 +66,37 @@ def _halve_facts(report: Report) -> int:
 def _halve_findings(report: Report) -> int:
     fine = [finding for finding in report.findings if (finding.text, finding.where) != (MORE, "")]
     summed = [finding for finding in report.findings if (finding.text, finding.where) == (MORE, "")]
-    rest = fine[len(fine) // 2 :]
-    more = [Finding(finding.kind, MORE, "", finding.count, finding.seconds) for finding in rest]
-    report.findings = findings_merge([*fine[: len(fine) // 2], *summed, *more])
-    return len(rest)
+    removed = fine[len(fine) // 2 :]
+    summaries = [
+        Finding(finding.kind, MORE, "", finding.count, finding.seconds) for finding in removed
+    ]
+    report.findings = findings_merge([*fine[: len(fine) // 2], *summed, *summaries])
+    return len(removed)
 
 
 def _halve_regions(report: Report) -> int:
     for names in _LABEL_STEPS:
-        alike = Counter(region_key(_blur(region, names)) for region in report.regions)
-        fine = [region for region in report.regions if _would_merge(region, names, alike)]
+        counts = Counter(region_key(_blur(region, names)) for region in report.regions)
+        fine = [region for region in report.regions if _would_merge(region, names, counts)]
         if fine:
-            few = {
+            chosen = {
                 id(region)
                 for region in sorted(fine, key=lambda region: region.calls)[: (len(fine) + 1) // 2]
             }
             report.regions = regions_merge(
-                _blur(region, names) if id(region) in few else region for region in report.regions
+                _blur(region, names) if id(region) in chosen else region
+                for region in report.regions
             )
-            return len(few)
+            return len(chosen)
     return 0
 
 
 def _would_merge(
-    region: Region, names: tuple[str, ...], alike: Counter[tuple[str, str, str, str, bool]]
+    region: Region, names: tuple[str, ...], counts: Counter[tuple[str, str, str, str, bool]]
 ) -> bool:
     """Returns whether the region would merge with another one if both lost these labels."""
     key = region_key(_blur(region, names))
-    return key != region_key(region) and alike[key] > 1
+    return key != region_key(region) and counts[key] > 1
 
 
 def _blur(region: Region, names: tuple[str, ...]) -> Region:

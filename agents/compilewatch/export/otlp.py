@@ -51,7 +51,7 @@ class OtlpTransport(HttpTransport):
 def _partial_error(content: bytes) -> str:
     """Returns the collector's error message for a partial success; empty if there is none."""
     try:
-        found = json.loads(content or b"{}").get("partialSuccess") or {}
-        return str(found.get("errorMessage", ""))[:300]
+        partial = json.loads(content or b"{}").get("partialSuccess") or {}
+        return str(partial.get("errorMessage", ""))[:300]
     except (ValueError, AttributeError, RecursionError):
         return ""

@@ -148,11 +148,11 @@ class Outbox:
 
         Returns how many.
         """
-        found = [entry for entry in self._entries if entry.attempted and entry.seq in ranges]
-        for entry in found:
+        entries = [entry for entry in self._entries if entry.attempted and entry.seq in ranges]
+        for entry in entries:
             entry.attempted = False
-        self.renewal_due = self.renewal_due or bool(found)
-        return len(found)
+        self.renewal_due = self.renewal_due or bool(entries)
+        return len(entries)
 
     def copied(self) -> None:
         """Freezes all windows after the process was copied or restored: the other process may send
@@ -180,12 +180,12 @@ class Outbox:
         return last
 
     def _remove(self, ranges: list[SeqRange]) -> list[Entry]:
-        kept: list[Entry] = []
+        remaining: list[Entry] = []
         removed: list[Entry] = []
         for entry in self._entries:
             covered = entry.attempted and any(
                 first <= entry.seq[0] and entry.seq[1] <= last for first, last in ranges
             )
-            (removed if covered else kept).append(entry)
-        self._entries = kept
+            (removed if covered else remaining).append(entry)
+        self._entries = remaining
         return removed

@@ -22,7 +22,7 @@ class Tail:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._kept: deque[tuple[float, Entry]] = deque()
+        self._recent: deque[tuple[float, Entry]] = deque()
         self._size = 0
         self._resends: dict[SeqRange, int] = {}
 
@@ -30,27 +30,27 @@ class Tail:
         """Stores windows that were just acknowledged."""
         now = self._clock()
         for entry in entries:
-            self._kept.append((now, entry))
+            self._recent.append((now, entry))
             self._size += len(entry.body)
-        while self._kept and (self._size > MAX_BYTES or self._kept[0][0] < now - KEPT_SECONDS):
-            _, gone = self._kept.popleft()
-            self._size -= len(gone.body)
-            self._resends.pop(gone.seq, None)
+        while self._recent and (self._size > MAX_BYTES or self._recent[0][0] < now - KEPT_SECONDS):
+            _, evicted = self._recent.popleft()
+            self._size -= len(evicted.body)
+            self._resends.pop(evicted.seq, None)
 
     def lost(self, held: list[SeqRange]) -> list[Entry]:
         """Removes and returns the windows outside these ranges: a database was restored or
         replaced.
         """
-        found: list[Entry] = []
-        kept: deque[tuple[float, Entry]] = deque()
-        for at, entry in self._kept:
+        missing: list[Entry] = []
+        remaining: deque[tuple[float, Entry]] = deque()
+        for at, entry in self._recent:
             first, last = entry.seq
-            known = any(start <= first and last <= end for start, end in held)
-            if known or self._resends.get(entry.seq, 0) >= MAX_RESENDS:
-                kept.append((at, entry))
+            is_stored = any(start <= first and last <= end for start, end in held)
+            if is_stored or self._resends.get(entry.seq, 0) >= MAX_RESENDS:
+                remaining.append((at, entry))
             else:
-                found.append(entry)
+                missing.append(entry)
                 self._resends[entry.seq] = self._resends.get(entry.seq, 0) + 1
-        self._kept = kept
-        self._size -= sum(len(entry.body) for entry in found)
-        return found
+        self._recent = remaining
+        self._size -= sum(len(entry.body) for entry in missing)
+        return missing

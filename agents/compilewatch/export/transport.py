@@ -154,8 +154,8 @@ def transport_of(config: Config, turn: threading.Lock | None = None) -> Transpor
     """Creates the transport for this configuration; `turn` is a lock that the caller holds."""
     if config.file is not None:
         return FileTransport(config.file)
-    found = http_of(config)
-    return found if turn is None else Aside(found, turn)
+    transport = http_of(config)
+    return transport if turn is None else Aside(transport, turn)
 
 
 def http_of(config: Config) -> HttpTransport:

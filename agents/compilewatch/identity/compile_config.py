@@ -76,24 +76,24 @@ def short_hash(name: str, value: object) -> str:
 
 def variables_hashed(environ: Mapping[str, str]) -> dict[str, str]:
     """Hashes the environment variables that configure a compilation, by name."""
-    found = {
+    hashes = {
         f"{ENVIRONMENT}{name}": short_hash(name, value)
         for name, value in sorted(environ.items())
         if name.startswith(_CONFIG_PREFIXES) and not name.startswith(_IGNORED_PREFIXES)
     }
-    return _bounded(found, f"{ENVIRONMENT}(others)")
+    return _bounded(hashes, f"{ENVIRONMENT}(others)")
 
 
 def versions() -> dict[str, str]:
     """Returns the versions of torch, CUDA and triton that the job has imported."""
     torch, triton = sys.modules.get("torch"), sys.modules.get("triton")
-    found = {}
+    result = {}
     if torch is not None and hasattr(torch, "__version__"):
-        found["torch"] = str(torch.__version__)
-        found["cuda"] = str(getattr(getattr(torch, "version", None), "cuda", None) or "")
+        result["torch"] = str(torch.__version__)
+        result["cuda"] = str(getattr(getattr(torch, "version", None), "cuda", None) or "")
     if triton is not None:
-        found["triton"] = str(getattr(triton, "__version__", ""))
-    return found
+        result["triton"] = str(getattr(triton, "__version__", ""))
+    return result
 
 
 def gpu_name() -> str:
@@ -210,11 +210,11 @@ class Options:
     def hashed(self) -> dict[str, str]:
         """Returns one hash per option; up to three hashes if compilations saw several values."""
         self.read()
-        found = {
+        result = {
             name: "+".join(sorted(hashes)[:3])
             for name, hashes in sorted(self._hashes_by_option.copy().items())
         }
-        return _bounded(found, "options (others)")
+        return _bounded(result, "options (others)")
 
 
 class Table:
@@ -300,25 +300,25 @@ OPTIONS = Options()
 
 def components() -> dict[str, str]:
     """Returns all components known now."""
-    found = {
+    result = {
         **versions(),
         **variables_hashed(os.environ),
         **OPTIONS.hashed(),
         **folders_hashed(os.environ),
         **folder_access(os.environ),
     }
-    found.update(VLLM_KEY.components(os.environ))
+    result.update(VLLM_KEY.components(os.environ))
     gpu = gpu_name()
-    return {**found, "gpu": gpu} if gpu else found
+    return {**result, "gpu": gpu} if gpu else result
 
 
-def _bounded(found: dict[str, str], rest: str) -> dict[str, str]:
-    if len(found) <= MOST_NAMES:
-        return found
-    names = list(found)
+def _bounded(components: dict[str, str], overflow: str) -> dict[str, str]:
+    if len(components) <= MOST_NAMES:
+        return components
+    names = list(components)
     return {
-        **{name: found[name] for name in names[:MOST_NAMES]},
-        rest: short_hash(rest, [found[name] for name in names[MOST_NAMES:]]),
+        **{name: components[name] for name in names[:MOST_NAMES]},
+        overflow: short_hash(overflow, [components[name] for name in names[MOST_NAMES:]]),
     }
 
 

@@ -49,11 +49,18 @@ LABEL = Label()
 
 
 def _find_part() -> str:
-    for known in (_of_replica, _of_gunicorn, _of_pool, _of_litserve, _of_uvicorn, _of_engine_part):
+    for find_part in (
+        _of_replica,
+        _of_gunicorn,
+        _of_pool,
+        _of_litserve,
+        _of_uvicorn,
+        _of_engine_part,
+    ):
         with suppress(Exception):  # another release of a framework stores its name elsewhere
-            found = known()
-            if found:
-                return found
+            part = find_part()
+            if part:
+                return part
     return ""
 
 
@@ -67,8 +74,8 @@ def _of_replica() -> str:
 def _of_gunicorn() -> str:
     if "gunicorn.arbiter" not in sys.modules:
         return ""
-    found = _main_frame("gunicorn/arbiter.py", "spawn_worker")
-    return "" if found is None else f"gunicorn worker {int(found.f_locals['worker'].age)}"
+    frame = _main_frame("gunicorn/arbiter.py", "spawn_worker")
+    return "" if frame is None else f"gunicorn worker {int(frame.f_locals['worker'].age)}"
 
 
 def _of_pool() -> str:
@@ -86,20 +93,20 @@ def _of_pool() -> str:
 def _of_litserve() -> str:
     if "litserve" not in sys.modules or process_name() != "inference-worker":
         return ""
-    found = _main_frame("litserve/loops/loops.py", "inference_worker")
-    return "" if found is None else f"LitServe worker {int(found.f_locals['worker_id'])}"
+    frame = _main_frame("litserve/loops/loops.py", "inference_worker")
+    return "" if frame is None else f"LitServe worker {int(frame.f_locals['worker_id'])}"
 
 
 def _of_uvicorn() -> str:
     """Returns the number of a worker that uvicorn started."""
     name, number = process_name(), process_name().rpartition("-")[2]
     command = Path(sys.argv[0]).parts if sys.argv else ()
-    known = (
+    is_worker = (
         "uvicorn.supervisors" in sys.modules
         and ("uvicorn" in command[-2:])
         and name.startswith("SpawnProcess-")
     )
-    return f"uvicorn worker {number}" if known and number.isdigit() else ""
+    return f"uvicorn worker {number}" if is_worker and number.isdigit() else ""
 
 
 def _of_engine_part() -> str:

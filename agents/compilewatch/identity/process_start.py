@@ -18,8 +18,8 @@ def process_started() -> float:
     now = time.time()
     try:
         words = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        began = int(words[_START_TICKS]) / os.sysconf("SC_CLK_TCK")
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+        start = int(words[_START_TICKS]) / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - start
     except (OSError, ValueError, IndexError, AttributeError):
         return now
     return now - age if 0.0 <= age < OLDEST else now

@@ -95,7 +95,8 @@ def _are_related(child: list[str], parent: list[str]) -> bool:
     if child == parent or _is_spawned(child):
         return True
     return any(
-        child[0].startswith(ours) and parent[0].startswith(theirs) for ours, theirs in _RENAMED
+        child[0].startswith(child_prefix) and parent[0].startswith(parent_prefix)
+        for child_prefix, parent_prefix in _RENAMED
     )
 
 

@@ -37,9 +37,9 @@ def role_of(serves: bool) -> str:
 
     `serves`: this process had a watched call or a compilation.
     """
-    for known in (_of_loader, _of_engine, _of_helper):
+    for detect in (_of_loader, _of_engine, _of_helper):
         with suppress(Exception):  # another release of a framework names its parts differently
-            role = known()
+            role = detect()
             if role:
                 return role
     if serves:

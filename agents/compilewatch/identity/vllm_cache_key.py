@@ -36,8 +36,8 @@ def derived_from(folder: str) -> str:
     user chose.
     """
     path = folder.replace(os.sep, "/")
-    found = _AOT_FOLDER.search(path) or _COMPILE_FOLDER.search(path)
-    return found[1] if found else ""
+    match = _AOT_FOLDER.search(path) or _COMPILE_FOLDER.search(path)
+    return match[1] if match else ""
 
 
 def factors_hashed(factors_file: Any) -> dict[str, str]:
@@ -45,16 +45,16 @@ def factors_hashed(factors_file: Any) -> dict[str, str]:
 
     The names are those that the vLLM release writes.
     """
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for name, value in factors_file.items() if isinstance(factors_file, Mapping) else ():
         if isinstance(value, Mapping):
-            found[f"{ENGINE}{name}"] = _hash(name, json.dumps(value, sort_keys=True, default=str))
-            found.update(
+            hashes[f"{ENGINE}{name}"] = _hash(name, json.dumps(value, sort_keys=True, default=str))
+            hashes.update(
                 (f"{ENGINE}{name} {part}", _hash(part, inner)) for part, inner in value.items()
             )
         else:
-            found[f"{ENGINE}{name}"] = _hash(name, value)
-    return dict(list(found.items())[:MAX_FACTORS])
+            hashes[f"{ENGINE}{name}"] = _hash(name, value)
+    return dict(list(hashes.items())[:MAX_FACTORS])
 
 
 class VllmKey:
@@ -100,7 +100,7 @@ class VllmKey:
         variables, and the key in the folder's name.
         """
         factors = next(iter(self.read().values()), {})
-        found = {
+        result = {
             **_version(),
             **{
                 name: value
@@ -109,7 +109,7 @@ class VllmKey:
             },
         }
         key = derived_from(environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
-        return {**found, ENGINE_KEY: _hash("key", key)} if key else found
+        return {**result, ENGINE_KEY: _hash("key", key)} if key else result
 
 
 VLLM_KEY = VllmKey()
@@ -117,8 +117,8 @@ VLLM_KEY = VllmKey()
 
 
 def _part(folder: str) -> str:
-    found = _RANK.search(folder.replace(os.sep, "/"))
-    return found[1] if found else ""
+    match = _RANK.search(folder.replace(os.sep, "/"))
+    return match[1] if match else ""
 
 
 def _version() -> dict[str, str]:

@@ -35,13 +35,13 @@ class Patience:
         """
         until, step = max(0.0, self.left - seconds), STEP_SECONDS
         while self.left > until:
-            began, spent, ran_before = (
+            start, spent, ran_before = (
                 time.monotonic(),
                 time.process_time(),
                 _read_task_file(self._thread, "schedstat"),
             )
             succeeded = wait(min(step, self.left - until))
-            passed, spent = time.monotonic() - began, time.process_time() - spent
+            passed, spent = time.monotonic() - start, time.process_time() - spent
             if succeeded or spent > passed / 2 or not self._starved(ran_before):
                 self.left, step = max(until, self.left - min(STEP_SECONDS, passed)), STEP_SECONDS
             else:

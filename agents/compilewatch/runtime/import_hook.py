@@ -57,8 +57,8 @@ class ImportHook:
             spec: ModuleSpec | None = find(name, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    ours: Any = _Loader(spec.loader, self, name)
-                    spec.loader = ours
+                    loader: Any = _Loader(spec.loader, self, name)
+                    spec.loader = loader
                 return spec
         return None
 
@@ -97,7 +97,7 @@ class _Loader:
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
-        began = time.time()
+        start = time.time()
         self._loader.exec_module(module)
-        IMPORTED.setdefault(self._name, (began, time.time()))
+        IMPORTED.setdefault(self._name, (start, time.time()))
         self._hook.imported(self._name)

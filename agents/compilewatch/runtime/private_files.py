@@ -61,12 +61,12 @@ def folder_open(path: Path) -> Path:
     """
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        found = path.lstat()
+        status = path.lstat()
     except OSError as error:
         raise FolderError(f"cannot create the folder: {error.strerror or error}") from None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise FolderError("the path is not a folder, or is a symbolic link")
-    _check_owner(found, "the folder")
+    _check_owner(status, "the folder")
     return path
 
 
@@ -78,10 +78,10 @@ def file_open(path: Path, flags: int) -> int:
     """
     descriptor = os.open(path, flags | _NEVER_THROUGH_A_LINK, FILE_MODE)
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise FolderError("the file is not a regular file")
-        _check_owner(found, "the file")
+        _check_owner(status, "the file")
     except BaseException:
         os.close(descriptor)
         raise
@@ -104,13 +104,13 @@ def file_replace(path: Path, data: bytes) -> None:
 
     Raises OSError.
     """
-    made = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}{_UNFINISHED}")
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}{_UNFINISHED}")
     try:
-        with os.fdopen(file_open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        with os.fdopen(file_open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             file.write(data)
-        made.replace(path)
+        unfinished.replace(path)
     except BaseException:
-        made.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
 
 
@@ -125,11 +125,11 @@ def _plain_files(folder: Path, suffix: str) -> Iterator[Kept]:
     with os.scandir(folder) as entries:
         for entry in entries:
             try:
-                found = entry.stat(follow_symlinks=False)
+                status = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
-            if entry.name.endswith(suffix) and stat.S_ISREG(found.st_mode):
-                yield Kept(Path(entry.path), found.st_size, found.st_mtime)
+            if entry.name.endswith(suffix) and stat.S_ISREG(status.st_mode):
+                yield Kept(Path(entry.path), status.st_size, status.st_mtime)
 
 
 def folder_trim(folder: Path, suffix: str, max_files: int, max_bytes: int) -> int:
@@ -138,13 +138,13 @@ def folder_trim(folder: Path, suffix: str, max_files: int, max_bytes: int) -> in
 
     Also removes unfinished files of processes that were killed while they wrote. Raises OSError.
     """
-    for left in files_kept(folder, _UNFINISHED):
-        if left.written < time.time() - _UNFINISHED_SECONDS:
-            left.path.unlink(missing_ok=True)
-    kept = files_kept(folder, suffix)
-    size, removed = sum(file.size for file in kept), 0
-    for file in kept:
-        if len(kept) - removed <= max_files and size <= max_bytes:
+    for unfinished in files_kept(folder, _UNFINISHED):
+        if unfinished.written < time.time() - _UNFINISHED_SECONDS:
+            unfinished.path.unlink(missing_ok=True)
+    files = files_kept(folder, suffix)
+    size, removed = sum(file.size for file in files), 0
+    for file in files:
+        if len(files) - removed <= max_files and size <= max_bytes:
             break
         file.path.unlink(missing_ok=True)
         size -= file.size
@@ -152,10 +152,10 @@ def folder_trim(folder: Path, suffix: str, max_files: int, max_bytes: int) -> in
     return removed
 
 
-def _check_owner(found: os.stat_result, what: str) -> None:
+def _check_owner(status: os.stat_result, noun: str) -> None:
     if not hasattr(os, "getuid"):
         return
-    if found.st_uid != os.getuid():
-        raise FolderError(f"{what} belongs to another user")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise FolderError(f"other users may write to {what}")
+    if status.st_uid != os.getuid():
+        raise FolderError(f"{noun} belongs to another user")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise FolderError(f"other users may write to {noun}")

@@ -33,19 +33,19 @@ class TorchName(NamedTuple):
 
         Imports nothing and never raises.
         """
-        found: Any = sys.modules.get(self.module)
+        value: Any = sys.modules.get(self.module)
         try:
             for part in self.path.split("."):
-                found = getattr(found, part)
+                value = getattr(value, part)
         except Exception:  # noqa: BLE001 - attribute access in torch may run any code
             return default
-        return found
+        return value
 
     def answer(self, default: Any, *args: Any) -> Any:
         """Calls the function and returns its result; the default if it is missing or fails."""
-        found = self.find()
+        function = self.find()
         try:
-            return found(*args) if callable(found) else default
+            return function(*args) if callable(function) else default
         except Exception:  # noqa: BLE001 - other arguments than the agent knows
             return default
 
@@ -61,10 +61,10 @@ class TorchName(NamedTuple):
 
     def problem(self) -> str:
         """Returns why the name is unusable; empty if it is usable or its module is not imported."""
-        found = self.find(_ABSENT)
-        if found is _ABSENT:
+        value = self.find(_ABSENT)
+        if value is _ABSENT:
             return f"this torch has no {self.short}" if fully_imported(self.module) else ""
-        return "" if isinstance(found, self.kind) else f"{self.short} has an unknown type"
+        return "" if isinstance(value, self.kind) else f"{self.short} has an unknown type"
 
 
 _ABSENT = object()

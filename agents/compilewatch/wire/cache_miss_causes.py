@@ -113,7 +113,7 @@ def engine_differences(
     option of torch explains better. A factor that only one side reports is no difference; a
     variable that only one side reports is one.
     """
-    known = any(name.startswith(ENGINE_ENVIRONMENT) for name in mine) and any(
+    have_variables = any(name.startswith(ENGINE_ENVIRONMENT) for name in mine) and any(
         name.startswith(ENGINE_ENVIRONMENT) for name in theirs
     )
     names = [
@@ -128,11 +128,16 @@ def engine_differences(
         )
         if name.startswith(ENGINE)
         and changed(name, mine, theirs)
-        and ((name in mine and name in theirs) or (known and name.startswith(ENGINE_ENVIRONMENT)))
+        and (
+            (name in mine and name in theirs)
+            or (have_variables and name.startswith(ENGINE_ENVIRONMENT))
+        )
     ]
     generic_factors = (_COMPILER, ENGINE_KEY)
     words_by_factor = {
-        name: _factor_words(name, mine, theirs) for name in names if name != "vllm env" or not known
+        name: _factor_words(name, mine, theirs)
+        for name in names
+        if name != "vllm env" or not have_variables
     }
     return [words for name, words in words_by_factor.items() if name not in generic_factors], [
         words_by_factor[name] for name in generic_factors if name in words_by_factor

@@ -51,10 +51,10 @@ def encode(message: Any) -> dict[str, Any]:
     Leaves out fields at their default and cuts texts to the wire's limits.
     """
     data = {}
-    kept = _ALWAYS_SENT.get(type(message), ())
+    always_sent = _ALWAYS_SENT.get(type(message), ())
     for name, default in _fields(typing.cast(Hashable, type(message))):
         value = getattr(message, name)
-        if name not in kept and value == default:
+        if name not in always_sent and value == default:
             continue
         place = (type(message), name)
         data[name] = (
@@ -103,14 +103,14 @@ def decode(cls: type[M], data: Any, where: str = "") -> M:
     """
     if not isinstance(data, dict):
         raise DecodeError(f"{where or 'the message'}: expected an object, got {_kind(data)}")
-    found = {}
+    values = {}
     for name, required, decoder in _decoders(typing.cast(Hashable, cls)):
         path = f"{where}.{name}" if where else name
         if name in data:
-            found[name] = decoder(data[name], path)
+            values[name] = decoder(data[name], path)
         elif required:
             raise DecodeError(f"{path}: is missing")
-    return cls(**found)
+    return cls(**values)
 
 
 @cache

@@ -139,10 +139,10 @@ def command_sign(command: Command, key: str) -> bytes:
     return hmac.new(key.encode(), CONTEXT + body, hashlib.sha256).digest() + body
 
 
-def command_open(given: Any, key: str) -> Command:
+def command_open(item: Any, key: str) -> Command:
     """Decodes a command after checking its MAC; raises CommandRefused."""
     signed = _bytes(
-        given.get("signed") if isinstance(given, dict) else None, MAX_COMMAND_BYTES + MAC_BYTES
+        item.get("signed") if isinstance(item, dict) else None, MAX_COMMAND_BYTES + MAC_BYTES
     )
     body = signed[MAC_BYTES:]
     if not hmac.compare_digest(
@@ -156,7 +156,7 @@ def command_open(given: Any, key: str) -> Command:
 
 
 def command_open_public(
-    given: Any, public_key: str, verifies: Callable[[bytes, bytes], bool]
+    item: Any, public_key: str, verifies: Callable[[bytes, bytes], bool]
 ) -> Command:
     """Decodes a command after checking its Ed25519 signature for a public key; raises
     CommandRefused.
@@ -164,14 +164,14 @@ def command_open_public(
     `verifies` takes the signature and the message. A MAC is ignored. `project` is not checked,
     because the key belongs to one project.
     """
-    if not isinstance(given, dict):
+    if not isinstance(item, dict):
         raise CommandRefused("malformed")
-    signatures = given.get("ed25519")
+    signatures = item.get("ed25519")
     if not isinstance(signatures, dict) or public_key not in signatures:
         raise CommandRefused("not_signed")
     signature, body = (
         _bytes(signatures[public_key], SIGNATURE_BYTES),
-        _bytes(given.get("body"), MAX_COMMAND_BYTES),
+        _bytes(item.get("body"), MAX_COMMAND_BYTES),
     )
     if not verifies(signature, ED25519_CONTEXT + body):
         raise CommandRefused("forged")
@@ -198,7 +198,7 @@ def _read(body: bytes) -> Command:
         raise CommandRefused("malformed")
     if type(data.get("v")) is not int or data["v"] != 1:
         raise CommandRefused("wrong_format")
-    unknown = set(data) - {one.name for one in fields(Command)}
+    unknown = set(data) - {item.name for item in fields(Command)}
     if unknown:
         raise CommandRefused("wrong_type", f"unknown field {min(unknown)[:40]}")
     for name, check in _CHECKS.items():

@@ -63,13 +63,13 @@ class PublicKey:
     def _combine(self, factor: int, challenge: int) -> _Point:
         """Computes `factor` * base point - `challenge` * key, bit by bit for both scalars."""
         terms = (None, _BASE, self._negated_key, self._base_minus_key)
-        found = _NEUTRAL
+        result = _NEUTRAL
         for place in range(max(factor.bit_length(), challenge.bit_length()) - 1, -1, -1):
-            found = _double(found)
+            result = _double(result)
             term = terms[(factor >> place & 1) | (challenge >> place & 1) << 1]
             if term is not None:
-                found = _add(found, term)
-        return found
+                result = _add(result, term)
+        return result
 
 
 def _add(left: _Point, right: _Point) -> _Point:
@@ -124,10 +124,10 @@ def _decode(encoded: bytes) -> _Point | None:
 
 
 def _base() -> _Point:
-    found = _decode((4 * pow(5, -1, _P) % _P).to_bytes(32, "little"))
-    if found is None:
+    point = _decode((4 * pow(5, -1, _P) % _P).to_bytes(32, "little"))
+    if point is None:
         raise ArithmeticError("the base point is not on the curve")
-    return found
+    return point
 
 
 _BASE = _base()

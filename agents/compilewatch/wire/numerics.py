@@ -116,8 +116,8 @@ def parity_data(parity: Parity) -> dict[str, Any]:
     failed.
     """
     data = {key: _sendable(value) for key, value in asdict(parity).items()}
-    kept = {key: value for key, value in data.items() if isinstance(value, float) or value}
-    return {**kept, "ok": parity.state != "failed", "text": parity_words(parity)}
+    present = {key: value for key, value in data.items() if isinstance(value, float) or value}
+    return {**present, "ok": parity.state != "failed", "text": parity_words(parity)}
 
 
 def parity_of(data: dict[str, Any]) -> Parity:
@@ -128,11 +128,11 @@ def parity_of(data: dict[str, Any]) -> Parity:
     state = data.get("state")
     if state not in STATES:
         state = "passed" if data.get("ok") is True else "failed"
-    known = {field.name for field in fields(Parity)} - {"name", "state"}
+    names = {field.name for field in fields(Parity)} - {"name", "state"}
     return Parity(
         name=_text(data.get("name"), MAX_NAME) or "the compiled model",
         state=cast(State, state),
-        **{key: _read(key, data.get(key)) for key in known}
+        **{key: _read(key, data.get(key)) for key in names}
         | ({} if "state" in data else {"why": _text(data.get("text"), MAX_WHY)}),
     )
 
@@ -159,8 +159,8 @@ def parity_words(parity: Parity) -> str:
 
 def _sample_words(parity: Parity) -> str:
     """Describes the result of sampled calls."""
-    one = parity.samples == 1
-    calls = f"{parity.samples:,} sampled call{'' if one else 's'}"
+    is_single = parity.samples == 1
+    calls = f"{parity.samples:,} sampled call{'' if is_single else 's'}"
     if parity.kind == "finite":
         where = parity.where or "the answer"
         return (
@@ -168,7 +168,7 @@ def _sample_words(parity: Parity) -> str:
             if parity.beyond
             else f"none in {calls}"
         )
-    beyond = f"{calls} agree{'s' if one else ''}"
+    beyond = f"{calls} agree{'s' if is_single else ''}"
     if parity.beyond:
         verb = "is" if parity.beyond == 1 else "are"
         beyond = f"{parity.beyond:,} of {calls} {verb} beyond the tolerance"

@@ -86,15 +86,15 @@ class Contents:
 
 def contents_read(file: BinaryIO) -> Contents:
     """Reads a whole file once with one frame in memory at a time; raises OSError."""
-    found = Contents()
-    for one in frames_read(file):
-        if one is None:
-            found.damaged += 1
-        elif one.kind == IDENTITY:
-            found.identity = _identity_read(one.payload) or found.identity
-        elif one.kind == WATERMARK and len(one.payload) == _NUMBER.size:
-            found.watermark = _NUMBER.unpack(one.payload)[0]
-    return found
+    contents = Contents()
+    for record in frames_read(file):
+        if record is None:
+            contents.damaged += 1
+        elif record.kind == IDENTITY:
+            contents.identity = _identity_read(record.payload) or contents.identity
+        elif record.kind == WATERMARK and len(record.payload) == _NUMBER.size:
+            contents.watermark = _NUMBER.unpack(record.payload)[0]
+    return contents
 
 
 def _identity_read(payload: bytes) -> Identity | None:
@@ -106,8 +106,10 @@ def _identity_read(payload: bytes) -> Identity | None:
 
 def windows_read(file: BinaryIO, watermark: int) -> Iterator[Entry]:
     """Yields the unsettled windows in the order of writing; raises OSError."""
-    for one in frames_read(file):
-        entry = window_read(one.payload) if one is not None and one.kind == WINDOW else None
+    for record in frames_read(file):
+        entry = (
+            window_read(record.payload) if record is not None and record.kind == WINDOW else None
+        )
         if entry is not None and entry.seq[1] >= watermark:
             yield entry
 
@@ -118,23 +120,23 @@ def frames_read(file: BinaryIO) -> Iterator[Frame | None]:
     buffer, at, ended, damaged = b"", 0, False, False
     unread, suspect_budget = MOST_READ, MOST_DOUBTED
     while True:
-        found, wanted = _frame_at(buffer, at)
-        if found is None and wanted > len(buffer) - at and not ended:
-            more = file.read(min(unread, max(READ_BYTES, wanted - len(buffer) + at)))
-            unread -= len(more)
-            buffer, at, ended = buffer[at:] + more, 0, not more
-        elif found is None and at < len(buffer):
-            suspect_budget -= min(wanted, len(buffer) - at)
+        record, needed = _frame_at(buffer, at)
+        if record is None and needed > len(buffer) - at and not ended:
+            data = file.read(min(unread, max(READ_BYTES, needed - len(buffer) + at)))
+            unread -= len(data)
+            buffer, at, ended = buffer[at:] + data, 0, not data
+        elif record is None and at < len(buffer):
+            suspect_budget -= min(needed, len(buffer) - at)
             damaged, at = True, _next_magic(buffer, at)
             if suspect_budget < 0:
                 buffer, at, ended = b"", 0, True
         else:
             if damaged:
                 yield None
-            if found is None:
+            if record is None:
                 return
-            damaged, at = False, at + wanted
-            yield found
+            damaged, at = False, at + needed
+            yield record
 
 
 def _frame_at(buffer: bytes, at: int) -> tuple[Frame | None, int]:
@@ -154,5 +156,5 @@ def _frame_at(buffer: bytes, at: int) -> tuple[Frame | None, int]:
 
 def _next_magic(buffer: bytes, at: int) -> int:
     """Returns the offset of the next magic, or of a partial one at the end of the buffer."""
-    found = buffer.find(MAGIC, at + 1)
-    return found if found >= 0 else max(at + 1, len(buffer) - len(MAGIC) + 1)
+    offset = buffer.find(MAGIC, at + 1)
+    return offset if offset >= 0 else max(at + 1, len(buffer) - len(MAGIC) + 1)

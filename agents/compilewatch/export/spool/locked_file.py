@@ -35,11 +35,11 @@ class LockedFile:
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
         self.path = path
-        self.size = found.st_size
+        self.size = status.st_size
         self._descriptor = descriptor
-        self._file_id = found.st_dev, found.st_ino
+        self._file_id = status.st_dev, status.st_ino
         _open_files.add((os.getpid(), str(path)))
 
     @classmethod
@@ -119,8 +119,8 @@ class LockedFile:
         self._descriptor = -1
 
     def _owns_descriptor(self) -> bool:
-        found = os.fstat(self._descriptor)
-        return (found.st_dev, found.st_ino) == self._file_id
+        status = os.fstat(self._descriptor)
+        return (status.st_dev, status.st_ino) == self._file_id
 
     def _check_file_id(self) -> None:
         """Raises FolderError unless path and descriptor still refer to the locked file.
@@ -129,12 +129,12 @@ class LockedFile:
         files. No later process would find a moved file.
         """
         try:
-            found = self.path.lstat()
+            status = self.path.lstat()
         except FileNotFoundError:
-            found = None
+            status = None
         if (
-            found is None
-            or (found.st_dev, found.st_ino) != self._file_id
+            status is None
+            or (status.st_dev, status.st_ino) != self._file_id
             or not self._owns_descriptor()
         ):
             raise FolderError("another program closed, removed or moved the file")

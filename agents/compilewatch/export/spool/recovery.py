@@ -131,23 +131,23 @@ class Leftovers:
         Removes files that are too old for any dashboard.
         """
         folder, now = spool_folder(self._config), time.time()
-        for kept in files_kept(folder, SUFFIX + UNFINISHED):
-            if kept.written < now - UNFINISHED_SECONDS:
-                kept.path.unlink(missing_ok=True)
-        for kept in files_kept(folder, SUFFIX):
-            ours, too_old = (
-                kept.path.name.startswith(self._project),
-                kept.written < now - MAX_WINDOW_AGE,
+        for stored in files_kept(folder, SUFFIX + UNFINISHED):
+            if stored.written < now - UNFINISHED_SECONDS:
+                stored.path.unlink(missing_ok=True)
+        for stored in files_kept(folder, SUFFIX):
+            is_own, too_old = (
+                stored.path.name.startswith(self._project),
+                stored.written < now - MAX_WINDOW_AGE,
             )
-            if (ours or too_old) and kept.path not in self._unreadable:
+            if (is_own or too_old) and stored.path not in self._unreadable:
                 try:
-                    found = self._open_file(kept.path, remove=too_old)
+                    spool = self._open_file(stored.path, remove=too_old)
                 except OSError:
-                    self.errors += ours
-                    self._unreadable.add(kept.path)
+                    self.errors += is_own
+                    self._unreadable.add(stored.path)
                     continue
-                if found is not None:
-                    return found
+                if spool is not None:
+                    return spool
         return None
 
     def _open_file(self, path: Path, *, remove: bool) -> Leftover | None:

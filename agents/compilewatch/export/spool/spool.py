@@ -94,13 +94,13 @@ def spool_capability(config: Config) -> tuple[str, str]:
     if off:
         return "no", off
     try:
-        made = LockedFile.create(
+        file = LockedFile.create(
             spool_folder(config) / f"doctor-{os.getpid()}", [b"x" * CHECK_BYTES]
         )
-        made.remove()
+        file.remove()
     except OSError as error:
         return "no", f"closed windows would be in memory only: {error.strerror or error}"
-    made.close()
+    file.close()
     return "yes", ""
 
 
@@ -231,12 +231,12 @@ class Spool:
         identity = dumps(self._identity)
         head = head_frames(identity)
         self._check_host(path, len(head) + sum(len(entry.body) for entry in waiting))
-        made = LockedFile.create(path, itertools.chain([head], map(window_frame, waiting)))
+        file = LockedFile.create(path, itertools.chain([head], map(window_frame, waiting)))
         if self._file is not None:
             self._file.close(replaced=True)
-        self._file = made
+        self._file = file
         self._head_identity = self._written_identity = identity
-        self._head_size, self._check_at = len(head), made.size + CHECK_BYTES
+        self._head_size, self._check_at = len(head), file.size + CHECK_BYTES
         self._first_seq = waiting[0].seq[0] if waiting else self._last_seq + 1
         self.problem = ""
 
@@ -255,7 +255,9 @@ class Spool:
         file.close()
 
     def _check_host(self, path: Path, size: int) -> None:
-        others = sum(kept.size for kept in files_kept(path.parent, SUFFIX) if kept.path != path)
+        others = sum(
+            stored.size for stored in files_kept(path.parent, SUFFIX) if stored.path != path
+        )
         if others + size > MAX_HOST_BYTES:
             raise OSError(
                 errno.ENOSPC,
