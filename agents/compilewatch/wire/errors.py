@@ -9,7 +9,7 @@ ERROR_CODES = {
     "not_json": (400, "the body is not JSON"),
     "key_in_url": (400, "a key was sent in the URL; it belongs in the Authorization header"),
     "bad_key": (401, "the key is missing, unknown, revoked or expired"),
-    "wrong_scope": (403, "the key does not allow this"),
+    "wrong_scope": (403, "the scope of the key does not allow this request"),
     "plain_http": (403, "reports over plain http are refused except on loopback"),
     "wrong_method": (405, "the endpoint accepts only POST"),
     "too_slow": (408, "the body arrived too slowly or paused for too long; nothing was stored"),
@@ -19,7 +19,8 @@ ERROR_CODES = {
     "wrong_version": (426, "this server accepts wire version 1"),
     "too_many": (
         429,
-        "the project sends more reports than its quota allows, or too many reports are queued",
+        "the project sends more reports than its quota allows, or too many of its reports wait "
+        "for processing",
     ),
     "busy": (503, "the server cannot commit right now; the report was not stored"),
 }

@@ -123,8 +123,8 @@ def test_a_harmed_file_is_one_sentence(folder: Path, tmp_path: Path, harm: objec
     [
         ("import sys; sys.exit(3)", 3, ""),
         ("raise ValueError('no model')", 1, "ValueError: no model"),
-        ("import torch", 1, "nothing was compiled and no cache was asked"),
-        ("pass", 1, "nothing was compiled and no cache was asked"),
+        ("import torch", 1, "nothing to save"),
+        ("pass", 1, "nothing to save"),
     ],
 )
 def test_a_program_that_fails_or_compiles_nothing_leaves_no_file(folder: Path, program: str, code: int, sentence: str) -> None:
@@ -137,7 +137,7 @@ def test_a_program_that_fails_or_compiles_nothing_leaves_no_file(folder: Path, p
     ("words", "sentence"),
     [
         (["save", "nowhere/x.cache", "--", "python", "warm_up.py"], "nowhere/x.cache cannot be written: the folder"),
-        (["save", "x.cache", "--", "torchrun", "warm_up.py"], "cache save takes one process"),
+        (["save", "x.cache", "--", "torchrun", "warm_up.py"], "cache save accepts one process"),
         (["load", "nothing.cache"], "nothing.cache cannot be read: No such file or directory"),
     ],
 )

@@ -43,7 +43,7 @@ def test_a_folder_that_others_may_write_to_or_that_is_a_link_is_refused(tmp_path
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    with pytest.raises(FolderError, match="others may write"):
+    with pytest.raises(FolderError, match="other users may write"):
         folder_open(open_to_all)
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(FolderError, match="a link"):
@@ -71,7 +71,7 @@ def test_a_file_behind_a_link_is_neither_read_nor_written(tmp_path: Path) -> Non
 
 def test_a_fifo_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.run", 0o600)
-    with pytest.raises(FolderError, match="no plain file"):
+    with pytest.raises(FolderError, match="not a regular file"):
         file_read(tmp_path / "a.run", 10)
 
 
