@@ -46,7 +46,7 @@ def test_a_folder_that_others_may_write_to_or_that_is_a_link_is_refused(tmp_path
     with pytest.raises(FolderError, match="other users may write"):
         folder_open(open_to_all)
     (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(FolderError, match="a link"):
+    with pytest.raises(FolderError, match="symbolic link"):
         folder_open(tmp_path / "link")
     (tmp_path / "file").write_text("")
     with pytest.raises(FolderError):
