@@ -94,7 +94,7 @@ def test_a_folder_without_what_earlier_runs_compiled_is_named(place: Path, tmp_p
 def test_people_read_lines_instead_of_an_object(place: Path) -> None:
     done = command("cache-check", "--model", "ranker", folder=place, SPOOL=str(place / "spool"))
     assert "compared with the last run of ranker on this machine" in done.stdout
-    assert "not seen: the model's code" in done.stdout
+    assert "not checked: the model's code" in done.stdout
 
 
 @pytest.mark.parametrize(
