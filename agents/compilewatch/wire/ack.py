@@ -12,7 +12,7 @@ from compilewatch.wire.messages import SeqRange
 MARKER = 1
 
 REJECTED_CODES = {
-    "partial_overlap": "the range overlaps an acknowledged range and is not covered by it",
+    "partial_overlap": "the range overlaps an acknowledged range that does not cover it",
     "range_conflict": (
         "another body is stored under this range: two processes report under one instance id"
     ),
@@ -21,7 +21,7 @@ REJECTED_CODES = {
     ),
     "too_old": "the window ended more than 7 days ago",
     "in_future": (
-        "the window ends more than 5 minutes in the future, after correction of the clock offset"
+        "the window ends more than 5 minutes in the future, after the clock offset is subtracted"
     ),
     "invalid_window": "the window ends before it starts, or its times are not Unix seconds",
     "invalid_seq": "the sequence range is not two positive integers in order",
