@@ -17,7 +17,7 @@ from compilewatch.export.recently_acked import Tail
 from compilewatch.export.sender import Sender
 from compilewatch.export.spool.recovery import Leftovers
 from compilewatch.export.spool.spool import Spool
-from compilewatch.export.transport import transport_of
+from compilewatch.export.transport import create_transport
 from compilewatch.identity.identity import identity_build, identity_refresh, instance_id
 from compilewatch.identity.labels import LABEL
 from compilewatch.identity.process_start import process_facts, process_started
@@ -58,7 +58,7 @@ class Instance:
         started: float,
         turn: threading.Lock | None = None,
     ) -> None:
-        self._transport = transport = transport_of(config, turn)
+        self._transport = transport = create_transport(config, turn)
         self.outbox = Outbox()
         self.sender = Sender(
             transport,

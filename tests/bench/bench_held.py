@@ -3,13 +3,20 @@ processor time of its thread. Memory is what the system says the process has (RS
 
 from __future__ import annotations
 
+import ssl
 import sys
+import tempfile
+from pathlib import Path
 
+from tests.agent.export.http.handshakes import encrypted
 from tests.bench.peer_server import PeerServer
-from tests.bench.process import answer, start
+from tests.bench.process import answer, environment, start
 from tests.bench.table import Row, show
+from tests.dashboard.common.test_outbound_certificates import DAY as CERTIFICATE_DAYS
+from tests.dashboard.common.test_outbound_certificates import NOW, certificate
+from tests.dashboard.common.wire_server import wire_server
 
-MEMORY_MIB, GROWTH_MIB, SHARE = 12.0, 4.0, 0.1
+MEMORY_MIB, GROWTH_MIB, SHARE = 24.0, 4.0, 0.1
 SECONDS = 30.0
 
 RATES = {0: "no calls", 10_000: "10,000 calls/s"}
@@ -155,7 +162,23 @@ def memory(url: str) -> list[Row]:
     steps = {"import": "imported", "init": "started", "hour": "after 360 windows"}
     rows = [Row(f"memory over a bare process, {text}", "MiB", ours[key], peer[key], PEER, MEMORY_MIB) for key, text in steps.items()]
     beside_torch = answer(start(RSS + "import torch\n" + HELD, url))
-    return [*rows, *(Row(f"memory over a process with torch, {text}", "MiB", beside_torch[key]) for key, text in steps.items())]
+    secure = memory_over_https(int(url.rpartition(":")[2]))
+    return [
+        *rows,
+        *(Row(f"memory over a bare process, https, {text}", "MiB", secure[key], goal=MEMORY_MIB) for key, text in steps.items()),
+        *(Row(f"memory over a process with torch, {text}", "MiB", beside_torch[key]) for key, text in steps.items()),
+    ]
+
+
+def memory_over_https(port: int) -> dict[str, float]:
+    """The same steps to https, with the certificates of this system loaded."""
+    with tempfile.TemporaryDirectory() as name:
+        own, trusted = certificate(Path(name), "localhost", NOW + CERTIFICATE_DAYS), Path(name) / "trusted.pem"
+        system = ssl.get_default_verify_paths().cafile or "/etc/ssl/certs/ca-certificates.crt"
+        trusted.write_bytes(Path(system).read_bytes() + own.read_bytes())
+        with wire_server(encrypted(own, port)) as front:
+            environ = environment(SPOOL="off") | {"SSL_CERT_FILE": str(trusted)}
+            return answer(start(RSS + HELD, f"https://localhost:{front.port}", environ=environ))
 
 
 def day() -> list[Row]:

@@ -241,7 +241,7 @@ def crash_at(point: str, times: str) -> None:
         "closed": (recorder.Recorder, "close"),
         "spooled": (spool.Spool, "keep"),
         "connected": (connection, "_dial"),
-        "sent": (connection.Bounded, "write"),
+        "sent": (connection.BoundedSocket, "write"),
         "answered": (transport.HttpTransport, "send"),
     }
     wrap(*places[point])

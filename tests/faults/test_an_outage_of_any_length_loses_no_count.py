@@ -12,7 +12,7 @@ from compilewatch.export.outbox import MAX_BYTES, Outbox
 from compilewatch.export.recently_acked import Tail
 from compilewatch.export.sender import Sender
 from compilewatch.export.spool.spool import MAX_INSTANCE_BYTES, Spool
-from compilewatch.export.transport import transport_of
+from compilewatch.export.transport import create_transport
 from compilewatch.identity.identity import identity_build
 from compilewatch.wire.codec import dumps, loads
 from compilewatch.wire.messages import Region, Report
@@ -38,7 +38,7 @@ class Turned:
         self.now, self.seq = time.time() - seconds - INTERVAL, 0
         self.identity = identity_build(self.settings)
         self.outbox = Outbox()
-        self.sender = Sender(transport_of(self.settings), self.outbox, lambda: self.now, tail=Tail(lambda: self.now))
+        self.sender = Sender(create_transport(self.settings), self.outbox, lambda: self.now, tail=Tail(lambda: self.now))
         self.spool = Spool(self.settings, self.identity, lambda: self.now)
         self.recorded = Recorded(windows={self.identity.id: {}})
 

@@ -20,7 +20,7 @@ from compilewatch.errors import ConfigError
 from compilewatch.export.advice import ANOTHER, advice_of
 from compilewatch.export.sender import request_body
 from compilewatch.export.spool.spool import spool_capability
-from compilewatch.export.transport import http_of
+from compilewatch.export.transport import create_http_transport
 from compilewatch.identity.identity import identity_build, identity_refresh
 from compilewatch.identity.redaction import identity_redact
 from compilewatch.recording.recorder import Recorder
@@ -126,7 +126,7 @@ def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
             )
         return f"ok: reports are recorded to {config.file}", ""
     try:
-        answer = http_of(config).send(body)
+        answer = create_http_transport(config).send(body)
     except OSError as error:
         return f"cannot be reached: {type(error).__name__}: {error}", advice_of(error)
     if answer.ack is not None:

@@ -16,7 +16,7 @@ from compilewatch.config import Config, load
 from compilewatch.errors import AgentError
 from compilewatch.export.outbox import Outbox
 from compilewatch.export.sender import Sender
-from compilewatch.export.transport import Transport, transport_of
+from compilewatch.export.transport import Transport, create_transport
 from compilewatch.identity.identity import instance_id
 from compilewatch.identity.redaction import identity_redact, report_redacted
 from compilewatch.wire.codec import DecodeError, loads
@@ -89,7 +89,7 @@ def deliver(
             recording.reports = [report_redacted(report) for report in recording.reports]
     sent = rejected = unsent = 0
     for recording in recordings:
-        outbox = send(recording, transport_of(config))
+        outbox = send(recording, create_transport(config))
         unsent += len(outbox)
         rejected += outbox.rejected_windows
         sent += len(recording.reports) - len(outbox) - outbox.rejected_windows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import sys
+import ssl
 
 from compilewatch.export.http.connection import HandshakeError
 
@@ -25,9 +25,8 @@ ANOTHER = (
 
 def advice_of(error: Exception) -> str:
     """Returns the advice for an error that left a request without an answer."""
-    ssl = sys.modules.get("ssl")  # the agent loads ssl for https only
-    if ssl is not None and isinstance(error, ssl.SSLCertVerificationError):
+    if isinstance(error, ssl.SSLCertVerificationError):
         return CERTIFICATE
-    if isinstance(error, HandshakeError) or (ssl is not None and isinstance(error, ssl.SSLError)):
+    if isinstance(error, (HandshakeError, ssl.SSLError)):
         return TLS
     return NAME if isinstance(error, socket.gaierror) else ADDRESS

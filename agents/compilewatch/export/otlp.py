@@ -29,22 +29,19 @@ class OtlpTransport(HttpTransport):
     def send(self, body: bytes) -> Answer:
         """Sends the windows of the request as metrics, each with its own start and end time."""
         request = decode(Request, json.loads(body))
-        head, content = self.exchange(
-            json.dumps(metrics_of(request), separators=(",", ":")).encode()
-        )
-        answer = Answer(head.status, retry_after=head.headers.get("retry-after", ""))
-        if 200 <= head.status < 300:
+        metrics = json.dumps(metrics_of(request), separators=(",", ":")).encode()
+        response = self.exchange(metrics)
+        answer = Answer(response.status, retry_after=response.headers.get("retry-after", ""))
+        if 200 <= response.status < 300:
             answer.ack, answer.problem = (
                 Ack([report.seq for report in request.reports], NOTHING_LOST),
-                _partial_error(content),
+                _partial_error(response.body),
             )
             return answer
-        answer.final = 400 <= head.status < 500 and head.status not in TEMPORARY
-        answer.code = f"http_{head.status}"
-        answer.problem = (
-            f"HTTP {head.status} from the metrics endpoint: "
-            f"{content[:200].decode('utf-8', 'replace')!r}"
-        )
+        answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY
+        answer.code = f"http_{response.status}"
+        text = response.body[:200].decode("utf-8", "replace")
+        answer.problem = f"HTTP {response.status} from the metrics endpoint: {text!r}"
         return answer
 
 

@@ -23,10 +23,10 @@ import json
 import random
 import time
 from collections.abc import Callable
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
 from compilewatch.export.advice import ANOTHER, CERTIFICATE, advice_of
-from compilewatch.export.http.response import unix_of
 from compilewatch.export.outbox import Entry, Outbox
 from compilewatch.export.recently_acked import Tail
 from compilewatch.export.transport import Answer, Transport
@@ -239,5 +239,8 @@ def _retry_after_seconds(retry_after: str) -> float | None:
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
-    moment = unix_of(text)
-    return None if moment is None else moment - time.time()
+    try:
+        date = parsedate_tz(text)
+        return None if date is None else mktime_tz(date) - time.time()
+    except (ValueError, OverflowError):
+        return None

@@ -1,5 +1,8 @@
-"""One POST and its answer: a private connection that is never redirected and goes through no proxy but the one that was set, bounded in
-time and size."""
+"""Transport: sends one request and reads its answer.
+
+Each HTTP request has a connection of its own, with limits in time and size. The agent follows no
+redirect, and uses no proxy but the configured one.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,27 @@ import json
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import quote, urlsplit
 
 from compilewatch.config import Config
-from compilewatch.export.http.connection import Address, Attempts, authorization, connected
-from compilewatch.export.http.response import HttpAnswer, body_read, head_read
+from compilewatch.export.http.connection import (
+    Address,
+    DialState,
+    build_proxy_headers,
+    open_connection,
+)
+from compilewatch.export.http.response import HttpResponse, read_response
+from compilewatch.export.http.tls import Tls
 from compilewatch.export.suppress_tracing import suppressed
-from compilewatch.lazy_modules import OTLP, TLS, require
+from compilewatch.lazy_modules import OTLP, require
 from compilewatch.version import __version__
 from compilewatch.wire.ack import MARKER, Ack
 from compilewatch.wire.codec import DecodeError, decode, deflate
 
-if TYPE_CHECKING:
-    from compilewatch.export.http.tls import Tls
-
 PATH = "/api/v1/reports"
 TEMPORARY = (408, 425, 429)
-"""Refusals that may be over the next time."""
+"""Refusals that a later attempt may not meet."""
 
 
 @dataclass(slots=True)
@@ -75,18 +81,19 @@ class FileTransport:
 
 
 class HttpTransport:
-    """Posts to a dashboard; each request has a connection of its own. The request is written by hand: libraries that trace HTTP replace the
-    methods of `http.client` in the job's process."""
+    """Posts to a dashboard, each request over a new connection. The class writes the request line
+    and headers itself: libraries that trace HTTP replace the methods of `HTTPConnection`."""
 
     def __init__(self, endpoint: str, api_key: str, proxy: str = "", path: str = PATH) -> None:
-        self._target = Address.of(endpoint)
-        self._proxy = Address.of(proxy) if proxy else None
-        self._tls: Tls | None = require(TLS).Tls() if self._target.secure else None
-        self._attempts = Attempts([], set())
+        self._target = Address.from_url(endpoint)
+        self._proxy = Address.from_url(proxy) if proxy else None
+        self._tls = Tls() if self._target.secure else None
+        self._state = DialState([], set())
+        authority = self._target.authority
         path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + path
         direct = self._target.secure or self._proxy is None
         headers = {
-            "Host": self._target.name,
+            "Host": authority,
             **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
@@ -94,82 +101,80 @@ class HttpTransport:
             "Accept": "application/json",
             "Connection": "close",
         }
-        lines = [f"POST {path if direct else 'http://' + self._target.name + path} HTTP/1.1"]
+        lines = [f"POST {path if direct else f'http://{authority}{path}'} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        self._head = "\r\n".join(lines + ([] if direct else authorization(self._proxy)))
+        self._head = "\r\n".join(lines + ([] if direct else build_proxy_headers(self._proxy)))
 
     def send(self, body: bytes) -> Answer:
-        """Posts the request, and reads what the dashboard says of it."""
-        return _understood(*self.exchange(body))
+        """Posts the request and parses the dashboard's answer."""
+        return parse_answer(self.exchange(body))
 
-    def exchange(self, body: bytes) -> tuple[HttpAnswer, bytes]:
-        """Posts the JSON, within 3 s for the connection, 5 s for a read and 8 s in all, after the name was looked up."""
+    def exchange(self, body: bytes) -> HttpResponse:
+        """Posts the JSON and returns the response. After the look-up of the name, the limits are
+        3 s for the connection, 5 s for a read and 8 s in all."""
         packed = deflate(body)
+        head = f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1")
         try:
             if self._tls is not None:
-                self._tls.prepare()
+                self._tls.load_certificates()  # before the deadline starts
             with (
                 suppressed(),
-                connected(self._target, self._proxy, self._tls, self._attempts) as connection,
+                open_connection(self._target, self._proxy, self._tls, self._state) as connection,
             ):
-                connection.write(
-                    f"{self._head}\r\nContent-Length: {len(packed)}\r\n\r\n".encode("latin-1")
-                    + packed
-                )
-                reader = connection.reader()
-                answer = head_read(reader)
-                return answer, body_read(reader, answer)
+                connection.write(head + packed)
+                return read_response(connection)
         except OSError as error:
             if self._tls is not None:
-                self._tls.failed(error)
+                self._tls.forget_certificates(error)
             raise
 
     def interrupt(self) -> None:
-        """Has the request that is under way fail at once; looking up a name cannot be ended."""
-        for one in list(self._attempts.opened):
+        """Makes the request in progress fail at once, except during the look-up of a name."""
+        for one in list(self._state.opened):
             one.interrupt()
 
 
-class Aside:
+class UnlockedTransport:
     """Releases the caller's lock during a request, so that another thread can take it."""
 
-    def __init__(self, transport: Transport, turn: threading.Lock) -> None:
+    def __init__(self, transport: Transport, lock: threading.Lock) -> None:
         self._transport = transport
-        self._turn = turn
+        self._lock = lock
 
     def send(self, body: bytes) -> Answer:
         """Sends the request without holding the lock."""
-        self._turn.release()
+        self._lock.release()
         try:
             return self._transport.send(body)
         finally:
-            self._turn.acquire()
+            self._lock.acquire()
 
     def interrupt(self) -> None:
         """Interrupts the request in progress."""
         self._transport.interrupt()
 
 
-def transport_of(config: Config, turn: threading.Lock | None = None) -> Transport:
-    """Creates the transport for this configuration; `turn` is a lock that the caller holds."""
+def create_transport(config: Config, lock: threading.Lock | None = None) -> Transport:
+    """Creates the transport for this configuration; `lock` is a lock that the caller holds."""
     if config.file is not None:
         return FileTransport(config.file)
-    transport = http_of(config)
-    return transport if turn is None else Aside(transport, turn)
+    transport = create_http_transport(config)
+    return transport if lock is None else UnlockedTransport(transport, lock)
 
 
-def http_of(config: Config) -> HttpTransport:
-    """To a dashboard, or to whoever takes OpenTelemetry's metrics."""
+def create_http_transport(config: Config) -> HttpTransport:
+    """Creates the transport to a dashboard or to an OpenTelemetry collector."""
     if config.otlp is None:
         return HttpTransport(config.endpoint, config.api_key, config.proxy)
-    found: HttpTransport = require(OTLP).OtlpTransport(config.otlp, config.api_key, config.proxy)
-    return found
+    otlp: type[HttpTransport] = require(OTLP).OtlpTransport
+    return otlp(config.otlp, config.api_key, config.proxy)
 
 
-def _understood(response: HttpAnswer, body: bytes) -> Answer:
+def parse_answer(response: HttpResponse) -> Answer:
+    """Reads an acknowledgement or a refusal; only the dashboard's marker makes it count."""
     answer = Answer(response.status, retry_after=response.headers.get("retry-after", ""))
     try:
-        data = json.loads(body)
+        data = json.loads(response.body)
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict) or type(data.get("cw")) is not int or data["cw"] != MARKER:
@@ -178,9 +183,8 @@ def _understood(response: HttpAnswer, body: bytes) -> Answer:
     if response.status != 200:
         answer.code = str(data.get("code", ""))[:100]
         answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY
-        answer.problem = (
-            f"HTTP {response.status} {answer.code}: {str(data.get('detail', ''))[:300]}"
-        )
+        detail = str(data.get("detail", ""))[:300]
+        answer.problem = f"HTTP {response.status} {answer.code}: {detail}"
         return answer
     try:
         answer.ack = decode(Ack, data)

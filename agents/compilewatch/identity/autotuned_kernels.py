@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
-from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.wire.messages import KERNEL
 
 MOST = 64
@@ -36,4 +36,4 @@ def _plain(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return sha256_hex(text.encode("utf-8", "replace"))[:_DIGITS]
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]

@@ -5,6 +5,7 @@ No value of a variable or an option leaves the process.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections import deque
@@ -13,7 +14,6 @@ from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
-from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.identity.vllm_cache_key import VLLM_KEY, derived_from
 from compilewatch.runtime.import_hook import fully_imported
 from compilewatch.runtime.torch_internals import CACHE_FOLDER, UNSET
@@ -71,7 +71,7 @@ A forked child keeps its parent's.
 
 def short_hash(name: str, value: object) -> str:
     """Hashes a value with its name, so that equal values of two names have different hashes."""
-    return sha256_hex(f"{name}\0{value!r}".encode("utf-8", "replace"))[:HASH_LENGTH]
+    return hashlib.sha256(f"{name}\0{value!r}".encode("utf-8", "replace")).hexdigest()[:HASH_LENGTH]
 
 
 def variables_hashed(environ: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ Nothing is imported or started to find it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import socket
@@ -19,7 +20,6 @@ from compilewatch.identity.autotuned_kernels import CHOSEN
 from compilewatch.identity.compile_config import NOTED, components, gpu_name, short_hash
 from compilewatch.identity.launcher import placement_of
 from compilewatch.identity.process_start import process_started
-from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.version import __version__
 from compilewatch.wire.messages import STAGE, Identity
 
@@ -47,7 +47,8 @@ def successor_id(earlier: str, body: bytes) -> str:
 
     The id is a function of the window, so that repeated sends are stored once.
     """
-    return earlier[:10] + id_of(0, int(sha256_hex(f"{earlier}\0".encode() + body)[:20], 16))[10:]
+    digest = hashlib.sha256(f"{earlier}\0".encode() + body).digest()
+    return earlier[:10] + id_of(0, int.from_bytes(digest[:10], "big"))[10:]
 
 
 def id_of(milliseconds: int, chance: int) -> str:

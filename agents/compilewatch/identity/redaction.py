@@ -5,10 +5,10 @@ the protocol.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from typing import Any
 
-from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.wire import messages as wire
 from compilewatch.wire.cache_miss_causes import SENTENCES
 from compilewatch.wire.codec import decode, encode
@@ -100,7 +100,7 @@ def fingerprint(text: str) -> str:
     return (
         text
         if text in _WORDS or _PLAIN.fullmatch(text)
-        else "#" + sha256_hex(text.encode("utf-8", "replace"))[:16]
+        else "#" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
     )
 
 

@@ -4,6 +4,7 @@ in its folder names.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.wire.cache_miss_causes import (
     ENGINE,
     ENGINE_ENVIRONMENT,
@@ -127,4 +127,4 @@ def _version() -> dict[str, str]:
 
 
 def _hash(name: str, value: object) -> str:
-    return sha256_hex(f"{name}\0{value!r}".encode("utf-8", "replace"))[:HASH_LENGTH]
+    return hashlib.sha256(f"{name}\0{value!r}".encode("utf-8", "replace")).hexdigest()[:HASH_LENGTH]

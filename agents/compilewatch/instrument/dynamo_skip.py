@@ -1,5 +1,4 @@
-"""Dynamo skip list: torch runs the agent's frames uncompiled and continues with the functions
-that they call."""
+"""Dynamo skip list: torch runs the agent's own frames uncompiled, and compiles what they call."""
 
 from __future__ import annotations
 
@@ -7,65 +6,27 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 
-from compilewatch.instrument import (
-    api,
-    async_calls,
-    hotpath,
-    kill_switch,
-    object_proxy,
-    segments,
-    timed_call,
-    wrap,
-)
-from compilewatch.recording import (
-    active_compiles,
-    call_recorder,
-    call_sampling,
-    eager_tracker,
-    event_recorder,
-    recorder,
-    region_spec,
-    sampler,
-    series_buffer,
-    thread_state,
-    untimed_calls,
-)
+import compilewatch.instrument.api  # noqa: F401 - it loads every module of a call
+from compilewatch.instrument import hotpath
 from compilewatch.runtime.torch_internals import SKIP_CODE
 
-OURS = (
-    active_compiles,
-    untimed_calls,
-    hotpath,
-    eager_tracker,
-    series_buffer,
-    segments,
-    recorder,
-    call_recorder,
-    event_recorder,
-    region_spec,
-    timed_call,
-    call_sampling,
-    sampler,
-    object_proxy,
-    async_calls,
-    kill_switch,
-    thread_state,
-    api,
-    wrap,
-)
-"""Modules with functions that run inside a call of the job."""
+_HOT_PACKAGES = ("compilewatch.instrument.", "compilewatch.recording.")
+"""The packages whose functions run inside a call of the job; `api` imports all such modules."""
 
 
 def frames_skip() -> None:
-    """Registers the agent's code with torch, if torch is loaded and supports it.
-
-    `torch.compile(watch(f))` then compiles f, and its calls are timed."""
+    """Registers the agent's frames with torch, if torch is imported and has the function. Then
+    `torch.compile(watch(f))` compiles f, and its calls are timed."""
     if not SKIP_CODE.problem():
         skip = SKIP_CODE.find(_ignore)
-        for module in OURS:
+        for module in _hot_modules():
             for code in _iterate_codes(module):
                 skip(code)
     hotpath.tracing = getattr(sys.modules.get("torch.compiler"), "is_compiling", hotpath.tracing)
+
+
+def _hot_modules() -> list[ModuleType]:
+    return [module for name, module in list(sys.modules.items()) if name.startswith(_HOT_PACKAGES)]
 
 
 def _ignore(code: CodeType) -> None:

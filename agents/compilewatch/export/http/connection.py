@@ -1,32 +1,32 @@
-"""The connection of one request: opened by the agent's own thread, to the address that was set, bounded in time and size whatever the
-other side does."""
+"""Bounded connection: one TCP or TLS connection for one request, with a deadline and a size limit.
+
+The agent's thread opens the connection, to the configured address or proxy and to nothing else.
+The connect, each read or write, and the whole request have limits that no peer can exceed.
+"""
 
 from __future__ import annotations
 
-import binascii
+import base64
 import io
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from compilewatch.export.http.response import MAX_ANSWER, AnswerError, head_read
-
-if TYPE_CHECKING:
-    import ssl
-
-    from compilewatch.export.http.tls import Tls
+from compilewatch.export.http.response import MAX_RESPONSE_BYTES, ResponseError, read_response
+from compilewatch.export.http.tls import Tls
 
 CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 3.0, 5.0, 8.0
-_STEP = 64 << 10
+_WRITE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to connect to; `secure` says that TLS is spoken there."""
+    """A server to connect to; `secure` selects TLS."""
 
     host: str
     port: int
@@ -34,8 +34,8 @@ class Address:
     credentials: str = ""
 
     @classmethod
-    def of(cls, url: str) -> Address:
-        """The address in an URL that was checked before."""
+    def from_url(cls, url: str) -> Address:
+        """Reads the address from a URL that the configuration has validated."""
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         user = (
@@ -44,157 +44,166 @@ class Address:
         return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, user)
 
     @property
-    def name(self) -> str:
-        """Host and port as a header writes them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host.encode("idna").decode()
-        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+    def ascii_host(self) -> str:
+        """The host as a header writes it."""
+        return f"[{self.host}]" if ":" in self.host else self.host.encode("idna").decode()
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the Host header writes them: a default port is left out."""
+        default = 443 if self.secure else 80
+        return self.ascii_host if self.port == default else f"{self.ascii_host}:{self.port}"
 
 
 class HandshakeError(OSError):
-    """The other side did not bring the TLS handshake to its end."""
+    """The peer did not finish the TLS handshake."""
 
 
-class Bounded:
-    """A socket that takes and gives only before a moment of the monotonic clock, and no more than an answer may hold."""
+class BoundedSocket:
+    """A socket with a deadline on the monotonic clock and a limit on received bytes."""
 
     def __init__(self, sock: socket.socket, deadline: float) -> None:
         self._sock = sock
         self._deadline = deadline
-        self._room = MAX_ANSWER
+        self._bytes_left = MAX_RESPONSE_BYTES
         self.interrupted = False
+        self.ended = False
+        """Whether the peer has closed its side."""
 
-    def remaining(self, most: float) -> float:
-        """Seconds for the next step; raises TimeoutError when none are left."""
+    def limit_seconds(self, most: float) -> float:
+        """The time limit of the next step; raises TimeoutError after the deadline."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"the request took longer than {TOTAL_SECONDS:.0f} s")
         return min(most, left)
 
     def write(self, data: bytes) -> None:
-        """All of it, each part as soon as the other side takes it."""
+        """Sends all of the data."""
         view = memoryview(data)
         while view:
-            self._sock.settimeout(self.remaining(READ_SECONDS))
-            view = view[self._sock.send(view[:_STEP]) :]
+            self._sock.settimeout(self.limit_seconds(READ_SECONDS))
+            view = view[self._sock.send(view[:_WRITE_BYTES]) :]
 
     def receive(self, buffer: Any) -> int:
-        """One read of what has come."""
-        self._sock.settimeout(self.remaining(READ_SECONDS))
+        """Reads once into the buffer."""
+        self._sock.settimeout(self.limit_seconds(READ_SECONDS))
         count = self._sock.recv_into(buffer)
-        self._room -= count
-        if self._room < 0:
-            raise AnswerError(f"an answer of more than {MAX_ANSWER >> 10} KiB")
+        self.ended = not count
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise ResponseError(f"a response of more than {MAX_RESPONSE_BYTES >> 10} KiB")
         return count
 
-    def secured(self, tls: Tls, host: str) -> Bounded:
-        """The same for TLS, before the handshake."""
-        return Bounded(tls.wrapped(self._sock, host), self._deadline)
+    def wrap_tls(self, tls: Tls, host: str) -> BoundedSocket:
+        """Returns this connection for TLS, before the handshake."""
+        return BoundedSocket(tls.wrap(self._sock, host), self._deadline)
 
-    def handshake(self) -> None:
-        """The other side proves who it is."""
-        self._sock.settimeout(self.remaining(READ_SECONDS))  # of the whole handshake
+    def do_handshake(self) -> None:
+        """Runs the TLS handshake, which verifies the peer's certificate."""
+        # This limit covers the whole handshake.
+        self._sock.settimeout(self.limit_seconds(READ_SECONDS))
         try:
-            cast("ssl.SSLSocket", self._sock).do_handshake()
+            cast(ssl.SSLSocket, self._sock).do_handshake()
         except (TimeoutError, ConnectionError) as error:
-            raise HandshakeError(f"the TLS handshake did not come to its end: {error}") from None
+            raise HandshakeError(f"the TLS handshake did not finish: {error}") from None
 
     def interrupt(self) -> None:
-        """Called by another thread: whatever waits on this connection fails at once."""
+        """Makes the current read or write fail at once; another thread calls it."""
         self.interrupted, self._deadline = True, 0.0
         with suppress(OSError):
-            # Not the method of an SSLSocket, which would go on in plain text.
+            # The method of an SSLSocket would continue in plain text.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
-    def reader(self) -> io.BufferedReader:
-        """What an answer is read from."""
-        return io.BufferedReader(_Reading(self))
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """The reader that `http.client` asks a socket for."""
+        return io.BufferedReader(_SocketReader(self))
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the socket."""
         self._sock.close()
 
 
-class _Reading(io.RawIOBase):
-    """The socket as a file."""
+class _SocketReader(io.RawIOBase):
+    """The socket as a raw file."""
 
-    def __init__(self, bounded: Bounded) -> None:
+    def __init__(self, bounded: BoundedSocket) -> None:
         self._bounded = bounded
 
     def readable(self) -> bool:
-        """Always."""
+        """Returns True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """One read."""
+        """Reads once into the buffer."""
         return self._bounded.receive(buffer)
 
 
-class Attempts(NamedTuple):
-    """What one sender knows of its connections: those that are open now, and the addresses that did not answer the last time."""
+class DialState(NamedTuple):
+    """The connections of one sender: the open ones, and the addresses that failed last time."""
 
-    opened: list[Bounded]
+    opened: list[BoundedSocket]
     dead: set[Any]
 
 
 @contextmanager
-def connected(
-    target: Address, proxy: Address | None, tls: Tls | None, attempts: Attempts
-) -> Iterator[Bounded]:
-    """A connection to the target, through the proxy if there is one, closed at the end of the block. Raises OSError."""
-    opened = attempts.opened
+def open_connection(
+    target: Address, proxy: Address | None, tls: Tls | None, state: DialState
+) -> Iterator[BoundedSocket]:
+    """Connects to the target, through the proxy if there is one, and closes the connection at the
+    end of the block. Raises OSError."""
     try:
-        connection = _dial(proxy or target, attempts)
+        connection = _dial(proxy or target, state)
         if tls is not None:
             if proxy is not None:
-                _tunnel(connection, target, proxy)
-            connection = connection.secured(tls, target.host)
-            opened.append(connection)
-            connection.handshake()
+                _open_tunnel(connection, target, proxy)
+            connection = connection.wrap_tls(tls, target.host)
+            state.opened.append(connection)
+            connection.do_handshake()
         yield connection
     finally:
-        while opened:
-            opened.pop().close()
+        while state.opened:
+            state.opened.pop().close()
 
 
-def _dial(address: Address, attempts: Attempts) -> Bounded:
-    """Tries each address of the name, those last that did not answer the last time, all of them within one time, which begins after the
-    look-up of the name: Python cannot end a look-up."""
+def _dial(address: Address, state: DialState) -> BoundedSocket:
+    """Tries each address of the name within one deadline; addresses that failed last time come
+    last. The deadline starts after the look-up of the name, because Python cannot cancel it."""
     failure: OSError = OSError(f"{address.host} has no address")
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     deadline = time.monotonic() + TOTAL_SECONDS
-    attempts.dead.intersection_update(one[4] for one in found)
-    for one in sorted(found, key=lambda one: one[4] in attempts.dead):
+    state.dead.intersection_update(one[4] for one in found)
+    for one in sorted(found, key=lambda one: one[4] in state.dead):
         try:
-            connection = _connected(*one, deadline, attempts.opened)
+            connection = _connect(*one, deadline, state.opened)
         except OSError as error:
             failure = error
-            if time.monotonic() >= deadline or any(each.interrupted for each in attempts.opened):
+            if time.monotonic() >= deadline or any(each.interrupted for each in state.opened):
                 break
-            attempts.dead.add(one[4])
+            state.dead.add(one[4])
         else:
-            attempts.dead.discard(one[4])
+            state.dead.discard(one[4])
             return connection
-    if len(attempts.dead) == len({one[4] for one in found}):
-        attempts.dead.clear()
+    if len(state.dead) == len({one[4] for one in found}):
+        state.dead.clear()
     raise failure
 
 
-def _connected(
+def _connect(
     family: int,
     kind: int,
     protocol: int,
     _: str,
-    place: Any,
+    address: Any,
     deadline: float,
-    opened: list[Bounded],
-) -> Bounded:
-    """To one address, within 3 s; a system may have no sockets of that family, as one without IPv6."""
+    opened: list[BoundedSocket],
+) -> BoundedSocket:
+    """Connects to one address. A system may lack the address family, for example IPv6."""
     sock = socket.socket(family, kind, protocol)
-    bounded = Bounded(sock, deadline)
+    bounded = BoundedSocket(sock, deadline)
     opened.append(bounded)
     try:
-        sock.settimeout(bounded.remaining(CONNECT_SECONDS))
-        sock.connect(place)
+        sock.settimeout(bounded.limit_seconds(CONNECT_SECONDS))
+        sock.connect(address)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError:
         bounded.close()
@@ -202,23 +211,18 @@ def _connected(
     return bounded
 
 
-def _tunnel(bounded: Bounded, target: Address, proxy: Address) -> None:
-    place = f"[{target.host}]" if ":" in target.host else target.host.encode("idna").decode()
-    lines = [
-        f"CONNECT {place}:{target.port} HTTP/1.1",
-        f"Host: {place}:{target.port}",
-        *authorization(proxy),
-    ]
+def _open_tunnel(bounded: BoundedSocket, target: Address, proxy: Address) -> None:
+    """Asks the proxy for a tunnel to the target."""
+    place = f"{target.ascii_host}:{target.port}"
+    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}", *build_proxy_headers(proxy)]
     bounded.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
-    status = head_read(bounded.reader()).status
+    status = read_response(bounded, with_body=False).status
     if status != 200:
         raise OSError(f"the proxy answered HTTP {status}")
 
 
-def authorization(proxy: Address | None) -> list[str]:
-    """The header that names the user to the proxy, if it has one."""
+def build_proxy_headers(proxy: Address | None) -> list[str]:
+    """The header that authenticates the agent to the proxy, if the proxy has credentials."""
     if proxy is None or not proxy.credentials:
         return []
-    return [
-        f"Proxy-Authorization: Basic {binascii.b2a_base64(proxy.credentials.encode(), newline=False).decode()}"
-    ]
+    return [f"Proxy-Authorization: Basic {base64.b64encode(proxy.credentials.encode()).decode()}"]

@@ -1,4 +1,4 @@
-"""What an https dashboard proves itself with; loaded for such an endpoint alone, as OpenSSL takes 5 MiB."""
+"""TLS context: verifies the certificate of an https dashboard."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import ssl
 
 
 class Tls:
-    """Belongs to the agent's thread."""
+    """The TLS settings of one sender; only the agent's thread uses them."""
 
     def __init__(self) -> None:
         self._context: ssl.SSLContext | None = None
 
-    def prepare(self) -> None:
-        """Reads the certificates, once: that takes longer than the request."""
+    def load_certificates(self) -> ssl.SSLContext:
+        """Reads the trusted certificates once: that takes longer than a request."""
         if self._context is None:
             self._context = ssl.create_default_context()
             self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return self._context
 
-    def wrapped(self, sock: socket.socket, host: str) -> ssl.SSLSocket:
-        """The socket for TLS, before the handshake."""
-        self.prepare()
-        assert self._context is not None
-        return self._context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+    def wrap(self, sock: socket.socket, host: str) -> ssl.SSLSocket:
+        """Returns the socket for TLS, before the handshake."""
+        return self.load_certificates().wrap_socket(
+            sock, server_hostname=host, do_handshake_on_connect=False
+        )
 
-    def failed(self, error: OSError) -> None:
-        """After a request: the certificates on disk may have changed."""
+    def forget_certificates(self, error: OSError) -> None:
+        """Called after a failed request: the certificates on disk may have changed."""
         if isinstance(error, ssl.SSLError):
             self._context = None

@@ -21,6 +21,7 @@ again. Only the agent's thread uses the spool.
 from __future__ import annotations
 
 import errno
+import hashlib
 import itertools
 import os
 import time
@@ -38,7 +39,6 @@ from compilewatch.export.spool.format import (
     window_frame,
 )
 from compilewatch.export.spool.locked_file import CAN_LOCK, LockedFile
-from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.runtime.private_files import base_folder, files_kept, folder_open
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Identity
@@ -70,7 +70,7 @@ def spool_folder(config: Config) -> Path:
 
 def project_of(config: Config) -> str:
     """Returns the file name prefix of a project: a hash that reveals neither endpoint nor key."""
-    return sha256_hex(f"{config.endpoint}\0{config.api_key}".encode())[:16]
+    return hashlib.sha256(f"{config.endpoint}\0{config.api_key}".encode()).hexdigest()[:16]
 
 
 def why_off(config: Config) -> str:

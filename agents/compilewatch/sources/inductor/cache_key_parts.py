@@ -4,12 +4,11 @@ No component's text leaves the process."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
-
-from compilewatch.identity.sha256 import sha256_hex
 
 DIGEST_LENGTH = 10
 MOST_UNREAD = 16
@@ -101,7 +100,7 @@ def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _hash_of(digests: list[str]) -> str:
-    return sha256_hex("".join(digests).encode())[:DIGEST_LENGTH]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def _split_settings(lines: list[str]) -> tuple[Settings, list[str]]:

@@ -4,6 +4,7 @@ A file next to the spool holds hashes only."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.config import Config
-from compilewatch.identity.sha256 import sha256_hex
 from compilewatch.runtime.private_files import (
     FolderError,
     base_folder,
@@ -109,7 +109,8 @@ class LastRun:
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder
-        self._path = folder / (sha256_hex(model.encode("utf-8", "replace"))[:24] + SUFFIX)
+        digest = hashlib.sha256(model.encode("utf-8", "replace")).hexdigest()
+        self._path = folder / (digest[:24] + SUFFIX)
 
     @classmethod
     def of(cls, config: Config) -> LastRun:

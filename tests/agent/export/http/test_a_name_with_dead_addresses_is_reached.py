@@ -90,7 +90,7 @@ def test_dead_addresses_that_use_up_a_requests_time_are_tried_last_from_then_on(
         except OSError:
             failures += 1
     assert 0 < failures <= 2 * len(dead)
-    assert transport._attempts.dead == {place for _, place in dead}
+    assert transport._state.dead == {place for _, place in dead}
     monkeypatch.setattr(connection_module, "CONNECT_SECONDS", 600.0)
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 600.0)
     assert transport.send(BODY).ack is not None  # the good one first
@@ -102,12 +102,12 @@ def test_when_all_have_died_they_are_tried_in_their_order_again(resolve: Resolve
     transport = HttpTransport("http://many.example", "k")
     with pytest.raises(ConnectionRefusedError):
         transport.send(BODY)
-    assert transport._attempts.dead == set()
+    assert transport._state.dead == set()
     resolve((socket.AF_INET, ("127.0.0.1", 1)), good)
     assert transport.send(BODY).ack is not None
     resolve(good)
     assert transport.send(BODY).ack is not None
-    assert transport._attempts.dead == set()  # an address that the name has no more is forgotten
+    assert transport._state.dead == set()  # an address that the name has no more is forgotten
 
 
 def test_the_time_of_a_request_begins_once_its_name_is_looked_up(resolve: Resolve, good: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch.export.http import connection as connection_module
-from compilewatch.export.http.response import AnswerError
+from compilewatch.export.http.response import ResponseError
 from compilewatch.export.transport import HttpTransport
 
 from tests.dashboard.common.wire_server import Handler, request_read, wire_server
@@ -109,30 +109,30 @@ FLOODS = {
 def test_no_more_is_read_than_an_answer_may_hold(handler: Handler, read: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 60.0)
     monkeypatch.setattr(connection_module, "READ_SECONDS", 60.0)
-    with wire_server(handler) as server, pytest.raises(AnswerError):
+    with wire_server(handler) as server, pytest.raises(ResponseError):
         HttpTransport(f"http://127.0.0.1:{server.port}", "k").send(BODY)
-    assert read() <= connection_module.MAX_ANSWER + 8192  # one buffer beyond is how the end is seen
+    assert read() <= connection_module.MAX_RESPONSE_BYTES + 8192  # one buffer beyond is how the end is seen
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
     """How many bytes were received."""
     total = [0]
-    real = connection_module.Bounded.receive
+    real = connection_module.BoundedSocket.receive
 
-    def receive(self: connection_module.Bounded, buffer: bytearray) -> int:
+    def receive(self: connection_module.BoundedSocket, buffer: bytearray) -> int:
         count = real(self, buffer)
         total[0] += count
         return count
 
-    def counted(self: connection_module.Bounded, buffer: bytearray) -> int:
+    def counted(self: connection_module.BoundedSocket, buffer: bytearray) -> int:
         try:
             return receive(self, buffer)
-        except AnswerError:
+        except ResponseError:
             total[0] += len(buffer)
             raise
 
-    monkeypatch.setattr(connection_module.Bounded, "receive", counted)
+    monkeypatch.setattr(connection_module.BoundedSocket, "receive", counted)
     yield lambda: total[0]
 
 

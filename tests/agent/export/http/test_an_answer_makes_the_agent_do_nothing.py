@@ -8,7 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from compilewatch.export.http.response import MAX_ANSWER
+from compilewatch.export.http.response import MAX_RESPONSE_BYTES
 from compilewatch.export.transport import HttpTransport
 
 from tests.dashboard.common.wire_server import answering, wire_server
@@ -45,7 +45,7 @@ def test_no_place_that_it_names_is_looked_at(place: str, status: int, tmp_path: 
 @pytest.mark.parametrize("header", ["Content-Encoding: gzip", "Transfer-Encoding: gzip", "Content-Encoding: deflate, gzip"])
 def test_what_is_compressed_stays_so(header: str) -> None:
     bomb = gzip.compress(json.dumps(ACK).encode() + b" " * (60 << 20))
-    assert len(bomb) < MAX_ANSWER
+    assert len(bomb) < MAX_RESPONSE_BYTES
     head = f"HTTP/1.1 200 OK\r\n{header}\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()
     with wire_server(answering(head, bomb)) as server:
         transport = HttpTransport(f"http://127.0.0.1:{server.port}", "k")
