@@ -45,6 +45,8 @@ test-machine: $(VENV)/.tests
 
 # PostgreSQL and Redis are those that answer already, else some of this run's own.
 PYTEST = $(BIN)/python -m tests.services $(BIN)/python -m pytest
+# Each part ends with its slowest tests.
+SLOWEST = --durations 20 --durations-min 1
 # What fails beside the others, on a machine that they fill, is run once more by itself, and said to be; what fails there fails.
 ALONE = || { [ $$? -eq 1 ] && echo "compilewatch: what failed above is run once more, by itself" && $(PYTEST) --last-failed --last-failed-no-failures none --maxfail 5
 BESIDE = -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
@@ -55,16 +57,16 @@ EMBEDDED = a_regressed_version_reaches_slack a_database_of_the_first_release_is_
 ON_POSTGRESQL = $(filter-out $(EMBEDDED:%=tests/flow/test_%.py),$(wildcard tests/flow/test_*.py))
 test-sqlite: PATHS = tests --ignore tests/browser $(ON_POSTGRESQL:%=--ignore %)
 test-sqlite: $(VENV)/.tests
-	$(PYTEST) --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(SLOWEST) $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
 test-browser: PATHS = tests/browser
 test-browser: $(VENV)/.tests
-	$(PYTEST) --cache-clear -n 2 --dist loadfile $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(SLOWEST) -n 2 --dist loadfile $(PATHS) $(ALONE) $(PATHS); }
 
 test-postgresql: PATHS = tests/dashboard tests/flow tests/hostile
 test-postgresql: export COMPILEWATCH_TEST_DATABASE = postgresql
 test-postgresql: $(VENV)/.tests
-	$(PYTEST) --cache-clear $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
+	$(PYTEST) --cache-clear $(SLOWEST) $(BESIDE) $(PATHS) $(ALONE) $(PATHS); }
 
 faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.faults

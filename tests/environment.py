@@ -15,7 +15,7 @@ DATA = Path(tempfile.mkdtemp(prefix="compilewatch-test-"))
 OWNER = os.getpid()
 DATABASE = os.environ.get("COMPILEWATCH_TEST_DATABASE", "sqlite")
 LONG_FIRST = [Path(__file__).parent / folder for folder in ("faults", "agent/ground_truth", "hostile", "flow", "demo")]
-PURE_IN = [Path(__file__).parent / "dashboard" / folder for folder in ("alerts", "fleet", "regressions", "ui")]
+PURE_IN = Path(__file__).parent / "dashboard"
 
 for name in [name for name in os.environ if name.startswith("COMPILEWATCH_") and not name.startswith("COMPILEWATCH_TEST_")]:
     del os.environ[name]
@@ -48,9 +48,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def asks_no_database(item: pytest.Item) -> bool:
-    """True for a test of judge, charts or words: pytest-django refuses it every query, so that both databases give it the same answer."""
+    """True for a dashboard test without a database fixture: pytest-django refuses its queries, so both databases give the same answer."""
     asked = {"db", "transactional_db", "live_server", "django_db_setup"}.intersection(getattr(item, "fixturenames", ()))
-    return not asked and item.get_closest_marker("django_db") is None and any(map(item.path.is_relative_to, PURE_IN))
+    return not asked and item.get_closest_marker("django_db") is None and item.path.is_relative_to(PURE_IN)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -64,6 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in mine:
             item.add_marker(pytest.mark.needs("PostgreSQL"))
     if len(mine) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in mine])
+        kept = set(map(id, mine))
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     # A long file that comes last leaves every process but its own without work.
     items[:] = sorted(mine, key=lambda item: not any(map(item.path.is_relative_to, LONG_FIRST)))
