@@ -35,9 +35,9 @@ class Run:
     traces: list[Trace]
 
 
-def run_twice(case: Case, folder: Path, limit: float = LIMIT) -> list[Run]:
-    """The cold and the warm run; both share a cache that nobody else has. Raises AssertionError with the program's last words."""
-    return [_run(case, start, folder, limit) for start in (COLD, WARM)]
+def run_twice(case: Case, folder: Path, limit: float = LIMIT, starts: tuple[str, ...] = (COLD, WARM)) -> list[Run]:
+    """The cold and the warm run, or those named, with a cache of their own. Raises AssertionError with the program's last words."""
+    return [_run(case, start, folder, limit) for start in starts]
 
 
 def _run(case: Case, start: str, folder: Path, limit: float) -> Run:
