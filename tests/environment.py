@@ -24,6 +24,9 @@ os.environ["COMPILEWATCH_DATA"] = str(DATA)
 os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(Path.home() / ".cache" / "ms-playwright"))
 # What agents keep for their user goes to the run's own folder, in every process that a test starts.
 os.environ["XDG_CACHE_HOME"] = str(DATA / "cache")
+# Neither changes what inductor compiles: one saves a pool of workers, the other a process that tries out vector instructions.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 if DATABASE == "postgresql":
     user, host, port = os.environ.get("PGUSER", "postgres"), os.environ.get("PGHOST", "127.0.0.1"), os.environ.get("PGPORT", "5432")
     os.environ["COMPILEWATCH_DATABASE_URL"] = f"postgresql://{user}@{host}:{port}/compilewatch_{os.getpid()}"
