@@ -49,8 +49,6 @@ class Client:
         self.sources = InstalledSources(recorder)
         self.worker: Worker | None = None
         self.termination = Termination(self._end, recorder.internal_error)
-        self.ending: dict[str, Any] | None = None
-        """The ending of the process, if the launcher of the program knows it."""
         self._start_lock = threading.Lock()
         self._hooked = False
 
@@ -122,7 +120,7 @@ class Client:
 
     def _end_and_stop(self, ending: Callable[[], dict[str, Any]]) -> None:
         with FaultBarrier(RECORDER.internal_error):
-            self._end(ending() if self.ending is None else self.ending)
+            self._end(ending())
         with FaultBarrier(RECORDER.internal_error):
             self.stop()
 

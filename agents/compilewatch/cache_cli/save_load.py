@@ -4,95 +4,106 @@ machines a warm start.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compilewatch.agent import init
+from compilewatch.autostart import SAVES_CACHES
 from compilewatch.cache_cli.archive import Made, file_read, file_write
 from compilewatch.cache_cli.local_environment import folder_here, made_with, torch_imported
-from compilewatch.cli.python_program import Program, program_of
-from compilewatch.cli.torchrun import is_torchrun
-from compilewatch.config import endpoint_is_set
-from compilewatch.errors import AgentError
+from compilewatch.cli.run import command_of, environment_with_agent
+from compilewatch.errors import AgentError, say
 from compilewatch.sources.inductor.loaded_keys import keys_write
 from compilewatch.version import __version__
 
 NOT_SAVED = NOT_LOADED = 1
+SIGNALLED = 128
+"""Added to the number of the signal that ended the command."""
+LAUNCHER = "torch.distributed.run"
 
 
 def save(path: str, words: list[str], model: str = "") -> int:
-    """Runs the program, then saves the caches that torch filled or used for it.
+    """Runs the command, then keeps the caches that its process saved at its end.
 
-    If the program fails, its exit code is the command's. Raises an AgentError if the program cannot
-    run or the file cannot be written.
+    If the command fails, its exit code is returned and nothing is saved. Raises an AgentError if
+    the command cannot run or the file cannot be written.
     """
-    program = program_of(words[1:] if words[:1] == ["--"] else words)
-    if is_torchrun(program):
+    command = command_of(words)
+    if any(word == LAUNCHER or Path(word).name == "torchrun" for word in command[:3]):
         raise AgentError(
             "cache save accepts one process: run the program of one rank, without torchrun"
         )
-    if program.interpreter_options:
-        again = [
-            "-m",
-            "compilewatch",
-            "cache",
-            "save",
-            *(["--model", model] if model else []),
-            path,
-            "--",
-        ]
-        os.execv(
-            sys.executable, [sys.executable, *program.interpreter_options, *again, *program.words]
-        )
-    if not Path(path).absolute().parent.is_dir():
-        raise AgentError(
-            f"{path} cannot be written: the folder {Path(path).absolute().parent} does not exist"
-        )
-    if endpoint_is_set():
-        init(model=model or None)
-    _run(program)
-    return _save_caches(Path(path).absolute(), model or os.environ.get("COMPILEWATCH_MODEL", ""))
+    target = Path(path).absolute()
+    if not target.parent.is_dir():
+        raise AgentError(f"{path} cannot be written: the folder {target.parent} does not exist")
+    environment = environment_with_agent(os.environ, model or None, None)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+        code = _exit_code(command, {**environment, SAVES_CACHES: folder})
+        return code or _keep_saved(list(Path(folder).iterdir()), target)
 
 
-def _run(program: Program) -> None:
+def _exit_code(command: list[str], environment: dict[str, str]) -> int:
+    """Runs the command to its end; a request to end goes on to the command."""
     try:
-        program.run()
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            raise  # a failed program is no warm-up
+        process = subprocess.Popen(command, env=environment)
+    except OSError as error:
+        raise AgentError(f"{command[0]} cannot be started: {error.strerror or error}") from None
+    previous = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+    try:
+        code = process.wait()
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    return code if code >= 0 else SIGNALLED - code
 
 
-def _save_caches(path: Path, model: str) -> int:
-    torch = sys.modules.get("torch")
-    saved = None if torch is None else _compiler(torch, "save_cache_artifacts")()
-    if saved is None:
+def _keep_saved(saved: list[Path], target: Path) -> int:
+    if not saved:
         print(
             "nothing to save: the program compiled nothing and looked up no cache. Does it "
             "call its compiled code?"
         )
         return NOT_SAVED
-    packed, info = saved
-    counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
-    build = Made(
-        made_with(),
-        counts,
-        len(packed),
-        hashlib.sha256(packed).hexdigest(),
-        time.time_ns() // 1_000_000,
-        model,
-    )
-    file_write(path, build, packed)
-    print(f"saved {_format_counts(counts)}, {len(packed) / 1e6:.1f} MB, in {path}")
+    if len(saved) > 1:
+        raise AgentError(f"cache save accepts one process, and {len(saved)} processes compiled")
+    build, _ = file_read(saved[0])
+    try:
+        saved[0].replace(target)
+    except OSError as error:
+        raise AgentError(f"{target} cannot be written: {error.strerror or error}") from None
+    print(f"saved {_format_counts(build.artifacts)}, {build.size / 1e6:.1f} MB, in {target}")
     print(
         f"built with {_format_build(build.made_with)}; usable on machines with the same environment"
     )
     return 0
+
+
+def save_at_exit(folder: str) -> None:
+    """Has this process write its compile caches into the folder at its end."""
+    atexit.register(_save_own, Path(folder), os.environ.get("COMPILEWATCH_MODEL", ""))
+
+
+def _save_own(folder: Path, model: str) -> None:
+    torch = sys.modules.get("torch")
+    try:
+        saved = None if torch is None else _compiler(torch, "save_cache_artifacts")()
+        if saved is not None:
+            packed, info = saved
+            counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
+            digest = hashlib.sha256(packed).hexdigest()
+            now_ms = time.time_ns() // 1_000_000
+            made = Made(made_with(), counts, len(packed), digest, now_ms, model)
+            file_write(folder / str(os.getpid()), made, packed)
+    except Exception as error:  # noqa: BLE001 - torch pickles what backends gave it, and may fail in any way
+        say(f"the caches were not saved: {error!r:.200}")
 
 
 def load(path: str, anyway: bool = False) -> int:

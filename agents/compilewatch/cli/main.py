@@ -43,15 +43,20 @@ first steps:
 
 `compilewatch COMMAND --help` explains a command and its exit codes."""
 RUN = """\
-Runs a Python program in this process with the agent on. Nothing in the program has to change:
-what it hands to torch.compile is timed, under the name of the function or module it hands over."""
+Replaces itself with a command and starts the agent in each Python process below the command, at the
+first import of torch or jax. The code stays unchanged: each callable that torch.compile returns is
+timed, under the name of the function or module that was compiled."""
 RUN_MORE = """\
 examples:
   compilewatch run --model ranker -- python serve.py --port 8000
-  compilewatch run --model ranker -- python -m package.module
+  compilewatch run --model ranker -- uvicorn serve:app --workers 2
   compilewatch run --model ranker -- torchrun --nproc-per-node 8 train.py
+  compilewatch run --model ranker -- bash start.sh
 
-exit codes: the program's own; 2 if there is no such program."""
+A Python file, -m MODULE or -c CODE may come without `python`. Not reached: python -I, -E and -S,
+frozen programs, env -i, sudo, and a Ray cluster that runs already.
+
+exit codes and signals: those of the command; 2 if there is no such command."""
 DOCTOR = """\
 Checks the environment of a job: whether the settings are valid, the dashboard answers and accepts
 the key, and which capabilities the installed torch has. Sends no report."""
@@ -99,13 +104,13 @@ Gives other machines a warm start: saves the compile caches of one process (torc
 a file with checksums, and loads the file.
 A cache file contains code that runs: load only your own files and files from trusted sources."""
 SAVE = """\
-Runs a warm-up program that compiles what the service will call, then saves torch's compile caches
-in FILE. Writes nothing if the program fails. The agent runs if COMPILEWATCH_ENDPOINT is set."""
+Runs a warm-up command that compiles what the service will call, then saves torch's compile caches
+in FILE. Writes nothing if the command fails. The agent runs if COMPILEWATCH_ENDPOINT is set."""
 SAVE_MORE = """\
 example:
   compilewatch cache save --model ranker warm.cache -- python warm_up.py
 
-exit codes: the program's own if it fails; 1 nothing was compiled; 2 wrong use, or FILE cannot be
+exit codes: the command's own if it fails; 1 nothing was compiled; 2 wrong use, or FILE cannot be
 written."""
 LOAD = """\
 Loads the caches in FILE into the cache folder of this machine (TORCHINDUCTOR_CACHE_DIR), before the
@@ -128,8 +133,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(str(error).removeprefix("off: "))
         return WRONG_USE
     except KeyboardInterrupt:
-        if arguments.command is _run:
-            raise  # it is the program's: the process ends as it would without us
         return INTERRUPTED
 
 
@@ -174,22 +177,24 @@ def _add(
 
 
 def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
-    run = _add(commands, "run", "run a Python program with the agent on", RUN, RUN_MORE)
+    run = _add(
+        commands, "run", "run a command with the agent in each Python process", RUN, RUN_MORE
+    )
     run.add_argument("--model", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)")
     run.add_argument(
         "--model-version", metavar="VERSION", help="version of the model (or COMPILEWATCH_VERSION)"
     )
     run.add_argument(
-        "program",
+        "words",
         nargs=argparse.REMAINDER,
-        metavar="-- PROGRAM ...",
-        help="the program with its arguments",
+        metavar="-- COMMAND ...",
+        help="the command with its arguments",
     )
     run.set_defaults(command=_run)
 
 
 def _run(found: argparse.Namespace) -> int:
-    return int(require(CLI_RUN).run(found.program, model=found.model, version=found.model_version))
+    return int(require(CLI_RUN).run(found.words, model=found.model, version=found.model_version))
 
 
 def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -327,7 +332,7 @@ def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
         "See `compilewatch cache save --help` and `compilewatch cache load --help`.",
     )
     verbs = cache.add_subparsers(title="commands", required=True, metavar="save | load")
-    save = _add(verbs, "save", "run a program, then save its compile caches", SAVE, SAVE_MORE)
+    save = _add(verbs, "save", "run a command, then save its compile caches", SAVE, SAVE_MORE)
     save.add_argument("path", metavar="FILE", help="the file to create")
     save.add_argument(
         "--model", default="", metavar="NAME", help="name of the model (or COMPILEWATCH_MODEL)"

@@ -1,81 +1,106 @@
-"""`compilewatch run`: starts a program as Python would, with the agent on and every `torch.compile` watched; its code stays as it is."""
+"""Launcher: `compilewatch run` sets the environment and replaces itself with the command; each Python process below starts the agent."""
 
 from __future__ import annotations
 
-import functools
 import os
+import shutil
+import signal
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
 
-from compilewatch.agent import CLIENT, init
-from compilewatch.cli.python_program import Program, program_of
-from compilewatch.cli.torchrun import is_torchrun, torchrun_main
-from compilewatch.instrument.api import is_watched, watch_compiled
-from compilewatch.recording.recorder import RECORDER
-from compilewatch.runtime.fault_barrier import FaultBarrier
-from compilewatch.runtime.import_hook import ImportHook
-from compilewatch.runtime.process_exit import exit_code
+from compilewatch.config import load
+from compilewatch.errors import AgentError, ConfigError, say
+
+USAGE = (
+    "run takes a command: compilewatch run -- python serve.py, compilewatch run -- torchrun --nproc-per-node 8 train.py, "
+    "or any other command that starts Python, such as compilewatch run -- uvicorn serve:app --workers 2"
+)
+AUTOSTART = Path(__file__).resolve().parents[1] / "autostart"
+"""The folder whose `sitecustomize` each Python process below the command runs at its start."""
+STARTED_FOR = "COMPILEWATCH_AUTOSTART"
+_PYTHON_FILES = (".py", ".pyc", ".pyw", ".pyz", ".zip")
+_IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ", "SIGXFZ")
 
 
 def run(words: list[str], *, model: str | None = None, version: str | None = None) -> int:
-    """Starts the agent, then the program; the program's own exit is the exit of the command. Raises an AgentError for what is no
-    Python program."""
-    program = program_of(words[1:] if words[:1] == ["--"] else words)
-    named = [
-        word
-        for flag, value in (("--model", model), ("--model-version", version))
-        if value
-        for word in (flag, value)
-    ]
-    again = ["-m", "compilewatch", "run", *named, "--"]
-    if program.interpreter_options:
-        # They cannot be had in an interpreter that already runs.
-        os.execv(
-            sys.executable, [sys.executable, *program.interpreter_options, *again, *program.words]
-        )
-    if is_torchrun(program):
-        return torchrun_main(program.arguments, again)
-    return _run_here(program, model, version)
-
-
-def _run_here(program: Program, model: str | None, version: str | None) -> int:
-    if init(model=model, version=version):
-        ImportHook().when_imported("torch", _compile_watched)
+    """Replaces this process with the command. Raises an AgentError where there is no such command."""
+    command = command_of(words)
+    environment = environment_with_agent(os.environ, model, version)
     try:
-        program.run()
-    except KeyboardInterrupt:
-        # Python forgets that it was interrupted, and exits with 1, if another thread ends an import before it looks.
-        if CLIENT.worker is not None:
-            CLIENT.worker.settle()
-        raise
-    except SystemExit as error:
-        CLIENT.ending = {"code": exit_code(error)}
-        raise
-    CLIENT.ending = {"code": 0}
+        load({}, environment)
+    except ConfigError as error:
+        say(str(error))
+    _replace_process(command, environment)
     return 0
 
 
-def _compile_watched() -> None:
-    """Has `torch.compile` answer with a watched callable, named after what it was handed; `Module.compile` goes through it too."""
-    with FaultBarrier(RECORDER.internal_error):
-        torch = sys.modules["torch"]
-        torch.compile = _watching(torch.compile)  # type: ignore[attr-defined]
+def command_of(words: list[str]) -> list[str]:
+    """The command with the path of its program. A Python file, or options of Python such as `-m`, run in this interpreter."""
+    words = words[1:] if words[:1] == ["--"] else words
+    if not words:
+        raise AgentError(USAGE)
+    if words[0].startswith("-") or _is_python_file(words[0]):
+        return [sys.executable, *_interpreter_options(), *words]
+    path = _path_of(words[0])
+    if path is None:
+        raise AgentError(f"there is no command and no file {words[0]!r:.200}; {USAGE}")
+    return [path, *words[1:]]
 
 
-def _watching(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def compile(model: Any = None, **options: Any) -> Any:
-        compiled = original(model, **options)
-        if model is not None:
-            return _once(compiled, model, options)
-        # torch's own decorator comes back here with the function; older ones do not.
-        return lambda handed: _once(compiled(handed), handed, options)
+def environment_with_agent(
+    environ: Mapping[str, str], model: str | None, version: str | None
+) -> dict[str, str]:
+    """The environment in which each Python process starts the agent: the folder first on PYTHONPATH, and the settings."""
+    path = environ.get("PYTHONPATH", "")
+    folder = str(AUTOSTART)
+    # An empty entry is the current folder and stays; an empty PYTHONPATH is none and has no entries.
+    others = [entry for entry in path.split(os.pathsep) if entry != folder] if path else []
+    settings = {"COMPILEWATCH_MODEL": model, "COMPILEWATCH_VERSION": version}
+    return {
+        **environ,
+        "PYTHONPATH": os.pathsep.join([folder, *others]),
+        STARTED_FOR: sys.prefix,
+        **{name: value for name, value in settings.items() if value},
+    }
 
-    return compile
+
+def _is_python_file(word: str) -> bool:
+    """Whether the word is a program for Python and none that the system can start."""
+    path = Path(word)
+    if path.is_dir():
+        return (path / "__main__.py").exists()
+    return path.is_file() and (path.suffix in _PYTHON_FILES or not os.access(path, os.X_OK))
 
 
-def _once(compiled: Any, handed: Any, options: dict[str, Any]) -> Any:
-    with FaultBarrier(RECORDER.internal_error):
-        return compiled if is_watched(compiled) else watch_compiled(compiled, handed, options)
-    return compiled
+def _path_of(word: str) -> str | None:
+    """The program that a word names. `python` is this interpreter, and a virtual environment's own commands come before those on PATH."""
+    if word in ("python", "python3", f"python3.{sys.version_info.minor}"):
+        return sys.executable
+    own = str(Path(sys.executable).parent)
+    places = [None, own] if sys.prefix == sys.base_prefix else [own, None]
+    found = (shutil.which(word, path=place) for place in places)
+    return next(filter(None, found), word if Path(word).is_file() else None)
+
+
+def _interpreter_options() -> list[str]:
+    """The options that this interpreter was started with, such as -u or -X dev: another launcher may have set them for the program."""
+    before = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
+    if len(before) > 1 and before[-2].startswith("-") and before[-2].endswith("m"):
+        flags = before[-2][:-1]
+        return [*before[:-2], *([flags] if flags != "-" else [])]
+    return before[:-1]
+
+
+def _replace_process(command: list[str], environment: Mapping[str, str]) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for name in _IGNORED_BY_PYTHON:
+        if hasattr(signal, name):  # the command finds them as a shell leaves them
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        os.execve(command[0], command, environment)
+    except OSError as error:
+        raise AgentError(
+            f"{command[0]} cannot be started: {error.strerror or error}; {USAGE}"
+        ) from None

@@ -1,4 +1,4 @@
-"""`compilewatch run` starts a program as Python itself does: the same name, arguments, path, flags, main module and end."""
+"""A program under `compilewatch run` has the name, arguments, path, flags, main module and end that Python gives it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.programs import LIMIT, command
+from tests.agent.programs import LIMIT, command, environment
 
 PROBE = """
 import json, sys
@@ -75,7 +75,7 @@ def test_the_program_cannot_tell_the_difference(words: list[str], folder: Path) 
     assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
 
 
-def test_a_console_script_is_run_in_this_process(folder: Path) -> None:
+def test_a_console_script_is_run(folder: Path) -> None:
     expected = plain([str(folder / "launcher"), "serve"], folder)
     path = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
     words = [sys.executable, "-m", "compilewatch", "run", "--", "launcher", "serve"]
@@ -114,24 +114,44 @@ def test_its_end_is_the_end_of_the_command(body: str, status: int, folder: Path)
     assert found.stderr.splitlines()[-1:] == expected.stderr.splitlines()[-1:]
 
 
-def test_another_interpreter_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "python3").symlink_to(sys.executable)
-    done = command("run", "--", str(tmp_path / "python3"), "serve.py")
-    assert done.returncode == 2
-    assert f"start it with {tmp_path}/python3 -m compilewatch run" in done.stderr
+def test_options_of_the_interpreter_hold_for_a_program_without_python_before_it(folder: Path) -> None:
+    """A launcher of another project starts workers as `python -u -m compilewatch run -- train.py`."""
+    for options in (["-u"], ["-X", "utf8=1", "-O"], ["-W", "ignore", "-uO"]):
+        expected = plain([*options, "probe.py", "x"], folder)
+        words = [sys.executable, *options, "-m", "compilewatch", "run", "--", "probe.py", "x"]
+        found = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False)
+        assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
+
+
+def test_python_is_the_interpreter_of_the_launcher(folder: Path) -> None:
+    """Also where another one comes first on PATH."""
+    (folder / "python").write_text("#!/bin/sh\nexit 9\n")
+    (folder / "python").chmod(0o700)
+    words = [sys.executable, "-m", "compilewatch", "run", "--", "python", "-c", "import sys; print(sys.executable)"]
+    env = {**environment(), "PATH": f"{folder}:{os.environ['PATH']}"}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{sys.executable}\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (["python", "-m", "no_such.module"], "there is no module 'no_such.module'"),
-        (["python", "-u", "no-such.py"], "there is no file 'no-such.py'"),
-        (["python", "-X"], "-X needs a value"),
-        (["python", "-"], "run takes a Python program"),
-        (["no-such-command"], "there is no file and no Python console script 'no-such-command'"),
+        ([], "run takes a command"),
+        (["no-such-command"], "there is no command and no file 'no-such-command'"),
+        (["./no-such.py"], "there is no command and no file './no-such.py'"),
+        (["./broken"], "broken cannot be started: Exec format error"),
     ],
 )
-def test_what_cannot_be_run_is_said(words: list[str], told: str, tmp_path: Path) -> None:
+def test_an_unknown_command_is_one_sentence(words: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("no program")
+    (tmp_path / "broken").chmod(0o700)
     done = command("run", "--", *words, folder=tmp_path)
-    assert done.returncode == 2
-    assert told in done.stderr
+    assert (done.returncode, message in done.stderr.splitlines()[-1]) == (2, True), done.stderr
+
+
+def test_missing_settings_are_reported_once_and_the_command_runs(tmp_path: Path) -> None:
+    (tmp_path / "serve.py").write_text("import sys, torch; print(__name__, sys.argv[1:])")
+    (tmp_path / "torch.py").write_text("compile = None")
+    done = command("run", "--", "python", "-m", "serve", "a", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "__main__ ['a']\n")
+    assert done.stderr == "compilewatch: off: no endpoint; pass init(endpoint=...) or set COMPILEWATCH_ENDPOINT\n"

@@ -125,17 +125,3 @@ def test_run_watches_once_what_the_program_watches_itself(tmp_path: Path, dashbo
     done = command("run", "python_serve.py", folder=tmp_path, ENDPOINT=dashboard.endpoint, API_KEY="k", MODEL="m")
     assert (done.returncode, done.stderr) == (4, "")
     assert (dashboard.calls("step"), dashboard.calls("Net")) == (3, 3)
-
-
-def test_run_takes_a_module_too_and_goes_on_without_settings(tmp_path: Path) -> None:
-    (tmp_path / "serve.py").write_text("import sys; print(__name__, sys.argv[1:])")
-    done = command("run", "--", "python", "-m", "serve", "a", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "__main__ ['a']\n")
-    assert done.stderr.startswith("compilewatch: off: no endpoint")
-
-
-@pytest.mark.parametrize("words", [[], ["--"], ["--", "python"], ["--", "bash", "-c", "true"], ["no-such-file.py"]])
-def test_run_says_what_it_takes(words: list[str]) -> None:
-    done = command("run", *words)
-    assert done.returncode == 2
-    assert "run takes a Python program" in done.stderr

@@ -1,0 +1,1 @@
+"""`compilewatch run`: the agent in each Python process below any command."""
