@@ -1,10 +1,10 @@
-"""Files have at most 400 lines and functions at most 42; an exception is listed with its reason."""
+"""Files have at most 400 lines (the agent's also 14,000 characters) and functions at most 42; an exception is listed with its reason."""
 
 import ast
 
-from tests.architecture.tree import REPOSITORY, python_files
+from tests.architecture.tree import REPOSITORY, python_files, tracked
 
-MAX_FILE, MAX_FUNCTION = 400, 48
+MAX_FILE, MAX_FUNCTION, MAX_CHARACTERS = 400, 48, 14_000
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
     "agents/compilewatch/instrument/hotpath.py:wrapper_of": "holds the next one",
@@ -22,6 +22,13 @@ def test_files_stay_short() -> None:
             if lines > MAX_FILE and name not in LONG_FILES:
                 found[name] = lines
     assert not found
+
+
+def test_texts_of_the_agent_stay_short() -> None:
+    texts = [REPOSITORY / path for path in tracked() if path.startswith("agents/") and path.endswith((".py", ".md"))]
+    assert len(texts) > 100
+    names = {str(file.relative_to(REPOSITORY)): len(file.read_text()) for file in texts}
+    assert not {name: characters for name, characters in names.items() if characters > MAX_CHARACTERS and name not in LONG_FILES}
 
 
 def test_functions_stay_short() -> None:

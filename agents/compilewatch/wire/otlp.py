@@ -154,9 +154,7 @@ def _gauges(report: Report, times: dict[str, str]) -> Iterator[dict[str, Any]]:
     if gauges.host_rss is not None:
         yield _gauge("compilewatch.memory.host", "By", gauges.host_rss, times)
     if gauges.degraded_frames is not None:
-        yield _gauge(
-            "compilewatch.instrument.dynamo_skip.degraded", "{frame}", gauges.degraded_frames, times
-        )
+        yield _gauge("compilewatch.frames.degraded", "{frame}", gauges.degraded_frames, times)
     for device in gauges.devices:
         for name in ("allocated", "peak", "reserved"):
             if getattr(device, name) is not None:
