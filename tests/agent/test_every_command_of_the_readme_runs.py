@@ -151,7 +151,6 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
     "python -O -X dev serve.py": calls_arrive(f"{UNDER_RUN}python -O -X dev serve.py"),
     "uvicorn serve:app": calls_arrive(f"{UNDER_RUN}uvicorn serve:app"),
     "torchrun --nproc-per-node 8 train.py": workers_report,
-    "-m compilewatch run --": calls_arrive("python -m compilewatch run -- serve.py"),
     "compilewatch replay PATH --shift-to-now": replayed,
     "compilewatch import-trace DIR --model ranker --model-version 2.4": imported,
     "compilewatch cache-check --model ranker": of_the_caches("cache_cli/test_misses_are_foretold_before_a_start.py"),

@@ -87,7 +87,7 @@ def _keep_saved(saved: list[Path], target: Path) -> int:
 
 
 def save_at_exit(folder: str) -> None:
-    """Has this process write its compile caches into the folder at its end."""
+    """Writes the compile caches of this process into the folder when the process ends."""
     atexit.register(_save_own, Path(folder), os.environ.get("COMPILEWATCH_MODEL", ""))
 
 
@@ -100,9 +100,9 @@ def _save_own(folder: Path, model: str) -> None:
             counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
             digest = hashlib.sha256(packed).hexdigest()
             now_ms = time.time_ns() // 1_000_000
-            made = Made(made_with(), counts, len(packed), digest, now_ms, model)
-            file_write(folder / str(os.getpid()), made, packed)
-    except Exception as error:  # noqa: BLE001 - torch pickles what backends gave it, and may fail in any way
+            build = Made(made_with(), counts, len(packed), digest, now_ms, model)
+            file_write(folder / str(os.getpid()), build, packed)
+    except Exception as error:  # noqa: BLE001 - torch can fail in any way while it pickles
         say(f"the caches were not saved: {error!r:.200}")
 
 
