@@ -149,7 +149,7 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
     "python -m module": calls_arrive(f"{UNDER_RUN}python -m module"),
     "python -c": calls_arrive(f'{UNDER_RUN}python -c "import module"'),
     "python -O -X dev serve.py": calls_arrive(f"{UNDER_RUN}python -O -X dev serve.py"),
-    "uvicorn serve:app": calls_arrive(f"{UNDER_RUN}uvicorn serve:app"),
+    "uvicorn serve:app": calls_arrive(f"{UNDER_RUN}./uvicorn serve:app"),
     "torchrun --nproc-per-node 8 train.py": workers_report,
     "compilewatch replay PATH --shift-to-now": replayed,
     "compilewatch import-trace DIR --model ranker --model-version 2.4": imported,
