@@ -11,22 +11,22 @@ from collections.abc import Callable
 from typing import Any
 
 from compilewatch.config import Config, load
-from compilewatch.errors import ConfigError, say
+from compilewatch.errors import ConfigError, warn_user
 from compilewatch.identity.labels import LABEL
 from compilewatch.identity.process_tree import LINEAGE
 from compilewatch.instrument import hotpath
-from compilewatch.instrument.kill_switch import SWITCH
+from compilewatch.instrument.kill_switch import KILL_SWITCH
 from compilewatch.recording.recorder import RECORDER, Recorder
-from compilewatch.recording.region_spec import named
+from compilewatch.recording.region_spec import safe_text
 from compilewatch.runtime import server_exit
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.interpreters import (
     FREE_THREADED,
-    in_main_interpreter,
-    one_thread_at_a_time,
+    is_gil_enabled,
+    is_main_interpreter,
 )
-from compilewatch.runtime.process_exit import ending_at_exit, ending_of_child, interrupt_keep
-from compilewatch.runtime.sigterm import Termination
+from compilewatch.runtime.process_exit import ending_at_exit, ending_of_child, preserve_interrupt
+from compilewatch.runtime.sigterm import SigtermHandler
 from compilewatch.sources.registry import InstalledSources
 from compilewatch.wire.clip import clip_data
 from compilewatch.worker import Worker
@@ -38,7 +38,7 @@ SUBINTERPRETER = (
 )
 
 
-class Client:
+class Agent:
     """The agent; one per process.
 
     A forked child inherits it and starts its own reporter at its first watched call.
@@ -48,7 +48,7 @@ class Client:
         self.recorder = recorder
         self.sources = InstalledSources(recorder)
         self.worker: Worker | None = None
-        self.termination = Termination(self._end, recorder.internal_error)
+        self.termination = SigtermHandler(self._end, recorder.record_internal_error)
         self._start_lock = threading.Lock()
         self._hooked = False
 
@@ -56,25 +56,25 @@ class Client:
         """Starts recording and the background thread."""
         self.stop()
         self._hook_process()
-        self.recorder.config, SWITCH.possible = config, bool(config.allow_remote)
-        self.recorder.wake = self.begin
+        self.recorder.config, KILL_SWITCH.is_allowed = config, bool(config.allow_remote)
+        self.recorder.wake = self.start_reporter
         self.recorder.start()
         self.sources.install(late=True)
-        self.sources.when_imported("trio", self.termination.listen_no_more)
-        self.begin()
+        self.sources.when_imported("trio", self.termination.stop_listening)
+        self.start_reporter()
 
-    def runs_with(self, config: Config) -> bool:
+    def is_running_with(self, config: Config) -> bool:
         """Returns whether the agent runs with these settings.
 
         A notebook cell that runs again then starts no second reporter.
         """
         return (
             self.worker is not None
-            and self.recorder.lines is not None
+            and self.recorder.buffers is not None
             and self.recorder.config == config
         )
 
-    def begin(self) -> None:
+    def start_reporter(self) -> None:
         """Starts the reporter unless it runs.
 
         In a forked child, the first watched call starts the new one here.
@@ -88,13 +88,13 @@ class Client:
         try:
             if self.worker is None:
                 worker = Worker(
-                    self.recorder.config, self.recorder, self.sources, self.termination.look
+                    self.recorder.config, self.recorder, self.sources, self.termination.poll
                 )
                 worker.start()
                 self.worker = worker
-                LINEAGE.child_begins()
-                with FaultBarrier(RECORDER.internal_error):
-                    LABEL.look()  # now, because the framework's frames are on the stack
+                LINEAGE.on_child_start()
+                with FaultBarrier(RECORDER.record_internal_error):
+                    LABEL.refresh()  # now, because the framework's frames are on the stack
                 self._hook_ending()
         finally:
             self._start_lock.release()
@@ -113,20 +113,20 @@ class Client:
 
     def _end(self, ending: dict[str, Any]) -> None:
         """Records the ending of the process in the last window and sends it."""
-        if self.worker is not None and self.recorder.lines is not None:
-            self.recorder.fact("ended", ending)
+        if self.worker is not None and self.recorder.buffers is not None:
+            self.recorder.record_fact("ended", ending)
         if self.worker is not None:
             self.worker.stop(EXIT_SECONDS)
 
     def _end_and_stop(self, ending: Callable[[], dict[str, Any]]) -> None:
-        with FaultBarrier(RECORDER.internal_error):
+        with FaultBarrier(RECORDER.record_internal_error):
             self._end(ending())
-        with FaultBarrier(RECORDER.internal_error):
+        with FaultBarrier(RECORDER.record_internal_error):
             self.stop()
 
     def _end_at_exit(self) -> None:
         self._end_and_stop(ending_at_exit)
-        interrupt_keep()
+        preserve_interrupt()
 
     def _hook_process(self) -> None:
         if self._hooked:
@@ -140,12 +140,12 @@ class Client:
         """Hooks the endings that atexit misses: signals, `multiprocessing` children, and server
         workers.
         """
-        with FaultBarrier(RECORDER.internal_error):
+        with FaultBarrier(RECORDER.record_internal_error):
             worker = self.worker
             self.termination.install(lambda: None if worker is None else worker.thread)
-        with FaultBarrier(RECORDER.internal_error):
-            _finalize_in_child(self, Client._end_of_child)
-        with FaultBarrier(RECORDER.internal_error):
+        with FaultBarrier(RECORDER.record_internal_error):
+            _finalize_in_child(self, Agent._end_of_child)
+        with FaultBarrier(RECORDER.record_internal_error):
             server_exit.listen(lambda ending: self._end_and_stop(lambda: ending))
 
     def _end_of_child(self) -> None:
@@ -153,8 +153,8 @@ class Client:
 
     def _before_fork(self) -> None:
         if self.worker is not None:
-            self.worker.settle()
-            with FaultBarrier(RECORDER.internal_error):
+            self.worker.wait_until_loaded()
+            with FaultBarrier(RECORDER.record_internal_error):
                 LINEAGE.before_fork()
 
     def _after_fork(self) -> None:
@@ -168,11 +168,11 @@ class Client:
         self.termination.after_fork()
         LINEAGE.after_fork()
         self.sources.after_fork()
-        self.recorder.after_fork()
-        hotpath.home = hotpath.NOBODYS  # its thread may not exist in the child
+        self.recorder.reset_after_fork()
+        hotpath.own_thread = hotpath.NO_THREAD  # its thread may not exist in the child
 
 
-def _finalize_in_child(client: Client, end: Callable[[Client], None]) -> None:
+def _finalize_in_child(client: Agent, end: Callable[[Agent], None]) -> None:
     """Registers the ending of a `multiprocessing` child, which skips atexit but runs its own
     finalizers.
 
@@ -189,11 +189,11 @@ def _finalize_in_child(client: Client, end: Callable[[Client], None]) -> None:
             util.register_after_fork(client, functools.partial(_finalize, util, end))
 
 
-def _finalize(util: Any, end: Callable[[Client], None], client: Client) -> None:
+def _finalize(util: Any, end: Callable[[Agent], None], client: Agent) -> None:
     util.Finalize(None, end, args=(client,), exitpriority=10)
 
 
-CLIENT = Client(RECORDER)
+AGENT = Agent(RECORDER)
 
 
 def init(model: str | None = None, version: str | None = None, **settings: Any) -> bool:
@@ -204,20 +204,20 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
     A second call with equal settings changes nothing. Never raises.
     """
     try:
-        if not in_main_interpreter():
+        if not is_main_interpreter():
             raise ConfigError(SUBINTERPRETER)
         config = load({"model": model, "version": version, **settings})
-        if CLIENT.runs_with(config):
+        if AGENT.is_running_with(config):
             return True
-        RECORDER.off_for_good, RECORDER.specs.finite = False, config.finite
-        CLIENT.start(config)
-        if not one_thread_at_a_time():
-            say(FREE_THREADED)
+        RECORDER.is_disabled, RECORDER.specs.check_nan = False, config.finite
+        AGENT.start(config)
+        if not is_gil_enabled():
+            warn_user(FREE_THREADED)
     except ConfigError as error:
-        RECORDER.off_for_good = RECORDER.lines is None
-        say(
+        RECORDER.is_disabled = RECORDER.buffers is None
+        warn_user(
             str(error)
-            if RECORDER.lines is None
+            if RECORDER.buffers is None
             else (
                 f"{str(error).removeprefix('off: ')}; the agent continues with its earlier settings"
             )
@@ -225,9 +225,9 @@ def init(model: str | None = None, version: str | None = None, **settings: Any) 
         return False
     except Exception as error:  # noqa: BLE001 - the job starts in any case
         RECORDER.stop()
-        with FaultBarrier(RECORDER.internal_error):
-            CLIENT.stop()  # undo the bindings to torch made before the error
-        say(f"off: the agent failed to start ({type(error).__name__}: {error})")
+        with FaultBarrier(RECORDER.record_internal_error):
+            AGENT.stop()  # undo the bindings to torch made before the error
+        warn_user(f"off: the agent failed to start ({type(error).__name__}: {error})")
         return False
     return True
 
@@ -237,25 +237,25 @@ def shutdown() -> None:
 
     Runs automatically at exit.
     """
-    with FaultBarrier(RECORDER.internal_error):
-        CLIENT.stop()
+    with FaultBarrier(RECORDER.record_internal_error):
+        AGENT.stop()
 
 
 def ready() -> None:
     """Declares the end of warm-up: from now on, a compilation inside a watched call counts as a
     stall of a request.
     """
-    if hotpath.tracing():
+    if hotpath.is_tracing():
         return
-    with FaultBarrier(RECORDER.internal_error):
-        if RECORDER.lines is not None and RECORDER.ready_at is None:
-            RECORDER.ready()
+    with FaultBarrier(RECORDER.record_internal_error):
+        if RECORDER.buffers is not None and RECORDER.ready_at is None:
+            RECORDER.mark_ready()
 
 
 def mark(name: str, /, **data: Any) -> None:
     """Adds a mark to the timeline, for example when new weights are loaded."""
-    if hotpath.tracing():
+    if hotpath.is_tracing():
         return
-    with FaultBarrier(RECORDER.internal_error):
-        if RECORDER.lines is not None:
-            RECORDER.fact("mark", {**clip_data(data), "name": named(name)})
+    with FaultBarrier(RECORDER.record_internal_error):
+        if RECORDER.buffers is not None:
+            RECORDER.record_fact("mark", {**clip_data(data), "name": safe_text(name)})

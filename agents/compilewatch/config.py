@@ -23,12 +23,12 @@ from compilewatch.wire.messages import MAX_TEXT
 
 KINDS = ("serving", "training")
 REDACTIONS = ("", "strict")
-REMOTE = ("freeze", "eager")
+REMOTE_VERBS = ("freeze", "eager")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-MIN_INTERVAL, MAX_INTERVAL = 0.05, 300.0
+MIN_INTERVAL_SECONDS, MAX_INTERVAL_SECONDS = 0.05, 300.0
 KEYS = ("api_key", "command_key")
 """Keys that can be given directly, or as the name of the file that holds the key."""
-MOST_BYTES = 4096
+MAX_KEY_FILE_BYTES = 4096
 """Maximum number of bytes read from a key file; a key with surrounding white space is smaller."""
 _PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
 _COMMAND_KEY = re.compile(r"cw_cmd_[0-9A-Za-z]{8}_[0-9A-Za-z]{43,}", re.ASCII)
@@ -105,7 +105,7 @@ class Config:
         return self.endpoint[len("otlp:") :] if self.endpoint.startswith("otlp:") else None
 
 
-def endpoint_is_set(environ: Mapping[str, str] | None = None) -> bool:
+def is_endpoint_set(environ: Mapping[str, str] | None = None) -> bool:
     """Returns whether the environment sets an endpoint."""
     return bool((os.environ if environ is None else environ).get("COMPILEWATCH_ENDPOINT"))
 
@@ -181,7 +181,7 @@ def _read_text(path: str) -> str:
     if not stat.S_ISREG(Path(path).stat().st_mode):
         raise OSError(0, "not a regular file")
     with Path(path).open("rb") as file:
-        return file.read(MOST_BYTES).decode("utf-8", "replace").strip()
+        return file.read(MAX_KEY_FILE_BYTES).decode("utf-8", "replace").strip()
 
 
 def _convert(name: str, value: object, where: str) -> object:
@@ -203,9 +203,9 @@ def _interval(value: object, where: str) -> float:
         seconds = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ConfigError(f"off: {where} must be a number of seconds, got {value!r:.50}") from None
-    if not math.isfinite(seconds) or not MIN_INTERVAL <= seconds <= MAX_INTERVAL:
+    if not math.isfinite(seconds) or not MIN_INTERVAL_SECONDS <= seconds <= MAX_INTERVAL_SECONDS:
         raise ConfigError(
-            f"off: {where} must be between {MIN_INTERVAL} and {MAX_INTERVAL:.0f} seconds, "
+            f"off: {where} must be between {MIN_INTERVAL_SECONDS} and {MAX_INTERVAL_SECONDS:.0f} seconds, "
             f"got {seconds}"
         )
     return seconds
@@ -216,13 +216,13 @@ def _verbs(value: object, where: str) -> tuple[str, ...]:
     if not isinstance(words, (tuple, list, set, frozenset)) or not all(
         isinstance(word, str) for word in words
     ):
-        raise ConfigError(f"off: {where} must name {' and '.join(REMOTE)}, got {value!r:.50}")
+        raise ConfigError(f"off: {where} must name {' and '.join(REMOTE_VERBS)}, got {value!r:.50}")
     asked = {word.strip() for word in words} - {""}
-    if asked - set(REMOTE):
+    if asked - set(REMOTE_VERBS):
         raise ConfigError(
-            f"off: {where} must name {' and '.join(REMOTE)}, got {min(asked - set(REMOTE))!r:.50}"
+            f"off: {where} must name {' and '.join(REMOTE_VERBS)}, got {min(asked - set(REMOTE_VERBS))!r:.50}"
         )
-    return tuple(word for word in REMOTE if word in asked)
+    return tuple(word for word in REMOTE_VERBS if word in asked)
 
 
 def _flag(value: object, where: str) -> bool:

@@ -15,17 +15,17 @@ class ConfigError(AgentError):
     """A setting is missing or wrong; the text is one sentence for the user."""
 
 
-class NotCompared(Exception):
+class ComparisonError(Exception):
     """A comparison is impossible; the text gives the reason and goes to the dashboard."""
 
 
-def say(sentence: str) -> None:
+def warn_user(sentence: str) -> None:
     """Prints one line on stderr; does nothing if there is no stderr."""
     with suppress(Exception):  # a closed stderr is the host's choice, and there is no other channel
         print(f"compilewatch: {sentence}", file=sys.stderr, flush=True)
 
 
-def say_aside(sentence: str) -> None:
+def warn_user_nolock(sentence: str) -> None:
     """Prints one line from the agent's thread.
 
     Bypasses `sys.stderr`: a child forked at this moment would wait for its lock forever.

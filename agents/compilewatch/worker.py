@@ -12,15 +12,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from compilewatch.config import Config
-from compilewatch.errors import say_aside
+from compilewatch.errors import warn_user_nolock
 from compilewatch.lazy_modules import REPORTER, require
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.fair_wait import Patience
+from compilewatch.runtime.fair_wait import FairWait
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.sources.registry import InstalledSources
 
 if TYPE_CHECKING:
-    from compilewatch.reporter import Instance
+    from compilewatch.reporter import Reporter
 
 TICK_SECONDS = 1.0
 BUSY_CALLS, BUSY_TICK_SECONDS = 20_000, 0.1
@@ -39,7 +39,7 @@ class Worker:
         look: Callable[[], None] = lambda: None,
     ) -> None:
         """`look` is an additional callback of each iteration."""
-        self.instance: Instance | None = None
+        self.reporter: Reporter | None = None
         """None until the thread has loaded the modules for sending; the job does not wait for them.
         """
         self._config = config
@@ -73,13 +73,13 @@ class Worker:
         """
         self._abandoned = True
 
-    def settle(self) -> None:
+    def wait_until_loaded(self) -> None:
         """Waits until the thread has finished its imports.
 
         A child forked during an import could never complete that import.
         """
         if not self._prepared.is_set() and threading.current_thread() is not self.thread:
-            Patience(LOAD_SECONDS, self.thread).wait(self._prepared.wait)
+            FairWait(LOAD_SECONDS, self.thread).wait(self._prepared.wait)
 
     def stop(self, seconds: float) -> bool:
         """Closes the last window and sends all windows once. Returns whether everything finished in
@@ -88,32 +88,32 @@ class Worker:
         Waits for about `seconds`; longer only if the machine is overloaded and the last window
         would be lost.
         """
-        deadline, fair_wait = time.monotonic() + seconds, Patience(seconds, self.thread)
+        deadline, fair_wait = time.monotonic() + seconds, FairWait(seconds, self.thread)
         self._stopping = True
         self._wake.set()
         if not fair_wait.wait(self._closed.wait, seconds / 2):
             self._close_late(fair_wait, seconds / 4)
         if self._taken_over or not self._closed.is_set():
             return False
-        if self.instance is not None and self.instance.spool.holds:
+        if self.reporter is not None and self.reporter.spool.is_complete:
             return self._done.wait(max(seconds / 4, deadline - time.monotonic()))
         return fair_wait.wait(self._done.wait)
 
-    def _close_late(self, fair_wait: Patience, seconds: float) -> None:
+    def _close_late(self, fair_wait: FairWait, seconds: float) -> None:
         """Writes the last window to disk from the calling thread if the worker's thread does not
         close it in time.
         """
-        if self.instance is not None:
-            self.instance.interrupt()  # it waits for a slow dashboard
+        if self.reporter is not None:
+            self.reporter.interrupt()  # it waits for a slow dashboard
         if fair_wait.wait(self._closed.wait, seconds) or not fair_wait.wait(
             lambda limit: self._turn.acquire(timeout=limit)
         ):
             return
-        if self.instance is not None and not self._closed.is_set():
+        if self.reporter is not None and not self._closed.is_set():
             # The thread is in a name lookup or a driver call, which cannot be interrupted. It will
             # find nothing left to do.
-            self._run_safely(self.instance.close_window)
-            self._run_safely(self.instance.finish)
+            self._run_safely(self.reporter.close_window)
+            self._run_safely(self.reporter.finish)
             self._taken_over = True
         self._turn.release()
 
@@ -139,41 +139,41 @@ class Worker:
             self._done.set()
             self._turn.release()
 
-    def _prepare(self) -> Instance | None:
+    def _prepare(self) -> Reporter | None:
         """Creates the reporter. Returns None and stops recording if that fails."""
         try:
-            reporter_type: type[Instance] = require(REPORTER).Instance
+            reporter_type: type[Reporter] = require(REPORTER).Reporter
             self._sources.install_unbound()
-            self.instance = reporter_type(
+            self.reporter = reporter_type(
                 self._config, self._recorder, self._sources, self._started, self._turn
             )
         except Exception as error:  # noqa: BLE001 - the job continues without an agent
             self._recorder.stop()
-            say_aside(f"off: the agent failed to start ({type(error).__name__}: {error})")
+            warn_user_nolock(f"off: the agent failed to start ({type(error).__name__}: {error})")
         finally:
             self._prepared.set()
-        return self.instance
+        return self.reporter
 
-    def _record(self, instance: Instance) -> None:
+    def _record(self, instance: Reporter) -> None:
         """Runs until the agent stops or switches itself off."""
         tick, interval = 0.0, self._config.interval
         next_close = time.monotonic() + random.random() * interval
-        while not (self._stopping or self._abandoned) and self._recorder.lines is not None:
+        while not (self._stopping or self._abandoned) and self._recorder.buffers is not None:
             self._wake.wait(max(0.0, min(tick, next_close - time.monotonic())))
             self._run_safely(self._poll)
-            busy = (self._run_safely(self._recorder.drain) or 0) > BUSY_CALLS
-            self._run_safely(self._recorder.pace)
+            busy = (self._run_safely(self._recorder.collect) or 0) > BUSY_CALLS
+            self._run_safely(self._recorder.adapt_rate)
             self._run_safely(self._look)
-            self._run_safely(instance.look)
+            self._run_safely(instance.poll)
             tick = BUSY_TICK_SECONDS if busy else TICK_SECONDS
             if not self._stopping and time.monotonic() >= next_close:
                 # A thread that was delayed skips the missed windows: the open window covers them.
                 next_close += interval * max(1, int((time.monotonic() - next_close) / interval) + 1)
                 self._run_safely(instance.close_window)
-            if not self._stopping and instance.sender.due():
+            if not self._stopping and instance.sender.is_due():
                 self._run_safely(instance.send)
             if not self._stopping:
-                self._run_safely(instance.send_leftovers)
+                self._run_safely(instance.send_recovered_windows)
         if not self._stopping:
             # The agent switched itself off: undo all bindings to torch.
             self._run_safely(self._sources.uninstall)
@@ -188,7 +188,7 @@ class Worker:
         finally:
             self._turn.acquire()
 
-    def _send_rest(self, instance: Instance) -> None:
+    def _send_rest(self, instance: Reporter) -> None:
         """Sends the remaining windows: one attempt at a stop, until done after the agent switched
         itself off.
         """
@@ -198,6 +198,6 @@ class Worker:
             self._wake.wait(max(0.0, instance.sender.next_attempt - time.monotonic()))
 
     def _run_safely(self, step: Callable[[], int | bool | None]) -> int | bool | None:
-        with FaultBarrier(self._recorder.internal_error):
+        with FaultBarrier(self._recorder.record_internal_error):
             return None if self._abandoned or self._taken_over else step()
         return None

@@ -70,7 +70,7 @@ def commands_live(*, project_id: int, place: Place, instance: str, job: str) -> 
         _live[project_id] = (time.monotonic(), live)
         live = _read(project_id)
         _live[project_id] = (time.monotonic(), live)
-    return next(([dict(one.carried)] for one in live if one.place == place and one.order.concerns(instance, job)), [])
+    return next(([dict(one.carried)] for one in live if one.place == place and one.order.includes(instance, job)), [])
 
 
 def commands_forget() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from compilewatch import agent
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.reporter import Instance
+from compilewatch.reporter import Reporter
 from compilewatch.wire.messages import Report
 
 from tests.agent.server import Dashboard
@@ -26,7 +26,7 @@ def _a_cache_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture(autouse=True)
 def _settings_that_let_it_watch() -> None:
     """A test of wrong settings leaves the agent off for good."""
-    RECORDER.off_for_good = False
+    RECORDER.is_disabled = False
 
 
 @pytest.fixture
@@ -51,16 +51,16 @@ def start(dashboard: Dashboard) -> Iterator[Callable[..., None]]:
 @pytest.fixture
 def window() -> Iterator[Callable[[], Report]]:
     """The recorder alone, without thread and sources; calling it closes the window."""
-    RECORDER.off_for_good = False
+    RECORDER.is_disabled = False
     RECORDER.start()
-    yield lambda: RECORDER.close(1, 0.0, 1.0)
+    yield lambda: RECORDER.rotate(1, 0.0, 1.0)
     RECORDER.stop()
 
 
-def the_instance() -> Instance:
+def the_instance() -> Reporter:
     """The one that is at work in this process."""
-    worker = agent.CLIENT.worker
+    worker = agent.AGENT.worker
     assert worker is not None
-    worker.settle()
-    assert worker.instance is not None
-    return worker.instance
+    worker.wait_until_loaded()
+    assert worker.reporter is not None
+    return worker.reporter

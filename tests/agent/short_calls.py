@@ -25,9 +25,9 @@ def regions(report: Report, name: str) -> list[Region]:
 
 
 def second_passes() -> None:
-    RECORDER.drain()
+    RECORDER.collect()
     RECORDER.sampler._last_adaptation = time.perf_counter() - 1.0
-    RECORDER.pace()
+    RECORDER.adapt_rate()
 
 
 def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
@@ -36,8 +36,8 @@ def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
         for _ in range(BURST):
             call(*args)
         second_passes()
-    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.every > 1}
-    assert sampling.every > 10
+    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.calls_per_timed > 1}
+    assert sampling.calls_per_timed > 10
     return sampling
 
 

@@ -20,11 +20,11 @@ def call(start: Callable[..., None]) -> Callable[[], int]:
 def test_a_cell_that_is_run_again_begins_no_other_instance(start: Callable[..., None], call: Callable[[], int]) -> None:
     before = the_instance().identity.id
     call()
-    RECORDER.latch("f", "limit")
+    RECORDER.record_eager_fallback("f", "limit")
     start(interval=200)
     call()
     assert the_instance().identity.id == before
-    report = RECORDER.close(1, 0.0, 1.0)
+    report = RECORDER.rotate(1, 0.0, 1.0)
     assert ([region.calls for region in report.regions], report.gauges.degraded_frames) == ([2], 1)
 
 

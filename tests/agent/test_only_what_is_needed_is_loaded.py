@@ -19,7 +19,7 @@ before = set(sys.modules)
 import compilewatch
 assert compilewatch.init(model="m", interval=0.05)
 call = compilewatch.watch(lambda: None, name="forward")
-worker = compilewatch.agent.CLIENT.worker
+worker = compilewatch.agent.AGENT.worker
 worker.settle()
 settled = set(Finder.found)
 call()

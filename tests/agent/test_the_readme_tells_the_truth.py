@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from compilewatch.cli.doctor import Findings
+from compilewatch.cli.doctor import Diagnosis
 from compilewatch.cli.main import _parser
 from compilewatch.config import Config
 from compilewatch.sources import SOURCES
@@ -54,7 +54,7 @@ def test_the_program_sends_every_field_that_is_shown(tmp_path: Path) -> None:
 
 def test_every_setting_and_every_field_of_doctor_is_explained() -> None:
     assert [one.name for one in fields(Config) if not re.search(rf"\b{one.name.upper()}\b", SETTINGS)] == []
-    assert [one.name for one in fields(Findings) if f"`{one.name}`" not in GUIDES] == []
+    assert [one.name for one in fields(Diagnosis) if f"`{one.name}`" not in GUIDES] == []
 
 
 def test_every_capability_of_a_source_is_explained() -> None:

@@ -220,6 +220,6 @@ def test_an_agent_that_runs_goes_on_with_the_settings_it_has(capfd: pytest.Captu
         said = capfd.readouterr().err
         assert said.startswith("compilewatch: the endpoint must be") and said.endswith("; the agent continues with its earlier settings\n")
         assert compilewatch.watch(abs, name="after")(-1) == 1
-        assert RECORDER.close(1, 0.0, 1.0).regions[0].calls == 1
+        assert RECORDER.rotate(1, 0.0, 1.0).regions[0].calls == 1
     finally:
         compilewatch.shutdown()

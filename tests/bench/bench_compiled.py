@@ -10,7 +10,7 @@ from typing import Any
 
 import compilewatch
 import torch
-from compilewatch.agent import CLIENT
+from compilewatch.agent import AGENT
 
 from tests.bench.peers import prometheus, timed
 from tests.bench.table import Row, show
@@ -70,7 +70,7 @@ def main() -> int:
     if not compilewatch.init(model="bench", endpoint="file:/dev/null", interval=10.0):
         return 2
     rows = [row for width in WIDTHS for row in rows_of(width)]
-    CLIENT.stop()
+    AGENT.stop()
     return show(rows)
 
 

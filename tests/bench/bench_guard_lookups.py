@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import compilewatch
 import torch
-from compilewatch.agent import CLIENT
+from compilewatch.agent import AGENT
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.sources.dynamo.duty_cycle import COUNTING_SECONDS, Turns
+from compilewatch.sources.dynamo.duty_cycle import COUNTING_SECONDS, DutyCycle
 from compilewatch.sources.dynamo.guard_lookups import CompiledCalls
 
 ROUNDS, ROUND_SECONDS, GOAL = 60, 0.02, 0.01
@@ -40,7 +40,7 @@ def per_call(step: Step, x: torch.Tensor, calls: int) -> float:
 
 def measure(name: str, fn: Step, size: int) -> bool:
     """Prints one line; whether the goal is met."""
-    source = next(one for one in CLIENT.sources._installed if isinstance(one, CompiledCalls))
+    source = next(one for one in AGENT.sources._installed if isinstance(one, CompiledCalls))
     x = torch.rand(size, size)
     step = compilewatch.watch(torch.compile(fn), name=name)
     with torch.inference_mode():
@@ -54,9 +54,9 @@ def measure(name: str, fn: Step, size: int) -> bool:
             source._take_slot()
             added.append(per_call(step, x, calls) - bare[-1])
     call, more = statistics.median(bare), max(0.0, statistics.median(added))
-    turns = Turns(0.0)
-    turns.looked_up(int(COUNTING_SECONDS / call), COUNTING_SECONDS)
-    counting, period = turns.stretch(1.0)
+    turns = DutyCycle(0.0)
+    turns.update_cost(int(COUNTING_SECONDS / call), COUNTING_SECONDS)
+    counting, period = turns.compute_durations(1.0)
     share = more / call * counting / period
     cost = f"{call * 1e6:9.1f} {more * 1e6:9.2f} {more / call:9.2%}"
     turn = f"{counting:6.1f} of {period:4.0f} s"
@@ -68,14 +68,14 @@ def main() -> int:
     """Prints the table; 1 if the goal is missed."""
     if not compilewatch.init(model="bench", endpoint="file:/dev/null", interval=300.0):
         return 2
-    RECORDER.pace = lambda: None  # type: ignore[method-assign]
+    RECORDER.adapt_rate = lambda: None  # type: ignore[method-assign]
     importlib.import_module("torch._dynamo")  # now the sources are there
-    for one in CLIENT.sources._installed:
+    for one in AGENT.sources._installed:
         if isinstance(one, CompiledCalls):
             one.poll = lambda *_: None  # type: ignore[method-assign]
     print(f"{'compiled function':24} {'call, us':>9} {'added':>9} {'counting':>9} {'after a compilation':>16} {'share':>9}")
     met = [measure("x + 1", short, 8), measure("8 products of 512 x 512", long, 512)]
-    CLIENT.stop()
+    AGENT.stop()
     return 0 if all(met) else 1
 
 

@@ -33,11 +33,11 @@ bare = rss()
 import compilewatch
 imported = rss()
 compilewatch.init(model="bench", endpoint=sys.argv[1], api_key="k", interval=0.05)
-while compilewatch.agent.CLIENT.worker.instance is None:
+while compilewatch.agent.AGENT.worker.instance is None:
     time.sleep(0.01)
 started = rss()
 calls = [compilewatch.watch(lambda x=None: x, name=f"region {n}") for n in range(20)]
-instance = compilewatch.agent.CLIENT.worker.instance
+instance = compilewatch.agent.AGENT.worker.instance
 while instance._seq < 360:
     for call in calls:
         call()
@@ -70,11 +70,11 @@ time.monotonic = lambda: real() + ahead[0]
 time.time = lambda: wall() + ahead[0]
 import compilewatch.recording.recorder as home
 from compilewatch.config import load
-from compilewatch.reporter import Instance
+from compilewatch.reporter import Reporter
 from compilewatch.sources.registry import InstalledSources
 recorder = home.RECORDER
 recorder.start()
-instance = Instance(load({"model": "bench", "endpoint": sys.argv[1], "api_key": "k"}), recorder, InstalledSources(recorder), time.time())
+instance = Reporter(load({"model": "bench", "endpoint": sys.argv[1], "api_key": "k"}), recorder, InstalledSources(recorder), time.time())
 import compilewatch
 calls = [compilewatch.watch(lambda x=None: x, name=f"region {n}") for n in range(20)]
 attempts, chance = 0, random.Random(1)

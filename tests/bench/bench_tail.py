@@ -24,7 +24,7 @@ if way.startswith("watch"):
     call = compilewatch.watch(no_op, name="forward")
     time.sleep(1.0)
     if way == "watch, no thread":
-        compilewatch.agent.CLIENT.worker.stop(5.0)
+        compilewatch.agent.AGENT.worker.stop(5.0)
 elif way == "prometheus_client":
     from tests.bench.peers import prometheus, timed
     call = timed(no_op, prometheus())

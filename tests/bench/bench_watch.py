@@ -10,14 +10,18 @@ from typing import Any
 
 import compilewatch
 import torch
-from compilewatch.agent import CLIENT
-from compilewatch.recording.call_sampling import MOST_EVERY
+from compilewatch.agent import AGENT
+from compilewatch.recording.call_sampling import MAX_CALLS_PER_TIMED
 from compilewatch.recording.recorder import RECORDER
 
 from tests.bench.peers import PEERS, timed
 
 CALLS, ROUNDS, BUSY_ROUNDS, QUIET = 2_000, 301, 21, 2
-PLAIN, FULL, SHORT = "watch, each call timed", "watch, bucket and accounting", f"watch, a very short region: 1 call in {MOST_EVERY} timed"
+PLAIN, FULL, SHORT = (
+    "watch, each call timed",
+    "watch, bucket and accounting",
+    f"watch, a very short region: 1 call in {MAX_CALLS_PER_TIMED} timed",
+)
 BINNED = "binned later, on the agent's thread"
 GOALS = {PLAIN: (400, 0.45), FULL: (700, 0.78), SHORT: (400, 0.45)}
 """Nanoseconds are those of a machine on which the peer takes 900; the ratios hold on any, and decide."""
@@ -39,7 +43,7 @@ def answered(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose every call has one guard lookup that hit; what torch does for it is not ours to count."""
 
     def looked_up(*args: Any) -> Any:
-        RECORDER.current.call.hits += 1
+        RECORDER.thread_local.call.hits += 1
         return fn(*args)
 
     return looked_up
@@ -50,18 +54,18 @@ def sampled(name: str) -> Callable[..., Any]:
     short = compilewatch.watch(no_op, name=name)
     short()
     [line] = [line for line in RECORDER._all_buffers if line.region.name == name]
-    line.sampling.line, line.sampling.every = line, MOST_EVERY
-    line.sampling.draw()
+    line.sampling.buffer, line.sampling.calls_per_timed = line, MAX_CALLS_PER_TIMED
+    line.sampling.draw_skips()
     return short
 
 
 def measure() -> dict[str, float]:
     """Added nanoseconds per call, by way of measuring. Peers with a thread of their own come last, so that they disturb nobody."""
-    RECORDER.call()
+    RECORDER.get_thread_state()
     quiet, busy = list(PEERS)[:QUIET], list(PEERS)[QUIET:]
     peers = {name: timed(no_op, PEERS[name]()) for name in quiet}
     plain, full = compilewatch.watch(no_op, name="plain"), compilewatch.watch(answered(no_op), name="full")
-    RECORDER.pace = lambda: None  # type: ignore[method-assign]
+    RECORDER.adapt_rate = lambda: None  # type: ignore[method-assign]
     short = sampled("short")
     bare_full, tensor = answered(no_op), torch.zeros(64, 64)
     rounds: dict[str, list[float]] = {name: [] for name in (*peers, PLAIN, FULL, SHORT, BINNED)}
@@ -75,9 +79,11 @@ def measure() -> dict[str, float]:
         rounds[FULL].append(per_call(full, tensor) - base_full)
         RECORDER.count_lookups(False)
         began = time.thread_time_ns()
-        binned = RECORDER.drain()
+        binned = RECORDER.collect()
         rounds[BINNED].append((time.thread_time_ns() - began) / max(1, binned))
-        RECORDER.sampler.settle(RECORDER._all_buffers)  # as the agent's thread does once a second; a region that nobody settles is timed
+        RECORDER.sampler.flush_counts(
+            RECORDER._all_buffers
+        )  # as the agent's thread does once a second; a region that nobody settles is timed
     for name in busy:
         peer = timed(no_op, PEERS[name]())
         rounds[name] = [per_call(peer) - per_call(no_op) for _ in range(BUSY_ROUNDS)]
@@ -89,7 +95,7 @@ def main() -> int:
     if not compilewatch.init(model="bench", endpoint="file:/dev/null", interval=300.0):
         return 2
     found = measure()
-    CLIENT.stop()
+    AGENT.stop()
     peer = found[next(iter(PEERS))]
     print(f"{'added per call':44} {'ns':>7} {'ratio':>6}  goal")
     for name, added in found.items():

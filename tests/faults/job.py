@@ -134,7 +134,7 @@ def compile_once(ledger: Ledger) -> None:
     """Tells the agent of a compilation as its sources do, written down before and after."""
     name = f"{next(COMPILATIONS)}/0"
     ledger.write("compile", id=name)
-    recorder.RECORDER.compile_finished(Compile(time.time(), name, "first", "ok", frame="step", seconds={"total": 0.001}))
+    recorder.RECORDER.record_compile(Compile(time.time(), name, "first", "ok", frame="step", seconds={"total": 0.001}))
     ledger.write("compiled", id=name)
 
 
@@ -172,14 +172,14 @@ def slow_names(seconds: float) -> None:
 
 def instance() -> str:
     """The id of the instance that this process is now."""
-    running = agent.CLIENT.worker
-    assert running is not None and running.instance is not None
-    return running.instance.identity.id
+    running = agent.AGENT.worker
+    assert running is not None and running.reporter is not None
+    return running.reporter.identity.id
 
 
 def observe(ledger: Ledger) -> None:
     """Writes windows down before anything else sees them, and acknowledgements before they are applied."""
-    close, keep, send = recorder.Recorder.close, spool.Spool.keep, transport.HttpTransport.send
+    close, keep, send = recorder.Recorder.rotate, spool.Spool.store, transport.HttpTransport.send
 
     def closing(self: recorder.Recorder, *given: Any) -> Report:
         report = close(self, *given)
@@ -202,8 +202,8 @@ def observe(ledger: Ledger) -> None:
             ledger.write("acked", instance=json.loads(body)["instance"]["id"], ranges=acknowledged(body, answer))
         return answer
 
-    recorder.Recorder.close = closing  # type: ignore[method-assign]
-    spool.Spool.keep = keeping  # type: ignore[method-assign]
+    recorder.Recorder.rotate = closing  # type: ignore[method-assign]
+    spool.Spool.store = keeping  # type: ignore[method-assign]
     transport.HttpTransport.send = sending  # type: ignore[method-assign]
 
 

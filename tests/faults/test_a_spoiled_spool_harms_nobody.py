@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from compilewatch.export.spool.recovery import Leftovers
+from compilewatch.export.spool.recovery import SpoolRecovery
 
 from tests.agent.export.spool.collector import Collector
 from tests.agent.export.spool.files import Kept, config
@@ -43,14 +43,14 @@ def test_spoiled_at_random(tmp_path: Path, seed: int, tell: Tell) -> None:
         for seq in range(1, WINDOWS + 1):
             kept.close(seq)
         path = kept.path
-        kept.spool.close(kept.outbox.waiting())
+        kept.spool.close(kept.outbox.pending())
         path.write_bytes(spoiled(path.read_bytes(), chance))
         dashboard = Collector()
-        leftovers = Leftovers(config(tmp_path), dashboard)
+        leftovers = SpoolRecovery(config(tmp_path), dashboard)
         for _ in range(3):
             leftovers.step()
         assert not path.exists()
-        bodies = {entry.seq: entry.body for entry in kept.outbox.waiting()}
+        bodies = {entry.seq: entry.body for entry in kept.outbox.pending()}
         assert {seq for _, seq in dashboard.windows} <= set(bodies)
         assert {who for who, _ in dashboard.windows} <= {kept.identity.id}
         sent, damaged = sent + len(dashboard.windows), damaged + leftovers.errors

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from compilewatch.config import Config
 from compilewatch.export.outbox import MAX_BYTES, Outbox
-from compilewatch.export.recently_acked import Tail
+from compilewatch.export.recently_acked import RecentlyAcked
 from compilewatch.export.sender import Sender
 from compilewatch.export.spool.spool import MAX_INSTANCE_BYTES, Spool
 from compilewatch.export.transport import create_transport
@@ -38,7 +38,7 @@ class Turned:
         self.now, self.seq = time.time() - seconds - INTERVAL, 0
         self.identity = identity_build(self.settings)
         self.outbox = Outbox()
-        self.sender = Sender(create_transport(self.settings), self.outbox, lambda: self.now, tail=Tail(lambda: self.now))
+        self.sender = Sender(create_transport(self.settings), self.outbox, lambda: self.now, tail=RecentlyAcked(lambda: self.now))
         self.spool = Spool(self.settings, self.identity, lambda: self.now)
         self.recorded = Recorded(windows={self.identity.id: {}})
 
@@ -51,10 +51,10 @@ class Turned:
         self.recorded.windows[self.identity.id][self.seq] = loads(Report, dumps(report))
         self.recorded.begun += calls
         self.now += INTERVAL
-        self.spool.keep(self.outbox.add(report), self.outbox.waiting)
-        if self.sender.due():
+        self.spool.store(self.outbox.add(report), self.outbox.pending)
+        if self.sender.is_due():
             self.sender.attempt(self.identity)
-            self.spool.settled(self.outbox.waiting())
+            self.spool.update_pending(self.outbox.pending())
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -66,7 +66,7 @@ def test_down_for(length: str, line: Line, proxy: FaultProxy, seed: int, tmp_pat
     most = disk = 0
     for _ in range(int(LENGTHS[length] / INTERVAL)):
         one.window(chance)
-        most = max(most, one.outbox.bytes_held)
+        most = max(most, one.outbox.size_bytes)
         disk = max(disk, sum(path.stat().st_size for path in tmp_path.rglob("*.spool")))
     windows = sum(map(len, one.recorded.windows.values()))
     assert most <= MAX_BYTES and disk <= MAX_INSTANCE_BYTES
@@ -75,7 +75,7 @@ def test_down_for(length: str, line: Line, proxy: FaultProxy, seed: int, tmp_pat
         one.now = max(one.now, one.sender.next_attempt)
         if not len(one.outbox) or not one.sender.attempt(one.identity):
             break
-    one.spool.settled(one.outbox.waiting())
+    one.spool.update_pending(one.outbox.pending())
     assert len(one.outbox) == 0
     one.spool.close([])
     found = line.check(version, [one.recorded])

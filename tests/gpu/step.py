@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import compilewatch
 import torch
-from compilewatch.agent import CLIENT
+from compilewatch.agent import AGENT
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.sources.dynamo.duty_cycle import FEW_LOOKUPS, SETTLING_SECONDS, Turns
+from compilewatch.sources.dynamo.duty_cycle import MIN_LOOKUPS, SETTLING_SECONDS, DutyCycle
 from compilewatch.sources.dynamo.guard_lookups import CompiledCalls
 
 CALLS, MOST_ROUNDS, SECONDS, SETTLING_S = 100, 2000, 60.0, 4.0
@@ -72,7 +72,7 @@ def tenth(rounds: list[dict[str, float]], way: str) -> float:
 
 def source(kind: type[S]) -> S:
     """The installed source of this class."""
-    return next(one for one in CLIENT.sources._installed if isinstance(one, kind))
+    return next(one for one in AGENT.sources._installed if isinstance(one, kind))
 
 
 def model() -> torch.nn.Module:
@@ -99,7 +99,7 @@ def settle(watched: Step, x: torch.Tensor) -> None:
     """Calls until the agent's thread has met CUDA, has found that the calls are short, and times them as seldom as in usual operation."""
     watched(x)
     until = time.monotonic() + 10.0
-    while time.monotonic() < until and (RECORDER._all_buffers[0].sampling.every == 1 or RECORDER._all_buffers[0].probe is None):
+    while time.monotonic() < until and (RECORDER._all_buffers[0].sampling.calls_per_timed == 1 or RECORDER._all_buffers[0].probe is None):
         watched(x)
     until = time.monotonic() + SETTLING_S
     while time.monotonic() < until:
@@ -121,7 +121,7 @@ def keep_rate(probe: Any) -> None:
 def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
     """Microseconds of a call in each round: bare, watched, and with what is switched on for a part of the time."""
     hook, line = source(CompiledCalls), RECORDER._all_buffers[0]
-    probe, every = line.probe, line.sampling.every
+    probe, every = line.probe, line.sampling.calls_per_timed
     hook.poll = lambda *_: None  # type: ignore[method-assign]
     keep_rate(probe)
 
@@ -130,8 +130,8 @@ def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, fl
             line.probe = probe if timed else None
             line.sampling.stop()
             if not each:
-                line.sampling.every = every
-                line.sampling.draw()
+                line.sampling.calls_per_timed = every
+                line.sampling.draw_skips()
             hook._leave_slot()
             if hooked:
                 hook._take_slot()
@@ -156,9 +156,9 @@ def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, fl
 
 def counting_share(call_seconds: float) -> float:
     """For what part of the time guard lookups are counted where such calls follow each other."""
-    turns = Turns(0.0)
-    turns.looked_up(FEW_LOOKUPS, FEW_LOOKUPS * call_seconds)
-    counting, period = turns.stretch(2 * SETTLING_SECONDS)
+    turns = DutyCycle(0.0)
+    turns.update_cost(MIN_LOOKUPS, MIN_LOOKUPS * call_seconds)
+    counting, period = turns.compute_durations(2 * SETTLING_SECONDS)
     return counting / period
 
 
@@ -171,7 +171,7 @@ def main() -> int:
     x = torch.randn(16, 512, device="cuda")
     with torch.inference_mode():
         settle(watched, x)
-        every = RECORDER._all_buffers[0].sampling.every
+        every = RECORDER._all_buffers[0].sampling.calls_per_timed
         rounds = measure(compiled, watched, x)
     assert RECORDER.internal_errors == 0, RECORDER.last_error
     line = RECORDER._all_buffers[0]

@@ -70,7 +70,7 @@ def golden(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("name", ["GPT2LMHeadModel", "LlamaForCausalLM"])
 def test_a_healthy_model_passes_and_its_next_version_is_the_same(tmp_path: Path, name: str, dtype: torch.dtype) -> None:
     first, second = healthy(name, MODELS[name], tmp_path, dtype, "cuda", **GRAPHS)
-    assert (first.state, second.state, second.told.last) == ("passed", "passed", "same"), (first.text, second.text)
+    assert (first.state, second.state, second.parity.last) == ("passed", "passed", "same"), (first.text, second.text)
 
 
 @pytest.mark.parametrize("grads", [False, True])

@@ -27,7 +27,7 @@ def given() -> dict[str, Any]:
 
 
 def test_the_public_key_opens_it(given: dict[str, Any]) -> None:
-    assert command_open_public(given, PUBLIC, PublicKey(bytes.fromhex(PUBLIC)).verifies) == COMMAND
+    assert command_open_public(given, PUBLIC, PublicKey(bytes.fromhex(PUBLIC)).verify) == COMMAND
 
 
 def test_the_symmetric_key_of_the_release_before_opens_it(given: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ def oracle(public: bytes, signature: bytes, message: bytes) -> bool:
 
 def ours(public: bytes, signature: bytes, message: bytes) -> bool:
     try:
-        return PublicKey(public).verifies(signature, message)
+        return PublicKey(public).verify(signature, message)
     except ValueError:
         return False
 
@@ -80,8 +80,8 @@ def test_the_signatures_of_the_rfc_are_taken(name: str) -> None:
     secret, public, message, signature = map(bytes.fromhex, OF_THE_RFC[name])
     key = PublicKey(public)
     assert Ed25519PrivateKey.from_private_bytes(secret).sign(message) == signature
-    assert key.verifies(signature, message)
-    assert not key.verifies(signature, message + b"\0")
+    assert key.verify(signature, message)
+    assert not key.verify(signature, message + b"\0")
 
 
 @pytest.mark.parametrize("bit", range(0, 512, 7))
@@ -173,4 +173,4 @@ def test_a_key_of_another_length_is_refused(length: int) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 32, 63, 65, 128])
 def test_a_signature_of_another_length_is_refused(length: int) -> None:
-    assert not PublicKey(PUBLIC).verifies((SECRET.sign(b"eager") * 2)[:length], b"eager")
+    assert not PublicKey(PUBLIC).verify((SECRET.sign(b"eager") * 2)[:length], b"eager")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from compilewatch.wire.sketch import Sketch
-from compilewatch.wire.varint import numbers
+from compilewatch.wire.varint import decode_varints
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,4 +30,4 @@ def test_a_window_of_calls_takes_less_than_two_hundred_bytes() -> None:
 
 def test_cut_off_bytes_are_refused() -> None:
     with pytest.raises(ValueError, match="incomplete"):
-        list(numbers(b"\x01\x80"))
+        list(decode_varints(b"\x01\x80"))

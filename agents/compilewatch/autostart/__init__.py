@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.agent import CLIENT, init
-from compilewatch.config import endpoint_is_set
+from compilewatch.agent import AGENT, init
+from compilewatch.config import is_endpoint_set
 from compilewatch.instrument.api import is_watched, watch_compiled
 from compilewatch.lazy_modules import CACHE_SAVE_LOAD, require
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.import_hook import ImportHook
-from compilewatch.runtime.interpreters import in_main_interpreter
+from compilewatch.runtime.interpreters import is_main_interpreter
 
 SAVES_CACHES = "COMPILEWATCH_SAVES_CACHES"
 """The variable with the folder into which `compilewatch cache save` has processes write their caches."""
@@ -25,20 +25,20 @@ _WATCHES_ITSELF = "vllm"
 
 def start() -> None:
     """Starts the agent and watches `torch.compile`. Without an endpoint it does nothing: the launcher has reported the missing setting."""
-    with FaultBarrier(RECORDER.internal_error):
-        if not in_main_interpreter():
+    with FaultBarrier(RECORDER.record_internal_error):
+        if not is_main_interpreter():
             return
         if os.environ.get(SAVES_CACHES):
             require(CACHE_SAVE_LOAD).save_at_exit(os.environ[SAVES_CACHES])
-        if endpoint_is_set():
+        if is_endpoint_set():
             ImportHook().when_imported("torch", _watch_every_compile)
-            if CLIENT.recorder.config is None:
+            if AGENT.recorder.config is None:
                 init()
 
 
 def _watch_every_compile() -> None:
     """Makes `torch.compile` return a watched callable, named after its argument. `Module.compile` goes through `torch.compile`."""
-    with FaultBarrier(RECORDER.internal_error):
+    with FaultBarrier(RECORDER.record_internal_error):
         torch = sys.modules["torch"]
         torch.compile = _watching(torch.compile)  # type: ignore[attr-defined]
 
@@ -62,6 +62,6 @@ def _is_called_by(names: dict[str, Any], package: str) -> bool:
 
 
 def _once(compiled: Any, given: Any, options: dict[str, Any]) -> Any:
-    with FaultBarrier(RECORDER.internal_error):
+    with FaultBarrier(RECORDER.record_internal_error):
         return compiled if is_watched(compiled) else watch_compiled(compiled, given, options)
     return compiled

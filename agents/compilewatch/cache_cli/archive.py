@@ -19,7 +19,7 @@ from compilewatch.wire.cache_miss_causes import VERSIONS
 MAGIC = b"compilewatch cache 1 "
 MAX_LINE_BYTES = 64 << 10
 PYTHON, MACHINE = "python", "machine"
-MADE_WITH = (*VERSIONS, PYTHON, MACHINE)
+BUILD_KEYS = (*VERSIONS, PYTHON, MACHINE)
 """Facts that must be equal for any entry to be found; the most fundamental first."""
 
 
@@ -28,7 +28,7 @@ class CacheFileError(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuildInfo:
     """The header of a cache file."""
 
     made_with: dict[str, str]
@@ -48,13 +48,13 @@ class Made:
 
         A fact that one side does not know is no difference.
         """
-        for name in MADE_WITH:
+        for name in BUILD_KEYS:
             then_value, now_value = self.made_with.get(name), now.get(name)
             if then_value is not None and now_value is not None and then_value != now_value:
                 yield f"{name} {then_value or 'none'} -> {now_value or 'none'}"
 
 
-def file_write(path: Path, build: Made, caches: bytes) -> None:
+def file_write(path: Path, build: BuildInfo, caches: bytes) -> None:
     """Writes the file atomically, readable only by its user because its content is executed.
 
     Raises a CacheFileError.
@@ -66,7 +66,7 @@ def file_write(path: Path, build: Made, caches: bytes) -> None:
         raise CacheFileError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def file_read(path: Path) -> tuple[Made, bytes]:
+def file_read(path: Path) -> tuple[BuildInfo, bytes]:
     """Reads the header and the caches.
 
     Raises a CacheFileError if the file is truncated, damaged, or another file.
@@ -91,12 +91,12 @@ def file_read(path: Path) -> tuple[Made, bytes]:
     return build, caches
 
 
-def _made(path: Path, line: bytes) -> Made:
+def _made(path: Path, line: bytes) -> BuildInfo:
     if not line.startswith(MAGIC):
         raise CacheFileError(f"{path} is not a file of `compilewatch cache save`")
     try:
         header: Any = json.loads(line[len(MAGIC) :])
-        return Made(
+        return BuildInfo(
             made_with={str(name): str(value) for name, value in header["made_with"].items()},
             artifacts={str(kind): int(count) for kind, count in header["artifacts"].items()},
             size=_size(header["size"]),

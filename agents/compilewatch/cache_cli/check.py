@@ -12,34 +12,34 @@ from pathlib import Path
 
 from compilewatch.cache_cli.archive import file_read
 from compilewatch.cache_cli.local_environment import (
-    components_here,
-    folder_here,
-    key_parts_here,
-    made_with,
+    build_info,
+    local_cache_folder,
+    local_components,
+    local_key_parts,
 )
 from compilewatch.config import Config
 from compilewatch.errors import AgentError
 from compilewatch.runtime.private_files import FolderError
 from compilewatch.sources.inductor.cache_key_diff import variable_of
 from compilewatch.sources.inductor.cache_key_parts import KeyParts
-from compilewatch.sources.inductor.run_history import DamagedRun, LastRun, Run
+from compilewatch.sources.inductor.run_history import DamagedHistory, Run, RunHistory
 from compilewatch.wire.cache_miss_causes import (
     ACCESS,
     OPTIONS,
     READ_ONLY,
     VERSIONS,
-    changed,
+    changed_variables,
+    is_changed,
     option_words,
-    variables_changed,
 )
 
-WARM, MISSES = 0, 1
+EXIT_WARM, EXIT_MISSES = 0, 1
 _OPTION = f"{OPTIONS[0]}["
 _BUILD, _SYSTEM = "torch_version", "system_info"
 
 
 @dataclass
-class Outlook:
+class MissForecast:
     """The prediction; `--json` prints it."""
 
     against: str
@@ -79,27 +79,27 @@ def run(model: str | None, file: str | None, as_json: bool) -> int:
         print(json.dumps({**asdict(forecast), "answer": forecast.sentence}, indent=1))
     else:
         _print(forecast)
-    return MISSES if forecast.misses else WARM
+    return EXIT_MISSES if forecast.misses else EXIT_WARM
 
 
-def _against_file(path: str) -> Outlook:
+def _against_file(path: str) -> MissForecast:
     build, _ = file_read(Path(path))
-    forecast = Outlook(f"{path}, saved with torch {build.made_with.get('torch', 'unknown')}")
-    forecast.misses.extend(build.differences(made_with()))
+    forecast = MissForecast(f"{path}, saved with torch {build.made_with.get('torch', 'unknown')}")
+    forecast.misses.extend(build.differences(build_info()))
     forecast.unseen.append("options and variables: the file does not contain them")
     return forecast
 
 
-def _against_last_run(model: str) -> Outlook:
+def _against_last_run(model: str) -> MissForecast:
     if not model:
         raise AgentError(
             "cache-check needs the name of the model: --model NAME or COMPILEWATCH_MODEL"
         )
     try:
-        earlier = LastRun.of(
+        earlier = RunHistory.open(
             Config(model=model, endpoint="", spool=os.environ.get("COMPILEWATCH_SPOOL", ""))
         ).read()
-    except (DamagedRun, FolderError) as error:
+    except (DamagedHistory, FolderError) as error:
         raise AgentError(f"the history of the last run cannot be read: {error}") from None
     except OSError as error:
         raise AgentError(
@@ -110,24 +110,24 @@ def _against_last_run(model: str) -> Outlook:
             f"no earlier run of {model!r:.200} is known on this machine, so there is nothing "
             "to compare with"
         )
-    return outlook_of(model, earlier, components_here(), key_parts_here(), folder_here())
+    return forecast_of(model, earlier, local_components(), local_key_parts(), local_cache_folder())
 
 
-def outlook_of(
+def forecast_of(
     model: str, earlier: Run, now: Mapping[str, str], parts: KeyParts | None, folder: str
-) -> Outlook:
+) -> MissForecast:
     """Compares the present with earlier runs.
 
     `parts` are the key parts that torch uses for every graph; None if torch does not provide them.
     """
     before = earlier.components
-    forecast = Outlook(f"the last run of {model} on this machine")
+    forecast = MissForecast(f"the last run of {model} on this machine")
     forecast.misses.extend(
         f"{name} {before[name] or 'none'} -> {now[name] or 'none'}"
         for name in VERSIONS
         if _is_different(name, now, before)
     )
-    variables = variables_changed(now, before)
+    variables = changed_variables(now, before)
     if parts is None or not earlier.graphs:
         forecast.unseen.append(
             "torch's options: "
@@ -151,10 +151,12 @@ def outlook_of(
 
 
 def _is_different(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> bool:
-    return name in now and name in before and changed(name, now, before)
+    return name in now and name in before and is_changed(name, now, before)
 
 
-def _check_keys(forecast: Outlook, earlier: Run, parts: KeyParts, variables: list[str]) -> None:
+def _check_keys(
+    forecast: MissForecast, earlier: Run, parts: KeyParts, variables: list[str]
+) -> None:
     """Adds key parts that differ from those of the newest graph; an option is named with the
     variable that explains it.
     """
@@ -194,7 +196,7 @@ def _differing_options(
             yield option
 
 
-def _check_folder(forecast: Outlook, earlier: Run, folder: str) -> None:
+def _check_folder(forecast: MissForecast, earlier: Run, folder: str) -> None:
     """Checks whether the folder holds the entries that earlier runs looked up."""
     is_present = [_holds(folder, key) for key in earlier.keys if key[:1] in ("f", "a")]
     forecast.entries, forecast.present = len(is_present), sum(is_present)
@@ -228,7 +230,7 @@ def _holds(folder: str, key: str) -> bool:
         return False
 
 
-def _print(forecast: Outlook) -> None:
+def _print(forecast: MissForecast) -> None:
     print(f"{forecast.sentence}\n  compared with {forecast.against}")
     if forecast.entries:
         print(f"  in the cache folder: {forecast.present} of {forecast.entries} entries")

@@ -16,9 +16,9 @@ from compilewatch.errors import AgentError
 from compilewatch.identity.compile_config import (
     cache_folder,
     folder_access,
-    folders_hashed,
     gpu_name,
-    variables_hashed,
+    hash_folders,
+    hash_variables,
     versions,
 )
 from compilewatch.runtime.torch_internals import GRAPH_KEY
@@ -32,7 +32,7 @@ _CONFIG_MODULES = (
 )
 
 
-def torch_imported() -> Any:
+def import_torch() -> Any:
     """Imports torch and its configuration modules. Raises an AgentError if that fails."""
     try:
         torch = importlib.import_module("torch")
@@ -45,11 +45,11 @@ def torch_imported() -> Any:
     return torch
 
 
-def made_with() -> dict[str, str]:
+def build_info() -> dict[str, str]:
     """Returns versions, GPU type, Python version and processor type; starts CUDA on the first GPU
     for its name.
     """
-    torch = torch_imported()
+    torch = import_torch()
     if torch.cuda.is_available():
         torch.cuda.init()
     info = {
@@ -61,23 +61,23 @@ def made_with() -> dict[str, str]:
     return {**info, "gpu": gpu} if gpu else info
 
 
-def components_here() -> dict[str, str]:
+def local_components() -> dict[str, str]:
     """Returns these facts with the hashes of variables and folders, under the names that a running
     job reports.
     """
     return {
-        **made_with(),
-        **variables_hashed(os.environ),
-        **folders_hashed(os.environ),
+        **build_info(),
+        **hash_variables(os.environ),
+        **hash_folders(os.environ),
         **folder_access(os.environ),
     }
 
 
-def key_parts_here() -> KeyParts | None:
+def local_key_parts() -> KeyParts | None:
     """Returns the key parts that torch uses for every graph here, read from an empty graph without
     compiling; None if this torch does not provide them.
     """
-    torch = torch_imported()
+    torch = import_torch()
     with suppress(Exception):  # other arguments than the agent knows cost only this answer
         importlib.import_module(GRAPH_KEY.module)
         empty = torch.fx.Graph()
@@ -86,6 +86,6 @@ def key_parts_here() -> KeyParts | None:
     return None
 
 
-def folder_here() -> str:
+def local_cache_folder() -> str:
     """Returns the folder of torch's compile caches."""
     return cache_folder(os.environ)

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.autostart import SAVES_CACHES
-from compilewatch.cache_cli.archive import Made, file_read, file_write
-from compilewatch.cache_cli.local_environment import folder_here, made_with, torch_imported
+from compilewatch.cache_cli.archive import BuildInfo, file_read, file_write
+from compilewatch.cache_cli.local_environment import build_info, import_torch, local_cache_folder
 from compilewatch.cli.run import command_of, environment_with_agent
-from compilewatch.errors import AgentError, say
-from compilewatch.sources.inductor.loaded_keys import keys_write
+from compilewatch.errors import AgentError, warn_user
+from compilewatch.sources.inductor.loaded_keys import write_keys
 from compilewatch.version import __version__
 
-NOT_SAVED = NOT_LOADED = 1
+EXIT_NOT_SAVED = EXIT_NOT_LOADED = 1
 SIGNALLED = 128
 """Added to the number of the signal that ended the command."""
 LAUNCHER = "torch.distributed.run"
@@ -71,7 +71,7 @@ def _keep_saved(saved: list[Path], target: Path) -> int:
             "nothing to save: the program compiled nothing and looked up no cache. Does it "
             "call its compiled code?"
         )
-        return NOT_SAVED
+        return EXIT_NOT_SAVED
     if len(saved) > 1:
         raise AgentError(f"cache save accepts one process, and {len(saved)} processes compiled")
     build, _ = file_read(saved[0])
@@ -100,10 +100,10 @@ def _save_own(folder: Path, model: str) -> None:
             counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
             digest = hashlib.sha256(packed).hexdigest()
             now_ms = time.time_ns() // 1_000_000
-            build = Made(made_with(), counts, len(packed), digest, now_ms, model)
+            build = BuildInfo(build_info(), counts, len(packed), digest, now_ms, model)
             file_write(folder / str(os.getpid()), build, packed)
     except Exception as error:  # noqa: BLE001 - torch can fail in any way while it pickles
-        say(f"the caches were not saved: {error!r:.200}")
+        warn_user(f"the caches were not saved: {error!r:.200}")
 
 
 def load(path: str, anyway: bool = False) -> int:
@@ -113,8 +113,8 @@ def load(path: str, anyway: bool = False) -> int:
     cannot be used.
     """
     build, packed = file_read(Path(path))
-    torch = torch_imported()
-    differing = list(build.differences(made_with()))
+    torch = import_torch()
+    differing = list(build.differences(build_info()))
     if differing:
         print(
             f"{path} was built in another environment: {'; '.join(differing)}. No process "
@@ -125,7 +125,7 @@ def load(path: str, anyway: bool = False) -> int:
                 "Nothing was loaded. Save the file in this environment (compilewatch cache "
                 "save), or add --anyway."
             )
-            return NOT_LOADED
+            return EXIT_NOT_LOADED
     started_at = time.perf_counter()
     try:
         info = _compiler(torch, "load_cache_artifacts")(packed)
@@ -133,8 +133,8 @@ def load(path: str, anyway: bool = False) -> int:
         raise AgentError(f"torch could not load {path}: {error!r:.200}") from None
     if info is None:
         print(f"torch {torch.__version__} could not read the content of {path}; nothing was loaded")
-        return NOT_LOADED
-    folder = folder_here()
+        return EXIT_NOT_LOADED
+    folder = local_cache_folder()
     note = _record_keys(folder, info)
     counts = Counter({str(kind): len(keys) for kind, keys in info.artifacts.items()})
     print(
@@ -147,7 +147,7 @@ def load(path: str, anyway: bool = False) -> int:
 def _record_keys(folder: str, info: Any) -> str:
     """Records the loaded keys in the folder; returns how hits on them are reported."""
     try:
-        keys_write(folder, (str(key) for keys in info.artifacts.values() for key in keys))
+        write_keys(folder, (str(key) for keys in info.artifacts.values() for key in keys))
     except OSError as error:
         reason = error.strerror or error
         return f"hits on them are not reported separately, as the list is not writable: {reason}"

@@ -17,7 +17,7 @@ from typing import Any
 from compilewatch.config import Config, load
 from compilewatch.control.signatures import signature_capability
 from compilewatch.errors import ConfigError
-from compilewatch.export.advice import ANOTHER, advice_of
+from compilewatch.export.advice import OTHER_PROGRAM, advice_of
 from compilewatch.export.sender import request_body
 from compilewatch.export.spool.spool import spool_capability
 from compilewatch.export.transport import create_http_transport
@@ -28,7 +28,12 @@ from compilewatch.sources.registry import InstalledSources
 from compilewatch.version import __version__
 from compilewatch.wire.codec import encode
 
-LOADED = ("torch", "torch._dynamo", "torch._inductor.graph", "torch._inductor.cudagraph_utils")
+IMPORTED_MODULES = (
+    "torch",
+    "torch._dynamo",
+    "torch._inductor.graph",
+    "torch._inductor.cudagraph_utils",
+)
 """Modules that a compiling job has imported; `doctor` imports them so that sources can bind."""
 
 ADVICE = {
@@ -50,7 +55,7 @@ IN_CODE = "(named by init)"
 
 
 @dataclass
-class Findings:
+class Diagnosis:
     """The results of `doctor`; agents/docs/reference/cli.md explains the fields of `--json`."""
 
     schema: int = 1
@@ -73,9 +78,9 @@ def run(*, endpoint: str | None, key: str | None, as_json: bool) -> int:
     return 0 if findings.healthy else 1
 
 
-def examine(endpoint: str | None, key: str | None) -> Findings:
+def examine(endpoint: str | None, key: str | None) -> Diagnosis:
     """Checks everything; sends an empty request to test the key."""
-    findings = Findings()
+    findings = Diagnosis()
     findings.capabilities = _capabilities()
     findings.torch = str(getattr(sys.modules.get("torch"), "__version__", ""))
     try:
@@ -105,7 +110,7 @@ def _capabilities() -> dict[str, tuple[str, str]]:
     recorder = Recorder()
     sources = InstalledSources(recorder)
     sources.install()
-    for module in LOADED:
+    for module in IMPORTED_MODULES:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     sources.install_unbound()
@@ -132,11 +137,11 @@ def _dashboard(config: Config, body: bytes) -> tuple[str, str]:
     if answer.ack is not None:
         return "ok: reachable, and the key is valid", ""
     if not answer.code:
-        return answer.problem, ANOTHER
+        return answer.problem, OTHER_PROGRAM
     return answer.problem, ADVICE.get(answer.code, "see the answer above")
 
 
-def _text(findings: Findings) -> str:
+def _text(findings: Diagnosis) -> str:
     lines = [
         f"agent      {findings.agent} on Python {findings.python}, "
         f"torch {findings.torch or 'not found'}",

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from compilewatch.cli.replay import Recording, deliver
-from compilewatch.cli.trace_process import TracedProcess, wanted
-from compilewatch.cli.trace_reader import NAMES, TraceLines
+from compilewatch.cli.trace_process import TracedProcess, should_import
+from compilewatch.cli.trace_reader import TRACE_GLOB, TraceReader
 from compilewatch.config import Config, load
 from compilewatch.errors import AgentError
 from compilewatch.identity.identity import UNVERSIONED, id_of
@@ -56,14 +56,14 @@ def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
     """
     if not folder.is_dir():
         raise AgentError(f"{folder} is not a folder; pass the folder of TORCH_TRACE")
-    files = sorted(folder.glob(NAMES))
+    files = sorted(folder.glob(TRACE_GLOB))
     if not files:
-        raise AgentError(f"there is no trace in {folder}: no file matches {NAMES}")
+        raise AgentError(f"there is no trace in {folder}: no file matches {TRACE_GLOB}")
     processes, damages, damaged = [], list[str](), 0
     for file in files:
         process, lines = _read(file)
         damages += lines.damages
-        damaged += lines.damaged
+        damaged += lines.damage_count
         if process.pid:
             processes.append(process)
     if not processes:
@@ -75,16 +75,16 @@ def read(folder: Path) -> tuple[list[TracedProcess], list[str], int]:
     return processes, damages, damaged
 
 
-def _read(file: Path) -> tuple[TracedProcess, TraceLines]:
-    process, lines = TracedProcess(), TraceLines(file, wanted)
+def _read(file: Path) -> tuple[TracedProcess, TraceReader]:
+    process, lines = TracedProcess(), TraceReader(file, should_import)
     try:
         for entry in lines:
             try:
-                process.take(entry)
+                process.add_entry(entry)
             except Exception as error:  # noqa: BLE001 - a damaged entry may hold anything
-                lines.damage(entry.number, f"unknown format ({type(error).__name__})")
+                lines.record_damage(entry.number, f"unknown format ({type(error).__name__})")
     except OSError as error:
-        lines.damage(0, error.strerror or type(error).__name__)
+        lines.record_damage(0, error.strerror or type(error).__name__)
     process.close()
     rank_in_name = _RANK.search(file.name)
     if process.rank is None and rank_in_name:
@@ -101,7 +101,7 @@ def _recording(
     process: TracedProcess, config: Config, host: str, job: str, world_size: int
 ) -> Recording:
     identity = Identity(
-        id=id_of(int(process.clock * 1000), process.chance),
+        id=id_of(int(process.clock * 1000), process.random_bits),
         started=process.started,
         model=config.model,
         version=config.version or UNVERSIONED,

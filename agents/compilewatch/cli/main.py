@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from compilewatch.errors import AgentError, say
+from compilewatch.errors import AgentError, warn_user
 from compilewatch.lazy_modules import (
     CACHE_CHECK,
     CACHE_SAVE_LOAD,
@@ -20,9 +20,9 @@ from compilewatch.lazy_modules import (
 )
 from compilewatch.version import __version__
 
-WRONG_USE = 2
-INTERRUPTED = 130
-Commands = argparse._SubParsersAction
+EXIT_WRONG_USE = 2
+EXIT_INTERRUPTED = 130
+Subparsers = argparse._SubParsersAction
 
 OVERVIEW = """\
 compilewatch monitors torch.compile inside running jobs and reports to a dashboard:
@@ -130,10 +130,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.command(arguments))
     except AgentError as error:
-        say(str(error).removeprefix("off: "))
-        return WRONG_USE
+        warn_user(str(error).removeprefix("off: "))
+        return EXIT_WRONG_USE
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -165,7 +165,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add(
-    commands: Commands[argparse.ArgumentParser], name: str, summary: str, text: str, epilog: str
+    commands: Subparsers[argparse.ArgumentParser], name: str, summary: str, text: str, epilog: str
 ) -> argparse.ArgumentParser:
     return commands.add_parser(
         name,
@@ -176,7 +176,7 @@ def _add(
     )
 
 
-def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_run(commands: Subparsers[argparse.ArgumentParser]) -> None:
     run = _add(
         commands, "run", "run a command with the agent in each Python process", RUN, RUN_MORE
     )
@@ -197,7 +197,7 @@ def _run(found: argparse.Namespace) -> int:
     return int(require(CLI_RUN).run(found.words, model=found.model, version=found.model_version))
 
 
-def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_doctor(commands: Subparsers[argparse.ArgumentParser]) -> None:
     check = _add(
         commands,
         "doctor",
@@ -214,7 +214,7 @@ def _add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add_replay(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_replay(commands: Subparsers[argparse.ArgumentParser]) -> None:
     replay = _add(commands, "replay", "send recorded reports to a dashboard", REPLAY, REPLAY_MORE)
     replay.add_argument("path", metavar="FILE", help="the recording, plain or gzip")
     _add_address(replay)
@@ -239,7 +239,7 @@ def _add_replay(commands: Commands[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add_import(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_import(commands: Subparsers[argparse.ArgumentParser]) -> None:
     add = _add(
         commands, "import-trace", "send a job's TORCH_TRACE folder as reports", IMPORT, IMPORT_MORE
     )
@@ -303,7 +303,7 @@ def _import(arguments: argparse.Namespace) -> int:
     return int(result)
 
 
-def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_check(commands: Subparsers[argparse.ArgumentParser]) -> None:
     check = _add(
         commands,
         "cache-check",
@@ -323,7 +323,7 @@ def _add_check(commands: Commands[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add_cache(commands: Commands[argparse.ArgumentParser]) -> None:
+def _add_cache(commands: Subparsers[argparse.ArgumentParser]) -> None:
     cache = _add(
         commands,
         "cache",

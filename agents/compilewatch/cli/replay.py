@@ -18,14 +18,14 @@ from compilewatch.export.outbox import Outbox
 from compilewatch.export.sender import Sender
 from compilewatch.export.transport import Transport, create_transport
 from compilewatch.identity.identity import instance_id
-from compilewatch.identity.redaction import identity_redact, report_redacted
+from compilewatch.identity.redaction import identity_redact, redact_report
 from compilewatch.wire.codec import DecodeError, loads
 from compilewatch.wire.messages import Identity, Report, Request
 
 MAX_FAILURES = 6
-MAX_NAMED = 10
+MAX_NAMED_DAMAGES = 10
 """Number of damaged lines that are printed; further ones are only counted."""
-REQUEST_BEGINS = b'{"v":'
+REQUEST_PREFIX = b'{"v":'
 UNLIMITED = 1 << 40
 MAX_LINE_BYTES = 16 << 20
 """Line limit of a recording.
@@ -86,7 +86,7 @@ def deliver(
     for recording in recordings:
         if config.redact:
             identity_redact(recording.identity)
-            recording.reports = [report_redacted(report) for report in recording.reports]
+            recording.reports = [redact_report(report) for report in recording.reports]
     sent = rejected = unsent = 0
     for recording in recordings:
         outbox = send(recording, create_transport(config))
@@ -107,9 +107,9 @@ def deliver(
 
 
 def _print_damages(damages: list[str], damaged: int) -> None:
-    for damage in damages[:MAX_NAMED]:
+    for damage in damages[:MAX_NAMED_DAMAGES]:
         print(f"skipped: {damage}")
-    named = min(len(damages), MAX_NAMED)
+    named = min(len(damages), MAX_NAMED_DAMAGES)
     if damaged > named:
         print(f"skipped: {damaged - named} more")
 
@@ -164,7 +164,7 @@ def _add(recordings: dict[str, Recording], line: bytes) -> list[str]:
             request = loads(Request, line[begin:])
         except DecodeError as error:
             damages = damages or [str(error)]
-            begin = line.find(REQUEST_BEGINS, begin + 1)
+            begin = line.find(REQUEST_PREFIX, begin + 1)
             continue
         recording = recordings.setdefault(request.instance.id, Recording(request.instance, []))
         recording.identity = request.instance
@@ -194,7 +194,7 @@ def send(recording: Recording, transport: Transport) -> Outbox:
     for report in recording.reports:
         outbox.add(report)
     sender = Sender(transport, outbox)
-    while len(outbox) and sender.failures < MAX_FAILURES and not sender.refused:
+    while len(outbox) and sender.failures < MAX_FAILURES and not sender.is_refused:
         time.sleep(max(0.0, sender.next_attempt - time.monotonic()))
         sender.attempt(recording.identity)
     for problem, count in sender.refusals.items():

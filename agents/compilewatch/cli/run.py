@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from compilewatch.config import load
-from compilewatch.errors import AgentError, ConfigError, say
+from compilewatch.errors import AgentError, ConfigError, warn_user
 
 USAGE = (
     "run takes a command: compilewatch run -- python serve.py, compilewatch run -- torchrun --nproc-per-node 8 train.py, "
@@ -30,7 +30,7 @@ def run(words: list[str], *, model: str | None = None, version: str | None = Non
     try:
         load({}, environment)
     except ConfigError as error:
-        say(str(error))
+        warn_user(str(error))
     _replace_process(command, environment)
     return 0
 

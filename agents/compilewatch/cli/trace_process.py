@@ -15,13 +15,13 @@ from typing import Any
 from compilewatch.cli.trace_reader import Entry
 from compilewatch.recording.recorder import Recorder
 from compilewatch.sources.dynamo.compilation_metrics import compile_id_of, kind_of
-from compilewatch.sources.dynamo.compile_reporter import Ending, Teller
+from compilewatch.sources.dynamo.compile_reporter import CompileOutcome, CompileReporter
 from compilewatch.sources.dynamo.graph_breaks import BreakList
 from compilewatch.sources.dynamo.phase_timer import BACKWARD, ROOTS, PhaseClock
-from compilewatch.sources.dynamo.recompile_limits import Latches
-from compilewatch.sources.dynamo.typed_getattr import number, text
-from compilewatch.sources.dynamo.user_frames import is_installed, user_place
-from compilewatch.sources.inductor.cache_lookups import LOOKUPS, CacheLookups, Taken
+from compilewatch.sources.dynamo.recompile_limits import EagerFrames
+from compilewatch.sources.dynamo.typed_getattr import get_number, get_text
+from compilewatch.sources.dynamo.user_frames import find_user_place, is_installed
+from compilewatch.sources.inductor.cache_lookups import LOOKUPS, CacheLookups, LookupResult
 from compilewatch.wire.messages import MAX_COMPILES, Compile, Report
 
 WINDOW_SECONDS = 10.0
@@ -48,7 +48,7 @@ _FRAME = re.compile(r'^  File "(.+)", line (\d{1,9}), in (.+)$', re.M)
 _CALLER = re.compile(r"Line: (\d{1,9}), Name: (.*), Filename: (.*)")
 
 
-def wanted(data: dict[str, Any]) -> bool:
+def should_import(data: dict[str, Any]) -> bool:
     """Returns whether the converter uses the payload of the entry."""
     return "chromium_event" in data or _artifact(data) in (BREAK, VERSION, REASONS)
 
@@ -58,11 +58,11 @@ class TraceRecorder(Recorder):
 
     at = 0.0
 
-    def moment(self) -> float:
+    def event_time(self) -> float:
         return self.at
 
-    def compile_finished(self, compile: Compile) -> None:
-        self._log.compile(compile)
+    def record_compile(self, compile: Compile) -> None:
+        self._log.add_compile(compile)
 
 
 class TracedThread:
@@ -89,11 +89,14 @@ class TracedProcess:
         self._recorder = TraceRecorder()
         self._recorder.start()
         self._breaks: list[SimpleNamespace] = []
-        self._teller = Teller(
-            self._recorder, Latches.begin(self._recorder), CacheLookups(), BreakList(self._breaks)
+        self._teller = CompileReporter(
+            self._recorder,
+            EagerFrames.begin(self._recorder),
+            CacheLookups(),
+            BreakList(self._breaks),
         )
         self._threads: OrderedDict[tuple[str, str], TracedThread] = OrderedDict()
-        self._outcomes: OrderedDict[tuple[str, bool], tuple[dict[str, float], Taken]] = (
+        self._outcomes: OrderedDict[tuple[str, bool], tuple[dict[str, float], LookupResult]] = (
             OrderedDict()
         )
         self._frames: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -102,11 +105,11 @@ class TracedProcess:
         self._event_count = 0
 
     @property
-    def chance(self) -> int:
+    def random_bits(self) -> int:
         """80 bits that are equal whenever the same file is read."""
         return int.from_bytes(self._digest.digest()[:10], "big")
 
-    def take(self, entry: Entry) -> None:
+    def add_entry(self, entry: Entry) -> None:
         """Adds one entry; raises ValueError and similar errors if its format is unknown."""
         self._entry_count += 1
         if self._entry_count <= IDENTIFYING_LINES:
@@ -122,7 +125,8 @@ class TracedProcess:
             _get_or_create(self._reasons, _compile_id(entry.data), lambda: _reasons(entry.payload))
         elif _artifact(entry.data) == VERSION:
             self.versions.setdefault(
-                "torch", text(SimpleNamespace(**json.loads(entry.payload)), "pytorch_version")[:64]
+                "torch",
+                get_text(SimpleNamespace(**json.loads(entry.payload)), "pytorch_version")[:64],
             )
         for name in RECORDS:
             if isinstance(entry.data.get(name), dict):
@@ -131,9 +135,9 @@ class TracedProcess:
     def close(self) -> None:
         """Closes the last window at the end of the file."""
         if self._window is not None and self._event_count:
-            report = self._recorder.close(len(self.reports) + 1, *self._window)
+            report = self._recorder.rotate(len(self.reports) + 1, *self._window)
             report.gauges.compiling_for = None
-            report.losses.truncated_events = self._recorder.truncated_events
+            report.losses.truncated_events = self._recorder.truncated_event_count
             self.reports.append(report)
         self._event_count = 0
 
@@ -190,16 +194,16 @@ class TracedProcess:
             ("cuda", "cuda_version"),
             ("triton", "triton_version"),
         ):
-            if text(record, field):
-                self.versions.setdefault(name, (text(record, field).split() or [""])[0][:64])
+            if get_text(record, field):
+                self.versions.setdefault(name, (get_text(record, field).split() or [""])[0][:64])
         at = _end_time(record, entry.at)
         self.started = min(self.started, at)
         self._recorder.at = at
         self._open_window(at)
         phases, lookups = self._outcomes.pop(
-            (compile_id, kind_of(record, {}) == "backward"), ({}, Taken([], {}))
+            (compile_id, kind_of(record, {}) == "backward"), ({}, LookupResult([], {}))
         )
-        self._teller.tell(record, Ending(0.0, at, {}, phases, False, lookups))
+        self._teller.report(record, CompileOutcome(0.0, at, {}, phases, False, lookups))
         self._breaks.clear()
         self._event_count += 1
 
@@ -210,12 +214,12 @@ class TracedProcess:
         number. A frame of a library gets its caller in user code.
         """
         frame_id = compile_id.rpartition("/")[0]
-        if not text(record, "co_name"):
+        if not get_text(record, "co_name"):
             if kind_of(record, {}) in ("first", "recompile"):
                 vars(record).update(self._frames.get(frame_id, {}))
             return
-        if is_installed(text(record, "co_filename")):
-            record.caller = user_place(_callers(getattr(record, "stack_trace", None)))
+        if is_installed(get_text(record, "co_filename")):
+            record.caller = find_user_place(_callers(getattr(record, "stack_trace", None)))
         names = ("co_name", "co_filename", "co_firstlineno", "caller")
         self._frames.pop(frame_id, None)
         _get_or_create(
@@ -267,10 +271,10 @@ def _get_or_create(table: OrderedDict[Any, Any], key: Any, make: Any) -> Any:
 def _end_time(record: Any, logged: float) -> float:
     """Returns the end of the compilation by torch's own clock if the record has it."""
     start, length = (
-        number(record, "start_time"),
-        number(record, "entire_frame_compile_time_s") or 0.0,
+        get_number(record, "start_time"),
+        get_number(record, "entire_frame_compile_time_s") or 0.0,
     )
-    end = number(record, "end_time_us")
+    end = get_number(record, "end_time_us")
     at = end / 1e6 if end is not None else start + length if start is not None else logged
     return at if abs(at - logged) <= _MAX_SKEW_SECONDS else logged
 

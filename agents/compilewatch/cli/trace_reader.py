@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-NAMES = "dedicated_log_torch_trace*.log"
+TRACE_GLOB = "dedicated_log_torch_trace*.log"
 """One file per process; torch adds the rank to the name after the process group exists."""
 MAX_LINE = 1 << 20
 MAX_PAYLOAD = 1 << 18
 MAX_RANK = 1 << 31
-MAX_NAMED = 10
-DAY = 86400.0
+MAX_NAMED_DAMAGES = 10
+DAY_SECONDS = 86400.0
 _HEAD = re.compile(
     r"(?:\[rank(?P<rank>\d{1,9})\]:)?[A-Z](?P<month>\d\d)(?P<day>\d\d) "
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)\.(?P<fraction>\d{1,6})"
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     payload: str = ""
 
 
-class TraceLines:
+class TraceReader:
     """The entries of one file.
 
     Keeps only payloads that `wanted` accepts, without their deep lists.
@@ -52,14 +52,14 @@ class TraceLines:
     def __init__(self, path: Path, wanted: Callable[[dict[str, Any]], bool]) -> None:
         self._path = path
         self._wanted = wanted
-        self.damaged = 0
+        self.damage_count = 0
         self.damages: list[str] = []
         """The first damages, in words."""
 
-    def damage(self, number: int, problem: str) -> None:
+    def record_damage(self, number: int, problem: str) -> None:
         """Counts and describes a damage."""
-        self.damaged += 1
-        if len(self.damages) < MAX_NAMED:
+        self.damage_count += 1
+        if len(self.damages) < MAX_NAMED_DAMAGES:
             self.damages.append(f"{self._path.name} line {number}: {problem}")
 
     def __iter__(self) -> Iterator[Entry]:
@@ -67,7 +67,7 @@ class TraceLines:
         payload: list[bytes] = []
         size = 0
         if not self._path.is_file():  # a pipe blocks its reader, a device has no end
-            self.damage(0, "not a regular file")
+            self.record_damage(0, "not a regular file")
             return
         with self._path.open("rb") as file:
             written = self._path.stat().st_mtime
@@ -87,19 +87,19 @@ class TraceLines:
                 payload, size = [], 0
                 entry = self._entry(number, line, written) if whole else None
                 if not whole:
-                    self.damage(number, f"longer than {MAX_LINE} bytes")
+                    self.record_damage(number, f"longer than {MAX_LINE} bytes")
         if entry is not None:
             yield entry._replace(payload=_text(b"".join(payload)))
 
     def _entry(self, number: int, line: bytes, written: float) -> Entry | None:
         match = _HEAD.match(_text(line))
         if match is None:
-            self.damage(number, "not a line of a trace")
+            self.record_damage(number, "not a line of a trace")
             return None
         try:
             data = json.loads(match["json"])
         except (ValueError, RecursionError):
-            self.damage(number, "contains incomplete JSON")
+            self.record_damage(number, "contains incomplete JSON")
             return None
         rank = data.get("rank", int(match["rank"] or "-1"))
         return Entry(
@@ -139,5 +139,5 @@ def _line_time(match: re.Match[str], written: float) -> float:
         ]
     except (ValueError, OverflowError):
         return written
-    moment = moments[0] if moments[0] <= written + DAY else moments[1]
+    moment = moments[0] if moments[0] <= written + DAY_SECONDS else moments[1]
     return moment + int(match["fraction"].ljust(6, "0")) / 1e6

@@ -11,21 +11,27 @@ from typing import Any
 
 from compilewatch.config import Config
 from compilewatch.control.signatures import opener_of, signature_capability
-from compilewatch.instrument.kill_switch import SWITCH, Held
+from compilewatch.instrument.kill_switch import KILL_SWITCH, HeldCommand
 from compilewatch.recording.recorder import Recorder
-from compilewatch.sources.dynamo.eager_stance import eager_by_request
-from compilewatch.wire.command import MAX_COMMANDS, MAX_LIFETIME, RESTORE, Command, CommandRefused
+from compilewatch.sources.dynamo.eager_stance import find_eager_request
+from compilewatch.wire.command import (
+    MAX_COMMANDS,
+    MAX_LIFETIME_SECONDS,
+    RESTORE,
+    Command,
+    CommandRefused,
+)
 from compilewatch.wire.messages import Identity
 
-CLOCKS_DIFFER = 60.0
+MAX_CLOCK_SKEW_SECONDS = 60.0
 """Maximum clock skew in seconds between this host and the dashboard before a command counts as too
 long.
 """
-MAX_TOLD = 64
+MAX_REFUSAL_RECEIPTS = 64
 """Number of refused commands that get a receipt; further ones are only counted."""
 
 
-class Commands:
+class CommandHandler:
     """Only the agent's thread uses it."""
 
     def __init__(
@@ -51,7 +57,7 @@ class Commands:
             else ("no", "not allowed by this job")
         )
 
-    def take(self, given: list[Any]) -> None:
+    def handle(self, given: list[Any]) -> None:
         """Applies the commands of an acknowledgement.
 
         The dashboard repeats a command in every answer while the command is live; a known command
@@ -64,31 +70,31 @@ class Commands:
                 self._refuse(refused, item)
         for item in given[MAX_COMMANDS:]:
             self._refuse(CommandRefused("too_many"), item)
-        self.look()
+        self.poll()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Reports commands that took effect and ends those that expired.
 
         Call it about once per second.
         """
-        active = SWITCH.held
+        active = KILL_SWITCH.command
         if active is not None and time.monotonic() >= active.end:
             self._end("expired")
         elif (
             active is not None
             and self._applied is None
-            and active.in_force()
+            and active.is_in_force()
             and self._last is not None
         ):
             self._applied = self._last
-            self._recorder.eager_everywhere(*eager_by_request())
-            self._receipt("applied", self._last, callables=SWITCH.routes)
+            self._recorder.set_process_eager(*find_eager_request())
+            self._receipt("applied", self._last, callables=KILL_SWITCH.route_count)
 
     def close(self) -> None:
         """Ends the active command when the agent stops, so that its effect does not outlive the
         agent.
         """
-        if SWITCH.held is not None:
+        if KILL_SWITCH.command is not None:
             self._end("agent stopped")
 
     def _apply(self, command: Command) -> None:
@@ -98,7 +104,7 @@ class Commands:
         self._check(command)
         self._last = command
         if command.ask:
-            self._receipt("ready", command, callables=SWITCH.routes)
+            self._receipt("ready", command, callables=KILL_SWITCH.route_count)
         elif command.verb == RESTORE:
             self._restore(command)
         else:
@@ -114,15 +120,15 @@ class Commands:
             identity.environment,
         ):
             raise CommandRefused("wrong_target", command=command)
-        if not command.concerns(identity.id, identity.job):
+        if not command.includes(identity.id, identity.job):
             raise CommandRefused("wrong_target", "instance", command)
         if command.verb not in (*self._allowed, RESTORE):
             raise CommandRefused("not_allowed", command=command)
         if command.expires <= now:
             raise CommandRefused("expired", command=command)
-        if command.expires - now > MAX_LIFETIME + CLOCKS_DIFFER:
+        if command.expires - now > MAX_LIFETIME_SECONDS + MAX_CLOCK_SKEW_SECONDS:
             raise CommandRefused("too_long", command=command)
-        if not SWITCH.routes:
+        if not KILL_SWITCH.route_count:
             raise CommandRefused("nothing_to_switch", command=command)
 
     def _hold(self, command: Command) -> None:
@@ -130,24 +136,24 @@ class Commands:
 
         If a command with the same verb is in force, its end moves and there is no gap.
         """
-        now, active = time.monotonic(), SWITCH.held
+        now, active = time.monotonic(), KILL_SWITCH.command
         begin = now + max(0.0, command.not_before - time.time())
-        end = now + min(command.expires - time.time(), MAX_LIFETIME)
-        if active is not None and active.verb == command.verb and active.in_force():
+        end = now + min(command.expires - time.time(), MAX_LIFETIME_SECONDS)
+        if active is not None and active.verb == command.verb and active.is_in_force():
             active.end = end
             self._applied = self._applied and command
             self._receipt("accepted", command)
             return
         if active is not None:
             self._end("replaced by another command")
-        self._recorder.commanded = True
-        SWITCH.held = Held(command.verb, begin, end)
+        self._recorder.has_command = True
+        KILL_SWITCH.command = HeldCommand(command.verb, begin, end)
         self._recorder.sampler.stop()
         self._receipt("accepted", command)
 
     def _restore(self, command: Command) -> None:
         """Ends the active command at the scheduled time, so that all ranks return together."""
-        active = SWITCH.held
+        active = KILL_SWITCH.command
         self._receipt("accepted", command)
         if active is not None:
             active.end = min(
@@ -155,9 +161,9 @@ class Commands:
             )
 
     def _end(self, why: str) -> None:
-        applied, self._applied, SWITCH.held = self._applied, None, None
-        self._recorder.commanded = False
-        self._recorder.eager_everywhere(*eager_by_request())
+        applied, self._applied, KILL_SWITCH.command = self._applied, None, None
+        self._recorder.has_command = False
+        self._recorder.set_process_eager(*find_eager_request())
         if applied is not None:
             self._receipt("ended", applied, why=why)
 
@@ -165,7 +171,7 @@ class Commands:
         """Counts every refusal, and sends one receipt per command up to a limit."""
         self.refused[refused.code] = self.refused.get(refused.code, 0) + 1
         digest = hashlib.sha256(repr(item).encode("utf-8", "replace")).hexdigest()
-        if digest in self._refused_digests or len(self._refused_digests) >= MAX_TOLD:
+        if digest in self._refused_digests or len(self._refused_digests) >= MAX_REFUSAL_RECEIPTS:
             return
         self._refused_digests.add(digest)
         self._receipt("refused", refused.command, why=refused.code, detail=refused.detail)
@@ -177,7 +183,7 @@ class Commands:
             else {}
         )
         details = {key: value for key, value in extra.items() if value != ""}
-        self._recorder.fact(
+        self._recorder.record_fact(
             "command_receipt",
             {**head, "state": state, **details, "refused": sum(self.refused.values())},
         )

@@ -17,7 +17,7 @@ ADDRESS = (
     "check COMPILEWATCH_ENDPOINT, and whether this host may connect to it or needs "
     "COMPILEWATCH_PROXY"
 )
-ANOTHER = (
+OTHER_PROGRAM = (
     "another program answered at this address: check host, port and path of "
     "COMPILEWATCH_ENDPOINT and any proxy in between"
 )

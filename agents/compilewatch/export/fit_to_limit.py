@@ -9,7 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from compilewatch.recording.aggregate import MORE, findings_merge, region_key, regions_merge
+from compilewatch.recording.aggregate import (
+    OVERFLOW_TEXT,
+    merge_findings,
+    merge_regions,
+    region_key,
+)
 from compilewatch.recording.region_spec import OTHER
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Finding, Region, Report
@@ -20,7 +25,7 @@ _LABEL_STEPS = (("bucket",), ("bucket", "name"), ("bucket", "name", "mode", "run
 """
 
 
-def fitted(report: Report, limit: int) -> tuple[bytes, int]:
+def fit_report(report: Report, limit: int) -> tuple[bytes, int]:
     """Reduces the report in place to at most `limit` bytes.
 
     Returns the JSON, and how many samples and regions lost their own entry.
@@ -64,13 +69,22 @@ def _halve_facts(report: Report) -> int:
 
 
 def _halve_findings(report: Report) -> int:
-    fine = [finding for finding in report.findings if (finding.text, finding.where) != (MORE, "")]
-    summed = [finding for finding in report.findings if (finding.text, finding.where) == (MORE, "")]
+    fine = [
+        finding
+        for finding in report.findings
+        if (finding.text, finding.where) != (OVERFLOW_TEXT, "")
+    ]
+    summed = [
+        finding
+        for finding in report.findings
+        if (finding.text, finding.where) == (OVERFLOW_TEXT, "")
+    ]
     removed = fine[len(fine) // 2 :]
     summaries = [
-        Finding(finding.kind, MORE, "", finding.count, finding.seconds) for finding in removed
+        Finding(finding.kind, OVERFLOW_TEXT, "", finding.count, finding.seconds)
+        for finding in removed
     ]
-    report.findings = findings_merge([*fine[: len(fine) // 2], *summed, *summaries])
+    report.findings = merge_findings([*fine[: len(fine) // 2], *summed, *summaries])
     return len(removed)
 
 
@@ -83,7 +97,7 @@ def _halve_regions(report: Report) -> int:
                 id(region)
                 for region in sorted(fine, key=lambda region: region.calls)[: (len(fine) + 1) // 2]
             }
-            report.regions = regions_merge(
+            report.regions = merge_regions(
                 _blur(region, names) if id(region) in chosen else region
                 for region in report.regions
             )

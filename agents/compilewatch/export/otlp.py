@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 
-from compilewatch.export.transport import TEMPORARY, Answer, HttpTransport
+from compilewatch.export.transport import TEMPORARY_STATUSES, Answer, HttpTransport
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.codec import decode
 from compilewatch.wire.messages import Request
 from compilewatch.wire.otlp import metrics_of
 
 PATH = "/v1/metrics"
-NOTHING_LOST = 1 << 53
+NO_MISSING_SEQ = 1 << 53
 """The `next_seq` of the acknowledgement that this exporter builds.
 
 A collector does not report lost windows, so no window below this number counts as missing.
@@ -34,11 +34,11 @@ class OtlpTransport(HttpTransport):
         answer = Answer(response.status, retry_after=response.headers.get("retry-after", ""))
         if 200 <= response.status < 300:
             answer.ack, answer.problem = (
-                Ack([report.seq for report in request.reports], NOTHING_LOST),
+                Ack([report.seq for report in request.reports], NO_MISSING_SEQ),
                 _partial_error(response.body),
             )
             return answer
-        answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY
+        answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY_STATUSES
         answer.code = f"http_{response.status}"
         text = response.body[:200].decode("utf-8", "replace")
         answer.problem = f"HTTP {response.status} from the metrics endpoint: {text!r}"

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compilewatch.export.fit_to_limit import fitted
-from compilewatch.recording.aggregate import reports_merge
+from compilewatch.export.fit_to_limit import fit_report
+from compilewatch.recording.aggregate import merge_reports
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import MAX_REPORTS, Report, SeqRange
 
@@ -43,7 +43,7 @@ class Entry:
     attempted: bool = False
 
 
-def report_renumbered(entry: Entry, first: int) -> Report:
+def renumber_report(entry: Entry, first: int) -> Report:
     """Decodes the window and assigns sequence numbers starting at `first`."""
     report = loads(Report, entry.body)
     report.seq = first, first + entry.seq[1] - entry.seq[0]
@@ -69,7 +69,7 @@ class Outbox:
         return len(self._entries)
 
     @property
-    def bytes_held(self) -> int:
+    def size_bytes(self) -> int:
         """Total size of the queued windows in bytes."""
         return sum(len(entry.body) for entry in self._entries)
 
@@ -77,11 +77,11 @@ class Outbox:
         """Queues a closed window and returns its entry; merges older windows if memory is full."""
         closed = self._entry(report)
         self._entries.append(closed)
-        while self.bytes_held > self._max_bytes and self._merge_one():
+        while self.size_bytes > self._max_bytes and self._merge_one():
             pass
         return closed
 
-    def waiting(self) -> list[Entry]:
+    def pending(self) -> list[Entry]:
         """Returns all unacknowledged windows, oldest first."""
         return list(self._entries)
 
@@ -93,7 +93,7 @@ class Outbox:
 
     def _entry(self, report: Report) -> Entry:
         """Encodes the window within the size limit of a request."""
-        body, lost = fitted(report, MAX_BATCH_BYTES)
+        body, lost = fit_report(report, MAX_BATCH_BYTES)
         self.truncated_events += lost
         return Entry(report.seq, *report.window, body)
 
@@ -112,13 +112,13 @@ class Outbox:
         if best < 0:
             return False
         first, second = self._entries[best : best + 2]
-        merged, lost = reports_merge(loads(Report, first.body), loads(Report, second.body))
+        merged, lost = merge_reports(loads(Report, first.body), loads(Report, second.body))
         self.truncated_events += lost
         self.merged_windows += 1
         self._entries[best : best + 2] = [self._entry(merged)]
         return True
 
-    def batch(self, limit: int = MAX_REPORTS) -> list[Entry]:
+    def next_batch(self, limit: int = MAX_REPORTS) -> list[Entry]:
         """Returns the windows to send now and freezes them: attempted windows first, otherwise the
         oldest.
         """
@@ -133,17 +133,17 @@ class Outbox:
             batch.append(entry)
         return batch
 
-    def acknowledged(self, ranges: list[SeqRange]) -> list[Entry]:
+    def acknowledge(self, ranges: list[SeqRange]) -> list[Entry]:
         """Removes the windows that the server now holds and returns them."""
         return self._remove(ranges)
 
-    def rejected(self, ranges: list[SeqRange]) -> int:
+    def reject(self, ranges: list[SeqRange]) -> int:
         """Removes and counts the windows that the server rejected permanently."""
         removed = len(self._remove(ranges))
         self.rejected_windows += removed
         return removed
 
-    def contested(self, ranges: list[SeqRange]) -> int:
+    def release_contested(self, ranges: list[SeqRange]) -> int:
         """Keeps windows for a new id, because the server holds other windows under their numbers.
 
         Returns how many.
@@ -154,7 +154,7 @@ class Outbox:
         self.renewal_due = self.renewal_due or bool(entries)
         return len(entries)
 
-    def copied(self) -> None:
+    def mark_copied(self) -> None:
         """Freezes all windows after the process was copied or restored: the other process may send
         them too.
         """
@@ -173,7 +173,7 @@ class Outbox:
         """Renumbers the queued windows from 1, for a new instance id; returns the last number."""
         last, renumbered = 0, []
         for entry in self._entries:
-            report = report_renumbered(entry, last + 1)
+            report = renumber_report(entry, last + 1)
             last = report.seq[1]
             renumbered.append(self._entry(report))
         self._entries, self.renewal_due = renumbered, False

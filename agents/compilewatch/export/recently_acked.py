@@ -9,7 +9,7 @@ from collections.abc import Callable
 from compilewatch.export.outbox import Entry
 from compilewatch.wire.messages import SeqRange
 
-KEPT_SECONDS = 600.0
+RETENTION_SECONDS = 600.0
 MAX_BYTES = 1 << 20
 MAX_RESENDS = 3
 """Maximum number of times one window is sent again, in case a server acknowledges windows without
@@ -17,7 +17,7 @@ storing them.
 """
 
 
-class Tail:
+class RecentlyAcked:
     """Only the agent's thread uses it; `clock` is monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,12 +32,14 @@ class Tail:
         for entry in entries:
             self._recent.append((now, entry))
             self._size += len(entry.body)
-        while self._recent and (self._size > MAX_BYTES or self._recent[0][0] < now - KEPT_SECONDS):
+        while self._recent and (
+            self._size > MAX_BYTES or self._recent[0][0] < now - RETENTION_SECONDS
+        ):
             _, evicted = self._recent.popleft()
             self._size -= len(evicted.body)
             self._resends.pop(evicted.seq, None)
 
-    def lost(self, held: list[SeqRange]) -> list[Entry]:
+    def pop_lost(self, held: list[SeqRange]) -> list[Entry]:
         """Removes and returns the windows outside these ranges: a database was restored or
         replaced.
         """

@@ -26,9 +26,9 @@ from collections.abc import Callable
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
-from compilewatch.export.advice import ANOTHER, CERTIFICATE, advice_of
+from compilewatch.export.advice import CERTIFICATE, OTHER_PROGRAM, advice_of
 from compilewatch.export.outbox import Entry, Outbox
-from compilewatch.export.recently_acked import Tail
+from compilewatch.export.recently_acked import RecentlyAcked
 from compilewatch.export.transport import Answer, Transport
 from compilewatch.wire.ack import Ack
 from compilewatch.wire.codec import encode
@@ -63,7 +63,7 @@ class Sender:
         outbox: Outbox,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
-        tail: Tail | None = None,
+        tail: RecentlyAcked | None = None,
         say: Callable[[str], None] = lambda sentence: None,
         obey: Callable[[list[dict[str, Any]]], None] = lambda commands: None,
         renews: bool = False,
@@ -75,7 +75,7 @@ class Sender:
         """Consecutive attempts without an acknowledgement."""
         self.refusals: dict[str, int] = {}
         """Answers without an acknowledgement, counted by problem."""
-        self.refused = False
+        self.is_refused = False
         """Whether the dashboard refused the last request permanently, so that only a person can
         resolve it.
         """
@@ -97,16 +97,16 @@ class Sender:
         """
         self._warned: set[str] = set()
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         """Returns whether a window is queued and the retry time has come."""
         return bool(len(self.outbox)) and self._clock() >= self.next_attempt
 
     def attempt(self, identity: Identity) -> bool:
         """Sends one batch; returns whether the server accepted it."""
-        batch = self.outbox.batch(self._batch_limit) if self._suspect is None else []
+        batch = self.outbox.next_batch(self._batch_limit) if self._suspect is None else []
         if not batch and self._suspect is None:
             return True
-        answer, self.refused = self._send(identity, batch), False
+        answer, self.is_refused = self._send(identity, batch), False
         accepted = (
             self._accept(answer)
             if self._suspect is None
@@ -130,16 +130,16 @@ class Sender:
     def _accept(self, answer: Answer) -> bool:
         """Applies an acknowledgement; returns whether it settled a window of the batch."""
         if answer.ack is None:
-            answer.advice = answer.advice or ("" if answer.code else ANOTHER)
+            answer.advice = answer.advice or ("" if answer.code else OTHER_PROGRAM)
             return False
-        acknowledged = self.outbox.acknowledged(answer.ack.acked)
+        acknowledged = self.outbox.acknowledge(answer.ack.acked)
         settled = len(acknowledged)
         for refusal in answer.ack.rejected:
             keeps = self._renews and refusal.code in CONFLICTS
             count = (
-                self.outbox.contested([refusal.seq])
+                self.outbox.release_contested([refusal.seq])
                 if keeps
-                else self.outbox.rejected([refusal.seq])
+                else self.outbox.reject([refusal.seq])
             )
             settled += count
             if count:
@@ -159,15 +159,17 @@ class Sender:
         """Queues windows again that the server acknowledged earlier and no longer holds."""
         if self._tail is not None:
             self._tail.add(acknowledged)
-            lost = self._tail.lost(ack.held if ack.held is not None else [(1, ack.next_seq - 1)])
+            lost = self._tail.pop_lost(
+                ack.held if ack.held is not None else [(1, ack.next_seq - 1)]
+            )
             if lost:
                 self._count("windows sent again: the dashboard no longer holds them")
                 self.outbox.restore(lost)
 
-    def begin_again(self) -> None:
+    def reset_history(self) -> None:
         """Forgets acknowledged windows after a change of id: they belong to the earlier id."""
         if self._tail is not None:
-            self._tail = Tail(self._clock)
+            self._tail = RecentlyAcked(self._clock)
 
     def _resolve_suspect(self, answer: Answer, suspect: SeqRange) -> bool:
         """Handles the answer to a request without windows; returns whether it was accepted."""
@@ -181,11 +183,11 @@ class Sender:
         if answer.final and answer.status in SPLIT_CODES and batch:
             self._batch_limit = 1
             if len(batch) == 1 and batch[0].seq == self._bad_window:
-                self.outbox.rejected([batch[0].seq])
+                self.outbox.reject([batch[0].seq])
             elif len(batch) == 1:
                 self._suspect = batch[0].seq
         elif answer.final:
-            self.refused = True
+            self.is_refused = True
             why = f"the dashboard refuses the reports of this process ({printable(answer.problem)})"
             self._warn_once(answer.code, f"{why}; they are kept and retried every few minutes")
             wait = max(wait, REFUSED_WAIT / 2 + self._chance() * REFUSED_WAIT / 2)

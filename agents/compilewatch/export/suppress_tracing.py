@@ -14,7 +14,7 @@ _PLAIN_KEY = "suppress_instrumentation"
 
 
 @contextmanager
-def suppressed() -> Iterator[None]:
+def suppress_spans() -> Iterator[None]:
     """Suppresses spans on this thread inside the block."""
     context: Any = sys.modules.get("opentelemetry.context")
     token = _attach(context) if context is not None else None

@@ -22,14 +22,14 @@ from compilewatch.export.http.connection import (
 )
 from compilewatch.export.http.response import HttpResponse, read_response
 from compilewatch.export.http.tls import Tls
-from compilewatch.export.suppress_tracing import suppressed
+from compilewatch.export.suppress_tracing import suppress_spans
 from compilewatch.lazy_modules import OTLP, require
 from compilewatch.version import __version__
 from compilewatch.wire.ack import MARKER, Ack
 from compilewatch.wire.codec import DecodeError, decode, deflate
 
 PATH = "/api/v1/reports"
-TEMPORARY = (408, 425, 429)
+TEMPORARY_STATUSES = (408, 425, 429)
 """Refusals that a later attempt may not meet."""
 
 
@@ -118,7 +118,7 @@ class HttpTransport:
             if self._tls is not None:
                 self._tls.load_certificates()  # before the deadline starts
             with (
-                suppressed(),
+                suppress_spans(),
                 open_connection(self._target, self._proxy, self._tls, self._state) as connection,
             ):
                 connection.write(head + packed)
@@ -182,7 +182,7 @@ def parse_answer(response: HttpResponse) -> Answer:
         return answer
     if response.status != 200:
         answer.code = str(data.get("code", ""))[:100]
-        answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY
+        answer.final = 400 <= response.status < 500 and response.status not in TEMPORARY_STATUSES
         detail = str(data.get("detail", ""))[:300]
         answer.problem = f"HTTP {response.status} {answer.code}: {detail}"
         return answer

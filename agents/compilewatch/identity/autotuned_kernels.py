@@ -8,25 +8,27 @@ from typing import Any
 
 from compilewatch.wire.messages import KERNEL
 
-MOST = 64
+MAX_OPERATORS = 64
 """Maximum number of operators reported; the choices of further operators are dropped."""
 _SHOWN = 40
 _DIGITS = 6
 
-CHOSEN: dict[str, str] = {}
+KERNEL_CHOICES: dict[str, str] = {}
 """Components of the identity. A forked child keeps its parent's choices."""
 
 
-def chosen_note(operator: object, inputs: object, timings: dict[Any, float]) -> None:
+def note_choice(operator: object, inputs: object, timings: dict[Any, float]) -> None:
     """Records the kernels that Inductor measured for an operator, now or in an earlier process.
 
     Raises any error that torch's objects raise.
     """
     measured = {choice: seconds for choice, seconds in timings.items() if math.isfinite(seconds)}
     place = f"{KERNEL}{str(operator)[:_SHOWN]} {_digest(str(inputs))}"
-    if len(measured) > 1 and (place in CHOSEN or len(CHOSEN) < MOST):
+    if len(measured) > 1 and (place in KERNEL_CHOICES or len(KERNEL_CHOICES) < MAX_OPERATORS):
         fastest = min(measured, key=lambda choice: measured[choice])
-        CHOSEN[place] = f"{_plain(str(fastest.name))[:_SHOWN]} {_digest(str(fastest.hash_key()))}"
+        KERNEL_CHOICES[place] = (
+            f"{_plain(str(fastest.name))[:_SHOWN]} {_digest(str(fastest.hash_key()))}"
+        )
 
 
 def _plain(name: str) -> str:

@@ -14,8 +14,8 @@ from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
-from compilewatch.identity.vllm_cache_key import VLLM_KEY, derived_from
-from compilewatch.runtime.import_hook import fully_imported
+from compilewatch.identity.vllm_cache_key import VLLM_KEY, vllm_key_of
+from compilewatch.runtime.import_hook import is_fully_imported
 from compilewatch.runtime.torch_internals import CACHE_FOLDER, UNSET
 from compilewatch.wire.cache_miss_causes import (
     ACCESS,
@@ -27,10 +27,10 @@ from compilewatch.wire.cache_miss_causes import (
 )
 
 HASH_LENGTH = 8
-MOST_NAMES = 48
+MAX_NAMES = 48
 """Maximum number of names of one sort that are reported separately; the others share one hash."""
-MOST_TEXTS = 4 * MOST_NAMES
-MOST_UNREAD = 16
+MAX_TEXTS = 4 * MAX_NAMES
+MAX_UNREAD = 16
 
 _CONFIG_PREFIXES = (
     "TORCH",
@@ -62,7 +62,7 @@ _MODULES = {
 }
 
 
-NOTED: dict[str, str] = {}
+EXTRA_COMPONENTS: dict[str, str] = {}
 """Components found during compilation that no cache depends on.
 
 A forked child keeps its parent's.
@@ -74,7 +74,7 @@ def short_hash(name: str, value: object) -> str:
     return hashlib.sha256(f"{name}\0{value!r}".encode("utf-8", "replace")).hexdigest()[:HASH_LENGTH]
 
 
-def variables_hashed(environ: Mapping[str, str]) -> dict[str, str]:
+def hash_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Hashes the environment variables that configure a compilation, by name."""
     hashes = {
         f"{ENVIRONMENT}{name}": short_hash(name, value)
@@ -104,7 +104,7 @@ def gpu_name() -> str:
     return str(cuda.get_device_name(cuda.current_device()))
 
 
-def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
+def hash_folders(environ: Mapping[str, str]) -> dict[str, str]:
     """Hashes the cache folders of torch and triton.
 
     Leaves out a folder that is not decided yet, and a folder that an engine names after its own
@@ -114,7 +114,7 @@ def folders_hashed(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: short_hash(name, path)
         for name, path in paths.items()
-        if path and not derived_from(path)
+        if path and not vllm_key_of(path)
     }
 
 
@@ -147,7 +147,7 @@ def kernels_folder(environ: Mapping[str, str]) -> str:
 
 def cache_folder(environ: Mapping[str, str]) -> str:
     """Returns the folder of torch's compile caches; imports and creates nothing."""
-    chosen = environ.get("TORCHINDUCTOR_CACHE_DIR") or CACHE_FOLDER.answer("")
+    chosen = environ.get("TORCHINDUCTOR_CACHE_DIR") or CACHE_FOLDER.call("")
     return os.path.abspath(chosen) if chosen else ""  # noqa: PTH100 - as torch does; Path.absolute keeps `..`
 
 
@@ -159,7 +159,7 @@ class Options:
     """
 
     def __init__(self) -> None:
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, OptionTable] = {}
         self._hashes_by_option: dict[str, set[str]] = {}
         self._unread: deque[Context] = deque()
         self._texts: set[str] = set()
@@ -171,8 +171,8 @@ class Options:
         Call it on a thread that does not compile: the tables have hundreds of entries.
         """
         for module, path in _MODULES.items():
-            if module not in self._tables and fully_imported(path):
-                self._tables[module] = Table(sys.modules[path])
+            if module not in self._tables and is_fully_imported(path):
+                self._tables[module] = OptionTable(sys.modules[path])
 
     def note(self) -> None:
         """Captures the context of the compiling thread.
@@ -181,8 +181,8 @@ class Options:
         """
         self.prepare()
         self._unread.append(copy_context())
-        if len(self._unread) > MOST_UNREAD or not all(
-            table.in_contexts for table in list(self._tables.values())
+        if len(self._unread) > MAX_UNREAD or not all(
+            table.is_per_context for table in list(self._tables.values())
         ):
             self.read()
 
@@ -197,17 +197,17 @@ class Options:
 
     def _read_context(self, context: Context) -> None:
         for module, table in list(self._tables.items()):
-            for option, value in table.overridden(context):
+            for option, value in table.iter_overrides(context):
                 name = f"{module} {option}"
                 text = f"{name} {value!r}"
                 if text in self._texts:
                     continue
-                if len(self._texts) < MOST_TEXTS:
+                if len(self._texts) < MAX_TEXTS:
                     self._texts.add(text)
-                if len(self._hashes_by_option) < 4 * MOST_NAMES or name in self._hashes_by_option:
+                if len(self._hashes_by_option) < 4 * MAX_NAMES or name in self._hashes_by_option:
                     self._hashes_by_option.setdefault(name, set()).add(short_hash(name, value))
 
-    def hashed(self) -> dict[str, str]:
+    def hashes(self) -> dict[str, str]:
         """Returns one hash per option; up to three hashes if compilations saw several values."""
         self.read()
         result = {
@@ -217,7 +217,7 @@ class Options:
         return _bounded(result, "options (others)")
 
 
-class Table:
+class OptionTable:
     """One of torch's configuration modules.
 
     Reads the table behind the module, because attribute access through the module would print
@@ -239,14 +239,14 @@ class Table:
         self._by_context = {
             var: name for name, var in overrides.items() if isinstance(var, ContextVar)
         }
-        self.in_contexts = bool(self._by_context)
+        self.is_per_context = bool(self._by_context)
         self._by_variable = [
             name
             for name, entry in list(self._entries.items())
             if self._environment_value(entry) is not self._unset
         ]
 
-    def overridden(self, context: Context) -> Iterator[tuple[str, Any]]:
+    def iter_overrides(self, context: Context) -> Iterator[tuple[str, Any]]:
         """Yields the options with a non-default value in this context, unless the value is the same
         as in the last call.
         """
@@ -302,9 +302,9 @@ def components() -> dict[str, str]:
     """Returns all components known now."""
     result = {
         **versions(),
-        **variables_hashed(os.environ),
-        **OPTIONS.hashed(),
-        **folders_hashed(os.environ),
+        **hash_variables(os.environ),
+        **OPTIONS.hashes(),
+        **hash_folders(os.environ),
         **folder_access(os.environ),
     }
     result.update(VLLM_KEY.components(os.environ))
@@ -313,12 +313,12 @@ def components() -> dict[str, str]:
 
 
 def _bounded(components: dict[str, str], overflow: str) -> dict[str, str]:
-    if len(components) <= MOST_NAMES:
+    if len(components) <= MAX_NAMES:
         return components
     names = list(components)
     return {
-        **{name: components[name] for name in names[:MOST_NAMES]},
-        overflow: short_hash(overflow, [components[name] for name in names[MOST_NAMES:]]),
+        **{name: components[name] for name in names[:MAX_NAMES]},
+        overflow: short_hash(overflow, [components[name] for name in names[MAX_NAMES:]]),
     }
 
 

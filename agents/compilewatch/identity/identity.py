@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.config import Config
-from compilewatch.identity.autotuned_kernels import CHOSEN
-from compilewatch.identity.compile_config import NOTED, components, gpu_name, short_hash
+from compilewatch.identity.autotuned_kernels import KERNEL_CHOICES
+from compilewatch.identity.compile_config import EXTRA_COMPONENTS, components, gpu_name, short_hash
 from compilewatch.identity.launcher import placement_of
-from compilewatch.identity.process_start import process_started
+from compilewatch.identity.process_start import process_start_time
 from compilewatch.version import __version__
 from compilewatch.wire.messages import STAGE, Identity
 
@@ -100,7 +100,7 @@ def identity_build(config: Config, environ: Mapping[str, str] | None = None) -> 
     job, rank, local_rank, world_size = placement_of(environ)
     return Identity(
         id=instance_id(),
-        started=process_started(),
+        started=process_start_time(),
         model=config.model,
         version=version_of(config, environ),
         environment=config.environment,
@@ -136,7 +136,7 @@ def identity_refresh(identity: Identity) -> None:
         if not identity.gpu:
             _gpu_find(identity, torch)
     declared = {name: value for name, value in identity.components.items() if name == STAGE}
-    identity.components = {**components(), **CHOSEN, **NOTED, **declared}
+    identity.components = {**components(), **KERNEL_CHOICES, **EXTRA_COMPONENTS, **declared}
     identity.triton = identity.components.get("triton", "")
 
 

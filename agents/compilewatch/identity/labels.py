@@ -15,7 +15,7 @@ from types import FrameType
 
 from compilewatch.identity.roles import ENGINE, ENGINE_SERVER, ENGINE_WORKER, process_name
 
-TRIES = 10
+MAX_STACK_SCANS = 10
 
 
 class Label:
@@ -28,7 +28,7 @@ class Label:
     def __init__(self) -> None:
         self._part, self._pid = "", 0
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Asks the framework that runs the process."""
         if self._pid != os.getpid():
             self._part, self._pid = "", os.getpid()
@@ -36,7 +36,7 @@ class Label:
 
     def text(self, given: str, environ: Mapping[str, str]) -> str:
         """Returns the label as known now; `given` is the configured name."""
-        self.look()
+        self.refresh()
         if given:
             return given
         pod = environ.get("POD_NAME") or (
@@ -124,7 +124,7 @@ def _main_frame(file: str, function: str) -> FrameType | None:
 
     The search repeats, because a frame that returns during the search ends the chain.
     """
-    for _ in range(TRIES):
+    for _ in range(MAX_STACK_SCANS):
         frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
         while frame is not None:
             if frame.f_code.co_name == function and frame.f_code.co_filename.replace(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 _START_TICKS = 19
 """Index of the start time in /proc/PID/stat after the process name, which may contain spaces."""
-OLDEST = 365 * 86400.0
+MAX_AGE_SECONDS = 365 * 86400.0
 
 
-def process_started() -> float:
+def process_start_time() -> float:
     """Returns the start in Unix seconds, to 0.01 s; the current time if the kernel gives no
     plausible value.
     """
@@ -22,10 +22,10 @@ def process_started() -> float:
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - start
     except (OSError, ValueError, IndexError, AttributeError):
         return now
-    return now - age if 0.0 <= age < OLDEST else now
+    return now - age if 0.0 <= age < MAX_AGE_SECONDS else now
 
 
-def process_facts() -> tuple[str, int, str] | None:
+def process_key() -> tuple[str, int, str] | None:
     """Returns boot id, pid and start time, which change if the process is restored or copied; None
     if the kernel does not provide them.
     """

@@ -41,19 +41,19 @@ class Lineage:
         """Resets the state in the child, which has no children yet."""
         self._has_children = False
 
-    def child_begins(self) -> None:
+    def on_child_start(self) -> None:
         """Marks in a forked child that the child is about to report."""
         if self._child_reports is not None and not self._has_children:
             self._child_reports[0] = 1
             self._child_reports = None
 
-    def children_report(self) -> bool:
+    def has_reporting_children(self) -> bool:
         """Returns whether a forked child has reported."""
         return (
             self._has_children and self._child_reports is not None and self._child_reports[0] == 1
         )
 
-    def starts_processes(self) -> bool:
+    def has_started_processes(self) -> bool:
         """Returns whether `multiprocessing` has started a child."""
         module = sys.modules.get("multiprocessing.process")
         return repr(getattr(module, "_process_counter", _FIRST)) != _FIRST
@@ -66,7 +66,7 @@ class Lineage:
         own = self._root_found_by == os.getpid() and self._root.startswith(f"{os.getpid()}:")
         return (
             f"{host}:{self._root}"
-            if self._root and (self._has_children or self.starts_processes() or not own)
+            if self._root and (self._has_children or self.has_started_processes() or not own)
             else ""
         )
 

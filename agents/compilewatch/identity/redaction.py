@@ -17,7 +17,7 @@ from compilewatch.wire.messages import Identity, Report
 from compilewatch.wire.numerics import KINDS, LASTS, REFERENCES, STATES, Parity
 from compilewatch.wire.sketch import Sketch
 
-KEPT_OF_IDENTITY = {
+PLAIN_IDENTITY_FIELDS = {
     *(
         "id",
         "started",
@@ -104,7 +104,7 @@ def fingerprint(text: str) -> str:
     )
 
 
-def report_redacted(report: Report) -> Report:
+def redact_report(report: Report) -> Report:
     """Returns the report with fingerprints in place of its texts."""
     return decode(Report, _redact(encode(report)))
 
@@ -112,7 +112,7 @@ def report_redacted(report: Report) -> Report:
 def identity_redact(identity: Identity) -> None:
     """Replaces all fields of the identity that are not explicitly allowed with fingerprints."""
     for field in dataclasses.fields(identity):
-        if field.name not in KEPT_OF_IDENTITY and field.name != "capabilities":
+        if field.name not in PLAIN_IDENTITY_FIELDS and field.name != "capabilities":
             setattr(identity, field.name, _redact(getattr(identity, field.name)))
     chosen = {
         name: value for name, value in identity.components.items() if name.startswith(wire.KERNEL)

@@ -45,7 +45,9 @@ def role_of(serves: bool) -> str:
     if serves:
         return "worker"
     with suppress(Exception):
-        return "parent" if LINEAGE.children_report() or LINEAGE.starts_processes() else ""
+        return (
+            "parent" if LINEAGE.has_reporting_children() or LINEAGE.has_started_processes() else ""
+        )
     return ""
 
 

@@ -31,7 +31,7 @@ _AOT_FOLDER = re.compile(
 _RANK = re.compile(r"/(rank_\d+_\d+(?:/[^/]+)?)/?$")
 
 
-def derived_from(folder: str) -> str:
+def vllm_key_of(folder: str) -> str:
     """Returns vLLM's key from the path of a cache folder that vLLM set; empty for a folder that the
     user chose.
     """
@@ -40,7 +40,7 @@ def derived_from(folder: str) -> str:
     return match[1] if match else ""
 
 
-def factors_hashed(factors_file: Any) -> dict[str, str]:
+def hash_factors(factors_file: Any) -> dict[str, str]:
     """Hashes each factor, and each environment variable separately, because values may be secrets.
 
     The names are those that the vLLM release writes.
@@ -66,7 +66,7 @@ class VllmKey:
         self._unread: deque[tuple[str, int]] = deque(maxlen=MAX_PARTS)
         """Folders, each with its number of read attempts."""
         self.parts: dict[str, dict[str, str]] = {}
-        self.not_loaded = False
+        self.load_failed = False
         """Whether vLLM failed to load a stored compilation, so that the following code is compiled
         again.
         """
@@ -84,7 +84,7 @@ class VllmKey:
                 if file.stat().st_size <= MAX_FILE_BYTES:
                     self.parts[_part(folder)] = {
                         **_version(),
-                        **factors_hashed(json.loads(file.read_bytes())),
+                        **hash_factors(json.loads(file.read_bytes())),
                     }
             except (
                 OSError,
@@ -108,7 +108,7 @@ class VllmKey:
                 if not name.startswith(ENGINE_ENVIRONMENT)
             },
         }
-        key = derived_from(environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
+        key = vllm_key_of(environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
         return {**result, ENGINE_KEY: _hash("key", key)} if key else result
 
 

@@ -11,21 +11,21 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, TypeVar, overload
 
-from compilewatch.errors import say
+from compilewatch.errors import warn_user
 from compilewatch.instrument import hotpath, timed_call
 from compilewatch.instrument.compile_mode import is_disabled, mode_of
-from compilewatch.instrument.object_proxy import WATCHED, NotShareable
+from compilewatch.instrument.object_proxy import WATCHED_ATTRIBUTE, NotShareableError
 from compilewatch.instrument.runtime import runtime_of
-from compilewatch.instrument.wrap import wrapped
+from compilewatch.instrument.wrap import wrap_target
 from compilewatch.lazy_modules import ANSWER_CHECK, require
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import Spec, named
+from compilewatch.recording.region_spec import RegionSpec, safe_text
 from compilewatch.recording.runtime_names import TORCHSCRIPT
-from compilewatch.runtime.interpreters import one_thread_at_a_time
+from compilewatch.runtime.interpreters import is_gil_enabled
 from compilewatch.wire.messages import MAX_TEXT
 
 T = TypeVar("T", bound=Callable[..., Any])
-SUSPENDED = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+SUSPENDABLE_FLAGS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
 @overload
@@ -76,43 +76,43 @@ def watch(
         return functools.partial(
             watch, name=name, items=items, bucket=bucket, mode=mode, runtime=runtime, finite=finite
         )
-    spec = Spec(
+    spec = RegionSpec(
         "",
-        "" if mode is None else named(mode),
-        "" if runtime is None else named(runtime),
+        "" if mode is None else safe_text(mode),
+        "" if runtime is None else safe_text(runtime),
         items,
         bucket,
     )
     return watch_spec(target, name, spec, finite)
 
 
-def watch_spec(target: Any, name: str | None, spec: Spec, finite: bool | None = None) -> Any:
+def watch_spec(target: Any, name: str | None, spec: RegionSpec, finite: bool | None = None) -> Any:
     """Watches the target with a complete spec. Returns the target itself if the agent fails."""
-    if RECORDER.off_for_good or not one_thread_at_a_time():
+    if RECORDER.is_disabled or not is_gil_enabled():
         return target
     try:
         if inspect.isclass(target) or not (callable(target) or isinstance(target, classmethod)):
-            say(
-                f"watch() takes a function or a module, not {named(target)!r:.80}; "
+            warn_user(
+                f"watch() takes a function or a module, not {safe_text(target)!r:.80}; "
                 "the object is returned unchanged"
             )
             return target
-        spec.name = ("" if name is None else named(name)) or named(name_of(target))
-        spec.mode = spec.mode or named(mode_of(target))
-        spec.runtime, spec.judged = spec.runtime or named(runtime_of(target)), True
+        spec.name = ("" if name is None else safe_text(name)) or safe_text(name_of(target))
+        spec.mode = spec.mode or safe_text(mode_of(target))
+        spec.runtime, spec.shows_runtime = spec.runtime or safe_text(runtime_of(target)), True
         spec.target, spec.module = (
             reference_to(target),
             reference_to(getattr(target, "_orig_mod", target)),
         )
-        wrapper = wrapped(target, spec)
-        if finite or (finite is None and RECORDER.specs.finite):
-            wrapper = require(ANSWER_CHECK).finite_looked_at(wrapper, asked=bool(finite))
+        wrapper = wrap_target(target, spec)
+        if finite or (finite is None and RECORDER.specs.check_nan):
+            wrapper = require(ANSWER_CHECK).add_nan_check(wrapper, asked=bool(finite))
         return wrapper
-    except NotShareable as error:
-        say(f"watch() cannot time {error}; the object is returned unchanged")
+    except NotShareableError as error:
+        warn_user(f"watch() cannot time {error}; the object is returned unchanged")
         return target
     except Exception as error:  # noqa: BLE001 - the job continues with its own callable
-        RECORDER.internal_error(error)
+        RECORDER.record_internal_error(error)
         return target
 
 
@@ -126,14 +126,18 @@ def reference_to(target: Any) -> Callable[[], Any] | None:
 
 def is_watched(target: Any) -> bool:
     """True if `watch` created the target."""
-    return WATCHED in getattr(target, "__dict__", ()) or WATCHED in vars(type(target))
+    return WATCHED_ATTRIBUTE in getattr(target, "__dict__", ()) or WATCHED_ATTRIBUTE in vars(
+        type(target)
+    )
 
 
 def region_of(target: Any) -> str:
     """The region that counts the calls of the target. For an unwatched target, the region that
     `watch` would use."""
-    region_name = getattr(target, WATCHED, "") if is_watched(target) else ""
-    return region_name if isinstance(region_name, str) and region_name else named(name_of(target))
+    region_name = getattr(target, WATCHED_ATTRIBUTE, "") if is_watched(target) else ""
+    return (
+        region_name if isinstance(region_name, str) and region_name else safe_text(name_of(target))
+    )
 
 
 def name_of(target: Any) -> str:
@@ -211,8 +215,13 @@ def watch_compiled(
     }
     # While compiling is disabled, torch returns its argument.
     eager = "disabled" if compiled is target or is_disabled(target) else ""
-    spec = Spec(
-        "", str(options.get("mode") or ""), "torch.compile", items, options=reported, eager=eager
+    spec = RegionSpec(
+        "",
+        str(options.get("mode") or ""),
+        "torch.compile",
+        items,
+        options=reported,
+        eager_cause=eager,
     )
     return watch_spec(compiled, name or name_of(target), spec)
 
@@ -221,8 +230,8 @@ def _option_text(value: Any) -> str:
     """A backend may be a function or an object. Its name is reported: its text would contain an
     address."""
     if isinstance(value, (str, bool)):
-        return named(value)
-    return named(value.__name__ if isinstance(value, FunctionType) else type(value).__name__)
+        return safe_text(value)
+    return safe_text(value.__name__ if isinstance(value, FunctionType) else type(value).__name__)
 
 
 class region:
@@ -232,30 +241,32 @@ class region:
     __slots__ = ("_items", "_open_calls", "_spec")
 
     def __init__(self, name: str, *, items: float | None = None) -> None:
-        self._spec = Spec(name if type(name) is str and len(name) <= MAX_TEXT else named(name))
+        self._spec = RegionSpec(
+            name if type(name) is str and len(name) <= MAX_TEXT else safe_text(name)
+        )
         self._items = items
-        self._open_calls: list[timed_call.Running] = []
+        self._open_calls: list[timed_call.TimedCall] = []
 
     def __enter__(self) -> region:
-        if hotpath.tracing() or RECORDER.lines is None or not one_thread_at_a_time():
+        if hotpath.is_tracing() or RECORDER.buffers is None or not is_gil_enabled():
             return self
         try:
             # A block in a coroutine or generator is suspended with it. Calls in the meantime are
             # not nested.
-            on_one_thread = not sys._getframe(1).f_code.co_flags & SUSPENDED
-            RECORDER.suspended_blocks = RECORDER.suspended_blocks or not on_one_thread
+            on_one_thread = not sys._getframe(1).f_code.co_flags & SUSPENDABLE_FLAGS
+            RECORDER.has_suspended_blocks = RECORDER.has_suspended_blocks or not on_one_thread
             self._open_calls.append(
-                timed_call.Running(RECORDER.register(self._spec), on_one_thread=on_one_thread)
+                timed_call.TimedCall(RECORDER.register(self._spec), on_one_thread=on_one_thread)
             )
         except Exception as error:  # noqa: BLE001 - the block runs in any case
-            RECORDER.internal_error(error)
+            RECORDER.record_internal_error(error)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if hotpath.tracing() or not self._open_calls:
+        if hotpath.is_tracing() or not self._open_calls:
             return
         # Several threads may enter one object. The newest block of this thread ends.
-        call = next((call for call in reversed(self._open_calls) if call.is_mine()), None)
+        call = next((call for call in reversed(self._open_calls) if call.is_on_this_thread()), None)
         if call is not None:
             self._open_calls.remove(call)
             call.finish(kind is not None)

@@ -12,26 +12,26 @@ import types
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
-from compilewatch.instrument.segments import Pieces
-from compilewatch.instrument.timed_call import begin, count_items
+from compilewatch.instrument.segments import Segments
+from compilewatch.instrument.timed_call import count_items, start_call
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import Spec
+from compilewatch.recording.region_spec import RegionSpec
 
 
-def coroutine_wrapper(
-    fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
+def wrap_coroutine(
+    fn: Callable[..., Any], spec: RegionSpec, base: int, skip: int = 0
 ) -> Callable[..., Any]:
     """Wraps an async function. Times the wall time from its first step to its end."""
 
     async def call_watched(*args: Any, **kwargs: Any) -> Any:
-        call = begin(Pieces, spec, base, args[skip:], kwargs)
+        call = start_call(Segments, spec, base, args[skip:], kwargs)
         if call is None:
             return await fn(*args, **kwargs)
         inner = fn(*args, **kwargs)
         if spec.items is None:
             args, kwargs = (), {}
         try:
-            result = await awaited(inner, call)
+            result = await wrap_awaitable(inner, call)
         except BaseException:
             call.finish(error=True)
             raise
@@ -43,53 +43,62 @@ def coroutine_wrapper(
     return call_watched
 
 
-class Stream:
+class GeneratorRun:
     """One run of a generator: the time to the first item and the total time."""
 
-    __slots__ = ("_args", "_first", "_kwargs", "_spec", "whole")
+    __slots__ = ("_args", "_first", "_kwargs", "_spec", "segments")
 
     def __init__(
-        self, spec: Spec, base: int, first_base: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        spec: RegionSpec,
+        base: int,
+        first_base: int,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> None:
         self._spec = spec
-        self.whole = begin(Pieces, spec, base, args, kwargs)
-        self._first = None if self.whole is None else begin(Pieces, FIRST, first_base, (), {})
+        self.segments = start_call(Segments, spec, base, args, kwargs)
+        self._first = (
+            None
+            if self.segments is None
+            else start_call(Segments, FIRST_ITEM_SPEC, first_base, (), {})
+        )
         self._args, self._kwargs = (args, kwargs) if spec.items is not None else ((), {})
 
-    def came(self) -> None:
+    def record_item(self) -> None:
         """Records an item. The first item is timed, with the lookups until then."""
-        if self._first is not None and self.whole is not None:
-            self._first.hits, self._first.misses = self.whole.hits, self.whole.misses
+        if self._first is not None and self.segments is not None:
+            self._first.hits, self._first.misses = self.segments.hits, self.segments.misses
             self._first.finish()
             self._first = None
 
     def end(self, error: bool = False, whole: bool = True) -> None:
         """Records the end of the run. `whole`: the generator ended on its own, so its items
         count."""
-        if self.whole is not None:
-            self.whole.finish(error)
+        if self.segments is not None:
+            self.segments.finish(error)
             if whole and not error and self._spec.items is not None:
-                count_items(self.whole, self._spec, self._spec.items, self._args, self._kwargs)
+                count_items(self.segments, self._spec, self._spec.items, self._args, self._kwargs)
 
 
-FIRST = Spec("first item")
+FIRST_ITEM_SPEC = RegionSpec("first item")
 
 
-def _register_first_item(spec: Spec) -> int:
+def _register_first_item(spec: RegionSpec) -> int:
     """Base of the buffer keys of the region that holds the time to the first item."""
-    return RECORDER.register(Spec(f"{spec.name}/first item", spec.mode, spec.runtime))
+    return RECORDER.register(RegionSpec(f"{spec.name}/first item", spec.mode, spec.runtime))
 
 
-class Steps(Generator[Any, Any, Any]):
+class CoroutineCall(Generator[Any, Any, Any]):
     """Drives the inner coroutine segment by segment, for `yield from` and `await`."""
 
     __slots__ = ("_inner", "_segments")
 
-    def __init__(self, inner: Any, segments: Pieces) -> None:
+    def __init__(self, inner: Any, segments: Segments) -> None:
         self._inner = inner
         self._segments = segments
 
-    def __await__(self) -> Steps:
+    def __await__(self) -> CoroutineCall:
         return self
 
     def send(self, value: Any) -> Any:
@@ -114,36 +123,40 @@ class Steps(Generator[Any, Any, Any]):
             self._segments.leave()
 
 
-class Items(Steps):
+class GeneratorCall(CoroutineCall):
     """Drives a generator segment by segment. Each segment ends with an item."""
 
     __slots__ = ("_run",)
 
-    def __init__(self, inner: Generator[Any, Any, Any], segments: Pieces, run: Stream) -> None:
+    def __init__(
+        self, inner: Generator[Any, Any, Any], segments: Segments, run: GeneratorRun
+    ) -> None:
         super().__init__(inner, segments)
         self._run = run
 
     def send(self, value: Any) -> Any:
         item = super().send(value)
-        self._run.came()
+        self._run.record_item()
         return item
 
     def throw(self, *error: Any) -> Any:
         item = super().throw(*error)
-        self._run.came()
+        self._run.record_item()
         return item
 
 
-def awaited(inner: Any, segments: Pieces | None) -> Any:
+def wrap_awaitable(inner: Any, segments: Segments | None) -> Any:
     """The object to await instead of `inner`. An awaitable without single steps is returned
     unchanged."""
     if segments is None or not hasattr(inner, "__await__"):
         return inner
     steps = inner.__await__()
-    return Steps(steps, segments) if isinstance(steps, Generator) else Whole(steps)
+    return (
+        CoroutineCall(steps, segments) if isinstance(steps, Generator) else StartedAwaitable(steps)
+    )
 
 
-class Whole:
+class StartedAwaitable:
     """Awaitable for an iterator that `__await__` has already returned."""
 
     __slots__ = ("_steps",)
@@ -155,16 +168,16 @@ class Whole:
         return self._steps
 
 
-def generator_wrapper(
-    fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
+def wrap_generator(
+    fn: Callable[..., Any], spec: RegionSpec, base: int, skip: int = 0
 ) -> Callable[..., Any]:
     """Wraps a generator function. Times the first item and the whole run."""
     first_base = _register_first_item(spec)
 
     def call_watched(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        run = Stream(spec, base, first_base, args[skip:], kwargs)
+        run = GeneratorRun(spec, base, first_base, args[skip:], kwargs)
         inner = fn(*args, **kwargs)
-        steps = inner if run.whole is None else Items(inner, run.whole, run)
+        steps = inner if run.segments is None else GeneratorCall(inner, run.segments, run)
         del args, kwargs, inner
         try:
             result: Any = yield from steps
@@ -183,27 +196,27 @@ def generator_wrapper(
     return types.coroutine(call_watched) if flags & inspect.CO_ITERABLE_COROUTINE else call_watched
 
 
-def async_generator_wrapper(
-    fn: Callable[..., Any], spec: Spec, base: int, skip: int = 0
+def wrap_async_generator(
+    fn: Callable[..., Any], spec: RegionSpec, base: int, skip: int = 0
 ) -> Callable[..., Any]:
     """Wraps an async generator function. Times the first item and the whole run."""
     first_base = _register_first_item(spec)
 
     async def call_watched(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        run = Stream(spec, base, first_base, args[skip:], kwargs)
+        run = GeneratorRun(spec, base, first_base, args[skip:], kwargs)
         inner = fn(*args, **kwargs)
         del args, kwargs
         step: Callable[[Any], Any] = inner.asend
         handover: list[Any] = [None]
         try:
             while True:
-                handover.append(await awaited(step(handover.pop()), run.whole))
-                run.came()
+                handover.append(await wrap_awaitable(step(handover.pop()), run.segments))
+                run.record_item()
                 try:
                     handover.append((yield handover.pop()))
                     step = inner.asend
                 except GeneratorExit:
-                    await awaited(inner.aclose(), run.whole)
+                    await wrap_awaitable(inner.aclose(), run.segments)
                     raise
                 except BaseException as error:  # noqa: BLE001 - passed to the inner generator
                     handover.append(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-MAX_WRAPPED = 10
+MAX_WRAPPERS = 10
 _FUNCTION = re.compile(r"<function (\S+) at 0x[0-9a-f]+>")
 _OBJECT = re.compile(r"<(\S+) object at 0x[0-9a-f]+>")
 
@@ -44,7 +44,7 @@ def mode_of(target: Any) -> str:
 
 def backend_of(callback: Any) -> tuple[str, str]:
     """The name of the compiler behind torch's callback, and the inductor mode. Empty if unknown."""
-    for _ in range(MAX_WRAPPED):
+    for _ in range(MAX_WRAPPERS):
         inner = getattr(callback, "_torchdynamo_orig_backend", None)
         if inner is None:
             break

@@ -14,7 +14,7 @@ _HOT_PACKAGES = ("compilewatch.instrument.", "compilewatch.recording.")
 """The packages whose functions run inside a call of the job; `api` imports all such modules."""
 
 
-def frames_skip() -> None:
+def skip_frames() -> None:
     """Registers the agent's frames with torch, if torch is imported and has the function. Then
     `torch.compile(watch(f))` compiles f, and its calls are timed."""
     if not SKIP_CODE.problem():
@@ -22,7 +22,9 @@ def frames_skip() -> None:
         for module in _hot_modules():
             for code in _iterate_codes(module):
                 skip(code)
-    hotpath.tracing = getattr(sys.modules.get("torch.compiler"), "is_compiling", hotpath.tracing)
+    hotpath.is_tracing = getattr(
+        sys.modules.get("torch.compiler"), "is_compiling", hotpath.is_tracing
+    )
 
 
 def _hot_modules() -> list[ModuleType]:

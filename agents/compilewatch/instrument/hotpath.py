@@ -32,41 +32,41 @@ from time import perf_counter
 from typing import Any
 
 from compilewatch.instrument import kill_switch
-from compilewatch.recording.call_sampling import NONE_LEFT, Sampling
+from compilewatch.recording.call_sampling import NO_TOKENS, Sampling
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import NESTED
-from compilewatch.recording.series_buffer import NOWHERE, Line
-from compilewatch.recording.thread_state import Call
-from compilewatch.recording.untimed_calls import COUNTING
+from compilewatch.recording.region_spec import NESTED_BIT
+from compilewatch.recording.series_buffer import DISCARD_BUFFER, SeriesBuffer
+from compilewatch.recording.thread_state import ThreadState
+from compilewatch.recording.untimed_calls import SKIPPING_CODE
 
-NOBODYS = Call()
-NOBODYS.thread = 0
-home = NOBODYS
+NO_THREAD = ThreadState()
+NO_THREAD.thread_id = 0
+own_thread = NO_THREAD
 """State of the thread that called last, which is most likely to call next.
 
 Comparing its thread ID touches a tenth of the code and memory of a thread-local lookup. The job
 has evicted that memory from the caches."""
-tracing: Callable[[], bool] = bool
+is_tracing: Callable[[], bool] = bool
 """True while torch traces the caller, which must not see the agent's code. Set to torch's own
 function once torch is imported."""
-sizes: dict[type, Any] = {}
+size_getters: dict[type, Any] = {}
 """By argument type: a function that counts the elements of a tensor, or None for other types."""
-MAX_SIZES = 1000
-bits = int.bit_length
+MAX_SIZE_GETTERS = 1000
+bit_length = int.bit_length
 """Fails for a symbolic count. The bound method would turn the count into a constant of the
 traced graph."""
-MOST_ELEMENTS = (1 << 63) - 1
+MAX_ELEMENTS = (1 << 63) - 1
 
 
-def call_wrapper(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
+def wrap_call(fn: Callable[..., Any], base: int) -> Callable[..., Any]:
     """Wraps a plain callable without options."""
     spec = RECORDER.specs.all[base >> 8]
     if spec.wrap is None:
-        spec.wrap = wrapper_of(base, *spec.samplings)
+        spec.wrap = build_wrapper(base, *spec.samplings)
     return spec.wrap(fn)
 
 
-def wrapper_of(
+def build_wrapper(
     base: int, outermost: Sampling, nested: Sampling
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Builds the function that wraps the plain callables of one region. They take skip tokens from
@@ -75,17 +75,17 @@ def wrapper_of(
     A call that takes a token is counted, not timed. Between two steps, the job evicts the
     agent's code from the caches, where each instruction of the interpreter costs 20 ns. A call
     with a token therefore only takes the token, and its frame identifies it while it runs."""
-    skip_tokens = NONE_LEFT
+    skip_tokens = NO_TOKENS
     has_tokens = False  # True if outermost or nested calls get tokens at times
 
     def hand_out(new_tokens: Iterator[Sampling]) -> None:
         nonlocal skip_tokens, has_tokens
         # Without a call in between, no other thread sees one assignment without the others.
-        outermost.tickets = nested.tickets = skip_tokens = new_tokens
-        has_tokens = new_tokens is not NONE_LEFT
+        outermost.skip_tokens = nested.skip_tokens = skip_tokens = new_tokens
+        has_tokens = new_tokens is not NO_TOKENS
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
-        bypass = kill_switch.straight(fn)
+        bypass = kill_switch.bypass(fn)
 
         def call_watched(*args: Any, **kwargs: Any) -> Any:
             for skip_token in skip_tokens:  # runs at most once; the fastest way to take a token
@@ -93,33 +93,33 @@ def wrapper_of(
                     # Without keywords, no dictionary is copied.
                     return bypass(*args, **kwargs) if kwargs else bypass(*args)
                 except BaseException:
-                    failed_untimed(skip_token, args, kwargs)
+                    record_untimed_error(skip_token, args, kwargs)
                     raise
             recorder = RECORDER
-            buffers = recorder.lines
+            buffers = recorder.buffers
             if buffers is None:
                 return fn(*args, **kwargs)
-            call = home
-            if call.thread != get_ident():
-                call = own_call()
-            outer = call.line
+            call = own_thread
+            if call.thread_id != get_ident():
+                call = find_thread_state()
+            outer = call.buffer
             key = base
             if outer is not None:
-                key += NESTED
-                if not outer.holds:
-                    outer.holds_another()
+                key += NESTED_BIT
+                if not outer.has_nested_calls:
+                    outer.record_nested_call()
             try:
                 if args:
                     # Most often the tensor, and faster than a loop; for a module, the module.
                     arg = args[0]
-                    size = sizes[type(arg)]
+                    size = size_getters[type(arg)]
                     if size is not None:
-                        key += bits(size(arg))
+                        key += bit_length(size(arg))
                     else:
                         for arg in args:
-                            size = sizes[type(arg)]
+                            size = size_getters[type(arg)]
                             if size is not None:
-                                key += bits(size(arg))
+                                key += bit_length(size(arg))
                                 break
                         else:
                             if kwargs:
@@ -128,144 +128,144 @@ def wrapper_of(
                     key += bucket_of((), kwargs)
                 buffer = buffers[key]
             except Exception:  # noqa: BLE001 - first call of its kind, or argument without a size
-                buffer = prepared(base if outer is None else base + NESTED, args, kwargs)
-            if has_tokens and buffer.sampling.every == 1:
+                buffer = find_buffer(base if outer is None else base + NESTED_BIT, args, kwargs)
+            if has_tokens and buffer.sampling.calls_per_timed == 1:
                 # Untimed calls of the other nesting would count this call as one of theirs.
-                hand_out(NONE_LEFT)
+                hand_out(NO_TOKENS)
             event_pair = probe = buffer.probe
             if probe is not None:
                 event_pair = probe.begin()
-            step, hits, misses = recorder.stretch, call.hits, call.misses
+            step, hits, misses = recorder.latest_step, call.hits, call.misses
             start = perf_counter()
             try:
-                call.line = buffer
+                call.buffer = buffer
                 result = fn(*args, **kwargs) if kwargs else fn(*args)
-                call.line = outer
+                call.buffer = outer
             except BaseException:
-                call.line = outer
-                failed(buffer, probe, event_pair)
+                call.buffer = outer
+                record_error(buffer, probe, event_pair)
                 raise
             try:
                 end = perf_counter()
-                if step is not recorder.stretch:
-                    recorder.disturbed(
+                if step is not recorder.latest_step:
+                    recorder.choose_list(
                         buffer, step, start, (call.hits - hits, call.misses - misses)
                     ).append(end - start)
-                elif not recorder.token:
+                elif not recorder.lookup_step:
                     buffer.plain.append(end - start)
                 elif hits == call.hits:
-                    buffer.idle.append(end - start)
+                    buffer.unmatched.append(end - start)
                 elif misses == call.misses:
                     buffer.compiled.append(end - start)
                 else:
                     buffer.partial.append(end - start)
                 if event_pair is not None:
-                    finish_pair(probe, event_pair, step)
-                if end > recorder.look_at:
-                    recorder.look(buffer, end)
+                    finish_event_pair(probe, event_pair, step)
+                if end > recorder.next_check_at:
+                    recorder.shorten_if_long(buffer, end)
                 if has_tokens:
                     # Last, so that a nested call finds no token and records its nesting.
-                    buffer.sampling.draw()
+                    buffer.sampling.draw_skips()
             except Exception as error:  # noqa: BLE001 - the job's call has succeeded
-                recorder.internal_error(error)
+                recorder.record_internal_error(error)
             return result
 
-        COUNTING.add(call_watched.__code__)
+        SKIPPING_CODE.add(call_watched.__code__)
         return call_watched
 
-    outermost.hand_out = nested.hand_out = hand_out
-    outermost.base, nested.base = base, base + NESTED
+    outermost.publish_tokens = nested.publish_tokens = hand_out
+    outermost.base_key, nested.base_key = base, base + NESTED_BIT
     return wrap
 
 
-def own_call() -> Call:
+def find_thread_state() -> ThreadState:
     """Finds the state of a thread that did not make the last call. Never raises."""
-    global home
+    global own_thread
     try:
-        call = home = RECORDER.call()
+        call = own_thread = RECORDER.get_thread_state()
     except Exception as error:  # noqa: BLE001 - runs inside a call of the job, which continues
-        RECORDER.internal_error(error)
-        return Call()
+        RECORDER.record_internal_error(error)
+        return ThreadState()
     return call
 
 
-def prepared(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Line:
+def find_buffer(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SeriesBuffer:
     """Finds the buffer of a call by the slow path, from its key without the bucket. Never
     raises."""
     try:
         key += bucket_of(args, kwargs)
-        buffers = RECORDER.lines
+        buffers = RECORDER.buffers
         buffer = None if buffers is None else buffers.get(key)
-        return RECORDER.line(key) if buffer is None else buffer
+        return RECORDER.add_buffer(key) if buffer is None else buffer
     except Exception as error:  # noqa: BLE001 - runs inside a call of the job, which continues
-        RECORDER.internal_error(error)
-        return NOWHERE
+        RECORDER.record_internal_error(error)
+        return DISCARD_BUFFER
 
 
-def failed_untimed(sampling: Sampling, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def record_untimed_error(sampling: Sampling, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Records that an untimed call raised."""
-    if not RECORDER.sampler.met.failed(sampling):
-        sampling.undone.append(1)
-    failed(prepared(sampling.base, args, kwargs), None, None)
+    if not RECORDER.sampler.overlaps.drop_failed(sampling):
+        sampling.corrections.append(1)
+    record_error(find_buffer(sampling.base_key, args, kwargs), None, None)
 
 
-def failed(buffer: Line, probe: Any, event_pair: Any) -> None:
+def record_error(buffer: SeriesBuffer, probe: Any, event_pair: Any) -> None:
     """Records that the call raised."""
     try:
         buffer.errors.append(1)
         if event_pair is not None:
             probe.drop(event_pair)
     except Exception as error:  # noqa: BLE001 - the job's own exception is propagating
-        RECORDER.internal_error(error)
+        RECORDER.record_internal_error(error)
 
 
-def finish_pair(probe: Any, event_pair: Any, step: int) -> None:
+def finish_event_pair(probe: Any, event_pair: Any, step: int) -> None:
     """Ends an event pair. The pair of a call that compiled is dropped: it spans compile time,
     not GPU time."""
-    (probe.drop if RECORDER.epoch > step else probe.end)(event_pair)
+    (probe.drop if RECORDER.compile_step > step else probe.end)(event_pair)
 
 
 def bucket_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """1 + log2 of the element count of the first tensor argument; 0 without one."""
     for arg in args:
-        size = size_of(type(arg))
+        size = size_getter_of(type(arg))
         if size is not None:
-            return log2(size, arg)
+            return size_bucket(size, arg)
     for arg in kwargs.values():
-        size = size_of(type(arg))
+        size = size_getter_of(type(arg))
         if size is not None:
-            return log2(size, arg)
+            return size_bucket(size, arg)
     return 0
 
 
-def size_of(kind: type) -> Any:
+def size_getter_of(kind: type) -> Any:
     """The function that counts the elements of this type; None if the type is no tensor."""
     try:
-        return sizes[kind]
+        return size_getters[kind]
     except KeyError:
         pass
     size = getattr(kind, "numel", None) if hasattr(kind, "dtype") else None
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
         size = kind.size.__get__  # type: ignore[attr-defined]
     elif kind.__name__ == "ArrayImpl" and kind.__module__.startswith("jaxlib"):
-        size = sane(kind.size.__get__)  # type: ignore[attr-defined]
+        size = clamp_size(kind.size.__get__)  # type: ignore[attr-defined]
     elif size is not None and not inspect.ismethoddescriptor(size):
-        size = sane(size) if callable(size) else None
-    if len(sizes) >= MAX_SIZES:
-        sizes.clear()
-    sizes[kind] = size
+        size = clamp_size(size) if callable(size) else None
+    if len(size_getters) >= MAX_SIZE_GETTERS:
+        size_getters.clear()
+    size_getters[kind] = size
     return size
 
 
-def sane(size: Callable[[Any], Any]) -> Callable[[Any], int]:
+def clamp_size(size: Callable[[Any], Any]) -> Callable[[Any], int]:
     """Wraps the size function of a type of the job. The bucket stays within its bits for any
     result."""
-    return lambda arg: min(max(operator.index(size(arg)), 0), MOST_ELEMENTS)
+    return lambda arg: min(max(operator.index(size(arg)), 0), MAX_ELEMENTS)
 
 
-def log2(size: Any, arg: Any) -> int:
+def size_bucket(size: Any, arg: Any) -> int:
     """1 + log2 of the tensor's element count; 0 without elements."""
     try:
-        return bits(size(arg))
+        return bit_length(size(arg))
     except Exception:  # noqa: BLE001 - a traced tensor may have no size; that is no error
         return 0

@@ -28,13 +28,13 @@ from typing import Any
 
 from compilewatch.errors import AgentError
 
-WATCHED = "_compilewatch_watched"
-TARGETS: dict[int, tuple[weakref.ref[Any], Any]] = {}
+WATCHED_ATTRIBUTE = "_compilewatch_watched"
+PROXY_TARGETS: dict[int, tuple[weakref.ref[Any], Any]] = {}
 """The target of each living proxy, by the id of the proxy. The proxy shares only the `__dict__`,
 so this entry keeps the target alive."""
 
 
-class NotShareable(AgentError):
+class NotShareableError(AgentError):
     """The object has state that Python cannot share with a second object."""
 
 
@@ -43,7 +43,7 @@ class _EmptyBase:
     the job runs."""
 
 
-def stand_in(target: Any, call: Callable[..., Any]) -> Any:
+def create_proxy(target: Any, call: Callable[..., Any]) -> Any:
     """Creates a proxy: an object of a subclass of the target's class, with the target's own
     `__dict__`.
 
@@ -54,14 +54,14 @@ def stand_in(target: Any, call: Callable[..., Any]) -> Any:
     try:
         proxy: Any = object.__new__(_create_class(type(target), call))
     except TypeError as error:
-        raise NotShareable(f"an object of {type(target).__name__}: {error}") from None
+        raise NotShareableError(f"an object of {type(target).__name__}: {error}") from None
     _share_dict(proxy, target)
     return proxy
 
 
 def _share_dict(proxy: Any, target: Any) -> None:
     key = id(proxy)
-    TARGETS[key] = (weakref.ref(proxy, lambda _: TARGETS.pop(key, None)), target)
+    PROXY_TARGETS[key] = (weakref.ref(proxy, lambda _: PROXY_TARGETS.pop(key, None)), target)
     _find_dict_descriptor(proxy).__set__(proxy, target.__dict__)
 
 
@@ -69,7 +69,7 @@ def _create_class(kind: type, call: Callable[..., Any]) -> type:
     defined_names = {name for base in kind.__mro__[:-1] for name in vars(base)}
     body: dict[str, Any] = {
         "__call__": call,
-        WATCHED: getattr(call, WATCHED, ""),
+        WATCHED_ATTRIBUTE: getattr(call, WATCHED_ATTRIBUTE, ""),
         "__class__": property(_get_class, _set_class),
         "__copy__": _copy,
         "__deepcopy__": _deepcopy,
@@ -94,13 +94,13 @@ def _create_class(kind: type, call: Callable[..., Any]) -> type:
 def _origin(self: Any) -> Any:
     """The target of the proxy; the object itself if it was created from the proxy's class in
     another way."""
-    entry = TARGETS.get(id(self))
+    entry = PROXY_TARGETS.get(id(self))
     return self if entry is None else entry[1]
 
 
-def stood_for(candidate: Any) -> Any:
+def unwrap_proxy(candidate: Any) -> Any:
     """The target of a proxy, through nested proxies. Any other object is returned unchanged."""
-    while WATCHED in vars(type(candidate)) and _origin(candidate) is not candidate:
+    while WATCHED_ATTRIBUTE in vars(type(candidate)) and _origin(candidate) is not candidate:
         candidate = _origin(candidate)
     return candidate
 
@@ -121,7 +121,7 @@ def _set_class(self: Any, kind: type) -> None:
 def _copy(self: Any) -> Any:
     target = _origin(self)
     if target is not self:
-        return stand_in(copy.copy(target), type(self).__dict__["__call__"])
+        return create_proxy(copy.copy(target), type(self).__dict__["__call__"])
     copied = object.__new__(type(self))
     copied.__dict__.update(self.__dict__)
     return copied
@@ -152,11 +152,11 @@ def _reduce(self: Any, protocol: Any) -> Any:
 
 
 def _compare(self: Any, other: Any) -> Any:
-    return True if stood_for(self) is stood_for(other) else NotImplemented
+    return True if unwrap_proxy(self) is unwrap_proxy(other) else NotImplemented
 
 
 def _hash(self: Any) -> int:
-    return object.__hash__(stood_for(self))
+    return object.__hash__(unwrap_proxy(self))
 
 
 def _do_nothing(self: Any) -> None:
@@ -186,7 +186,7 @@ def _find_dict_descriptor(proxy: Any) -> Any:
         descriptor = base.__dict__.get("__dict__")
         if type(descriptor).__name__ == "getset_descriptor":
             return descriptor
-    raise NotShareable(f"an object of {type(proxy).__name__} has no __dict__ of its own")
+    raise NotShareableError(f"an object of {type(proxy).__name__} has no __dict__ of its own")
 
 
 _TAKE_FIRST = operator.itemgetter(0)

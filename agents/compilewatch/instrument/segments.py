@@ -9,13 +9,13 @@ from contextlib import suppress
 from contextvars import Token
 from typing import Any
 
-from compilewatch.instrument.timed_call import OPEN, Open, Running
+from compilewatch.instrument.timed_call import OPEN_CALL, OpenCall, TimedCall
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import Line
-from compilewatch.recording.thread_state import Call
+from compilewatch.recording.series_buffer import SeriesBuffer
+from compilewatch.recording.thread_state import ThreadState
 
 
-class Pieces(Running):
+class Segments(TimedCall):
     """A coroutine or generator in progress. `enter` and `leave` surround each segment, on any
     thread. Neither raises."""
 
@@ -36,10 +36,10 @@ class Pieces(Running):
         self.hits = self.misses = 0
         self.task: object = None
         """The asyncio task that the call belongs to, if any."""
-        self._outer_buffer: Line | None = None
-        self._open_call = Open(self.line)
-        self._token: Token[Open] | None = None
-        self._segment_state: Call | None = None
+        self._outer_buffer: SeriesBuffer | None = None
+        self._open_call = OpenCall(self.buffer)
+        self._token: Token[OpenCall] | None = None
+        self._segment_state: ThreadState | None = None
         self._outer_segment: Any = None
         self._lookups_at_start = (0, 0)
 
@@ -47,14 +47,14 @@ class Pieces(Running):
         """Starts a segment on this thread. Calls until its end are nested in this call and in
         the caller of the segment."""
         try:
-            call = RECORDER.call()
-            self._outer_segment = call.piece
+            call = RECORDER.get_thread_state()
+            self._outer_segment = call.segment
             self.task = current_task()
-            self._outer_buffer, self._lookups_at_start = call.line, (call.hits, call.misses)
-            self._token = OPEN.set(self._open_call)
-            self._segment_state, call.piece, call.line = call, self, self.line
+            self._outer_buffer, self._lookups_at_start = call.buffer, (call.hits, call.misses)
+            self._token = OPEN_CALL.set(self._open_call)
+            self._segment_state, call.segment, call.buffer = call, self, self.buffer
         except Exception as error:  # noqa: BLE001 - the segment runs in any case
-            RECORDER.internal_error(error)
+            RECORDER.record_internal_error(error)
 
     def leave(self) -> None:
         """Ends the segment.
@@ -66,7 +66,7 @@ class Pieces(Running):
         if call is None or token is None:
             return
         outer, self._outer_segment = self._outer_segment, None
-        call.piece, call.line, self._outer_buffer = outer, self._outer_buffer, None
+        call.segment, call.buffer, self._outer_buffer = outer, self._outer_buffer, None
         hits, misses = self._lookups_at_start
         self.hits += call.hits - hits
         self.misses += call.misses - misses
@@ -74,11 +74,11 @@ class Pieces(Running):
             call.hits, call.misses = hits, misses
         self.task = None
         with suppress(ValueError):  # the segment ends in another context than it began in
-            OPEN.reset(token)
+            OPEN_CALL.reset(token)
 
     def finish(self, error: bool = False) -> None:
         """Ends the call. Later work of its tasks is not nested in it."""
-        self._open_call.line = None
+        self._open_call.buffer = None
         super().finish(error)
 
     def lookups(self) -> tuple[int, int]:

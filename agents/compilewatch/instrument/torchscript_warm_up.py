@@ -17,7 +17,7 @@ USUAL_PROFILED_RUNS = 1
 
 def profiled_runs() -> int | None:
     """How many runs torch profiles before it compiles; None if unknown."""
-    runs = PROFILED_RUNS.answer(None)
+    runs = PROFILED_RUNS.call(None)
     return runs if isinstance(runs, int) else None
 
 
@@ -27,7 +27,7 @@ def warmup_calls() -> int:
     return (USUAL_PROFILED_RUNS if runs is None else runs) + SETTLING_CALLS
 
 
-def settling(target: Callable[..., Any]) -> Callable[..., Any]:
+def count_warm_up(target: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the target with its first calls counted as warm-up, together with the calls around
     them."""
     remaining = [None] * warmup_calls()
@@ -38,7 +38,7 @@ def settling(target: Callable[..., Any]) -> Callable[..., Any]:
                 remaining.pop()
             except IndexError:  # another thread took the last one
                 return target(*args, **kwargs)
-            RECORDER.warms_up()
+            RECORDER.advance_step()
         return target(*args, **kwargs)
 
     return call_target

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilewatch.errors import NotCompared
+from compilewatch.errors import ComparisonError
 from compilewatch.numerics.isolated_run import Result
-from compilewatch.numerics.tolerance import Compared, compared, picked, worst
+from compilewatch.numerics.tolerance import Comparison, compare_argmax, compare_tensors, find_worst
 from compilewatch.wire.numerics import Parity
 
 
-def judge(
+def judge_result(
     torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str
 ) -> Parity:
     """Judges a compiled result; raises NotCompared if eager itself is too inaccurate."""
     if compiled.inputs_changed:
         return Parity(name, "failed", "the compiled callable changes its inputs, eager does not")
-    found = all_compared(torch, compiled, eager, exact)
-    one = worst(found)
+    found = compare_all(torch, compiled, eager, exact)
+    one = find_worst(found)
     rest = next(
         (
             place
@@ -29,7 +29,7 @@ def judge(
     wrong = one.wrong or (f"{rest} differs between compiled and eager" if rest else "")
     failed = bool(wrong) or one.times > 1.0
     if not failed and all(each.blind for each in found):
-        raise NotCompared(
+        raise ComparisonError(
             "eager itself is too far from its result in a higher precision to compare with"
         )
     return Parity(
@@ -49,18 +49,18 @@ def judge(
     )
 
 
-def all_compared(
+def compare_all(
     torch: Any, compiled: Result, eager: Result, exact: Result | None
-) -> list[Compared]:
+) -> list[Comparison]:
     """Compares each output and gradient."""
     pairs = [(compiled.outputs, eager.outputs, exact.outputs if exact else {})]
     pairs += [(compiled.gradients, eager.gradients, exact.gradients if exact else {})]
-    found: list[Compared] = []
+    found: list[Comparison] = []
     for mine, theirs, higher in pairs:
         if mine.keys() != theirs.keys():
             odd = min(mine.keys() ^ theirs.keys())
             found.append(
-                Compared(
+                Comparison(
                     odd,
                     0.0,
                     0.0,
@@ -78,11 +78,11 @@ def all_compared(
 
 def _compare_one(
     torch: Any, place: str, mine: dict[str, Any], theirs: dict[str, Any], higher: dict[str, Any]
-) -> Compared:
+) -> Comparison:
     """Compares one tensor. An argmax is compared by its scores if the scores are returned too."""
-    one = compared(torch, place, mine[place], theirs[place], higher.get(place))
+    one = compare_tensors(torch, place, mine[place], theirs[place], higher.get(place))
     if one.times <= 1.0 or one.wrong or theirs[place].dtype.is_floating_point:
         return one
     scores = ((mine[other], theirs[other]) for other in theirs if other != place)
-    found = (picked(torch, place, mine[place], theirs[place], both) for both in scores)
+    found = (compare_argmax(torch, place, mine[place], theirs[place], both) for both in scores)
     return next((each for each in found if each is not None), one)

@@ -10,19 +10,19 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from compilewatch.errors import NotCompared, say
+from compilewatch.errors import ComparisonError, warn_user
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import region_of
-from compilewatch.instrument.timed_call import Running, begin
-from compilewatch.numerics.isolated_run import Batch, undisturbed
-from compilewatch.numerics.reference_models import Target, held_by, target_of, uncompiled
+from compilewatch.instrument.timed_call import TimedCall, start_call
+from compilewatch.numerics.isolated_run import Batch, preserve_state
+from compilewatch.numerics.reference_models import Target, run_uncompiled, target_of, tensors_of
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import Spec, named
+from compilewatch.recording.region_spec import RegionSpec, safe_text
 from compilewatch.recording.runtime_names import EAGER
-from compilewatch.sources.cuda.deferred_reads import Timed, one_gpu
+from compilewatch.sources.cuda.deferred_reads import CallTimer, gpu_of
 
 WARM_UPS = 3
-LONGEST_SECONDS = 10.0
+MAX_SECONDS = 10.0
 """The measurement stops after this time, even if fewer calls than requested were timed."""
 OLD_NAME_REMOVED_IN = "0.2.0"
 """The release that removes `baseline`, the earlier name of `eager_baseline`."""
@@ -30,7 +30,7 @@ _warned: list[bool] = []
 """Not empty once this process has warned about the earlier name."""
 
 
-class Baseline(NamedTuple):
+class EagerBaseline(NamedTuple):
     """Result of a measurement: timed calls, their mean in seconds, and a one-line summary.
 
     For calls on one GPU the mean is GPU time."""
@@ -41,7 +41,7 @@ class Baseline(NamedTuple):
     text: str
 
 
-def eager_baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
+def eager_baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> EagerBaseline:
     """Times `fn` uncompiled with a batch, before traffic; the calls are not counted as traffic.
 
     The calls are reported next to those of the same region, as eager. `inputs` is a tuple of
@@ -50,24 +50,24 @@ def eager_baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Base
     and random state stay unchanged."""
     region = ""
     try:
-        if hotpath.tracing():
-            raise NotCompared("it was called inside a compilation")
-        if RECORDER.lines is None:
-            raise NotCompared("the agent is off")
+        if hotpath.is_tracing():
+            raise ComparisonError("it was called inside a compilation")
+        if RECORDER.buffers is None:
+            raise ComparisonError("the agent is off")
         region = region_of(fn)
         torch = importlib.import_module("torch")
         seconds = _time_calls(
             torch, target_of(torch, fn, None), Batch(torch, inputs), region, calls
         )
-    except NotCompared as reason:
-        return Baseline(region, 0, 0.0, f"not measured: {reason}")
+    except ComparisonError as reason:
+        return EagerBaseline(region, 0, 0.0, f"not measured: {reason}")
     except Exception as error:  # noqa: BLE001 - the batch belongs to the job and may raise anything
-        return Baseline(
-            region, 0, 0.0, f"not measured: the eager call raised {named(type(error).__name__)}"
+        return EagerBaseline(
+            region, 0, 0.0, f"not measured: the eager call raised {safe_text(type(error).__name__)}"
         )
     mean = sum(seconds) / len(seconds)
     text = f"{len(seconds)} eager calls, {1000 * mean:.3g} ms on average"
-    RECORDER.fact(
+    RECORDER.record_fact(
         "mark",
         {
             "name": "eager baseline measured",
@@ -76,10 +76,10 @@ def eager_baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Base
             "seconds": round(mean, 9),
         },
     )
-    return Baseline(region, len(seconds), mean, text)
+    return EagerBaseline(region, len(seconds), mean, text)
 
 
-def baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
+def baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> EagerBaseline:
     """Deprecated name of `eager_baseline`; warns once per process."""
     if not _warned:
         _warned.append(True)
@@ -90,12 +90,12 @@ def baseline(fn: Callable[..., Any], inputs: Any, calls: int = 50) -> Baseline:
         try:
             warnings.warn(text, DeprecationWarning, stacklevel=2)
         except DeprecationWarning:  # a filter turns warnings into errors; this call never raises
-            say(text)
+            warn_user(text)
     return eager_baseline(fn, inputs, calls)
 
 
 def _time_calls(torch: Any, target: Target, batch: Batch, region: str, calls: int) -> list[float]:
-    spec = Spec(region, runtime=EAGER)
+    spec = RegionSpec(region, runtime=EAGER)
     base = RECORDER.register(spec)
     modules = [one for one in (target.module, target.compiled) if isinstance(one, torch.nn.Module)]
     buffers = (
@@ -104,8 +104,12 @@ def _time_calls(torch: Any, target: Target, batch: Batch, region: str, calls: in
         else [(one, one.detach().clone()) for one in target.module.buffers()]
     )
     try:
-        with undisturbed(torch, modules), uncompiled(torch, target.module), NoTraffic(base):
-            deadline, seconds = time.perf_counter() + LONGEST_SECONDS, list[float]()
+        with (
+            preserve_state(torch, modules),
+            run_uncompiled(torch, target.module),
+            UntrackedTraffic(base),
+        ):
+            deadline, seconds = time.perf_counter() + MAX_SECONDS, list[float]()
             for number in range(WARM_UPS):
                 if number == 0 or time.perf_counter() < deadline:
                     _time_call(torch, target, batch, None, base)
@@ -118,9 +122,11 @@ def _time_calls(torch: Any, target: Target, batch: Batch, region: str, calls: in
                 buffer.copy_(before)
 
 
-def _time_call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base: int) -> float:
+def _time_call(
+    torch: Any, target: Target, batch: Batch, spec: RegionSpec | None, base: int
+) -> float:
     """Times one call with fresh inputs, as its caller sees it; the GPU is idle at the start."""
-    inputs = batch.copies()
+    inputs = batch.copy_inputs()
     args = (
         ()
         if isinstance(inputs, dict)
@@ -131,8 +137,8 @@ def _time_call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base
     kwargs = inputs if isinstance(inputs, dict) else {}
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
-    running = None if spec is None else begin(Running, spec, base, args, kwargs)
-    timed = Timed(torch, _gpu_of(target, batch))
+    running = None if spec is None else start_call(TimedCall, spec, base, args, kwargs)
+    timed = CallTimer(torch, _gpu_of(target, batch))
     try:
         target.eager(*args, **kwargs)
     except BaseException:
@@ -142,30 +148,30 @@ def _time_call(torch: Any, target: Target, batch: Batch, spec: Spec | None, base
     timed.stop()
     if running is not None:
         running.finish()
-        if (on_gpu := timed.on_gpu) is not None:
-            running.line.gpu.append(on_gpu)
+        if (on_gpu := timed.gpu_seconds) is not None:
+            running.buffer.gpu.append(on_gpu)
     return timed.seconds
 
 
 def _gpu_of(target: Target, batch: Batch) -> Any:
     """The GPU that the target runs on; None for the CPU or for several GPUs."""
     try:
-        return one_gpu([*held_by(target), *batch.tensors], "batch is")
-    except NotCompared:
+        return gpu_of([*tensors_of(target), *batch.tensors], "batch is")
+    except ComparisonError:
         return None
 
 
-class NoTraffic:
+class UntrackedTraffic:
     """Context in which calls are counted as nested in another region, not as traffic.
 
     The call rates and shares of a version include only the calls of its own callers."""
 
     def __init__(self, base: int) -> None:
-        self._around = RECORDER.line(base)
-        self._call = RECORDER.call()
+        self._around = RECORDER.add_buffer(base)
+        self._call = RECORDER.get_thread_state()
 
     def __enter__(self) -> None:
-        self._outer, self._call.line = self._call.line, self._call.line or self._around
+        self._outer, self._call.buffer = self._call.buffer, self._call.buffer or self._around
 
     def __exit__(self, *_: object) -> None:
-        self._call.line = self._outer
+        self._call.buffer = self._outer

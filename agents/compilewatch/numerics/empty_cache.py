@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from compilewatch.instrument.compile_mode import context_of
-from compilewatch.numerics.execution import graphs_captured
-from compilewatch.numerics.isolated_run import Batch, Result, run
-from compilewatch.numerics.reference_models import Target, in_place
+from compilewatch.numerics.execution import count_captured_graphs
+from compilewatch.numerics.isolated_run import Batch, Result, run_isolated
+from compilewatch.numerics.reference_models import Target, compiled_impl_of
 
 _FOLDERS = ("fresh_cache", "fresh_inductor_cache")
 """torch's context managers for a temporary cache folder; older releases have the second one."""
@@ -34,16 +34,16 @@ def run_with_empty_cache(torch: Any, target: Target, batch: Batch, grads: bool) 
     compiled = torch.compile(
         target.eager, backend=compile_again, dynamic=getattr(compiler, "dynamic", None)
     )
-    before = graphs_captured()
+    before = count_captured_graphs()
     with suppress(Exception), fresh_folder():
-        found = run(torch, compiled, batch, target.module, grads=grads)
-        return found if graphs_captured() > before else None
+        found = run_isolated(torch, compiled, batch, target.module, grads=grads)
+        return found if count_captured_graphs() > before else None
     return None
 
 
 def _compiler_of(torch: Any, target: Target) -> Any:
     """The inductor backend of the callable, with its mode and options."""
-    backend: Any = getattr(context_of(in_place(target.compiled)), "callback", None)
+    backend: Any = getattr(context_of(compiled_impl_of(target.compiled)), "callback", None)
     for _ in range(MAX_WRAPPED):
         if type(backend).__name__ == "_TorchCompileInductorWrapper":
             return backend

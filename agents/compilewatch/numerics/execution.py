@@ -10,7 +10,7 @@ from typing import Any
 
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.runtime.torch_internals import GUARD_HOOK
-from compilewatch.sources.dynamo.guard_lookups import Hook, guard_hook
+from compilewatch.sources.dynamo.guard_lookups import Hook, make_guard_hook
 
 
 class Execution:
@@ -20,15 +20,15 @@ class Execution:
         self.known = False
         self.hits = 0
         """Lookups that found code with a graph; set at the end of the observation."""
-        self._graphs = graphs_captured()
+        self._graphs = count_captured_graphs()
 
     @property
     def compiled(self) -> bool:
         """True if compiled code was found, or was compiled and run."""
-        return self.hits > 0 or graphs_captured() > self._graphs
+        return self.hits > 0 or count_captured_graphs() > self._graphs
 
 
-def graphs_captured() -> int:
+def count_captured_graphs() -> int:
     """Number of graphs that torch has captured in this process."""
     counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
     return int(counters["stats"]["unique_graphs"]) if counters else 0
@@ -41,15 +41,15 @@ def observe_execution() -> Iterator[Execution]:
     torch has one slot for a guard hook. While the duty cycle of the agent's own hook pauses, this
     context occupies the slot. The previous hook is still called, decides the answer, and is
     restored at the end."""
-    found, call = Execution(), RECORDER.call()
-    slot = None if RECORDER.token or GUARD_HOOK.problem() else GUARD_HOOK.find()
+    found, call = Execution(), RECORDER.get_thread_state()
+    slot = None if RECORDER.lookup_step or GUARD_HOOK.problem() else GUARD_HOOK.find()
     hook: Hook | None = None
     previous = _set_hook(slot, None)
     if previous is not _FAILED:
-        hook = guard_hook(RECORDER, previous, itertools.count())
+        hook = make_guard_hook(RECORDER, previous, itertools.count())
         _set_hook(slot, hook)
         RECORDER.count_lookups(True)
-    found.known, before = bool(RECORDER.token), call.hits
+    found.known, before = bool(RECORDER.lookup_step), call.hits
     try:
         yield found
     finally:

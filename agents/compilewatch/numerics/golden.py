@@ -30,15 +30,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from compilewatch.errors import NotCompared
+from compilewatch.errors import ComparisonError
 from compilewatch.identity.identity import version_of
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import region_of
 from compilewatch.instrument.runtime import runtime_of
-from compilewatch.numerics.comparison import judge
+from compilewatch.numerics.comparison import judge_result
 from compilewatch.numerics.empty_cache import run_with_empty_cache
 from compilewatch.numerics.execution import Execution, observe_execution
-from compilewatch.numerics.golden_history import Kept, against, summary_of
+from compilewatch.numerics.golden_history import GoldenHistory, compare_summaries, summarize
 from compilewatch.numerics.golden_runs import (
     describe_error,
     run_compiled,
@@ -46,12 +46,12 @@ from compilewatch.numerics.golden_runs import (
     run_exact,
     run_in_tf32,
 )
-from compilewatch.numerics.isolated_run import Batch, Result, undisturbed
-from compilewatch.numerics.reference_models import Target, held_by, target_of, uncompiled
-from compilewatch.numerics.tf32_rerun import Again, judge_without_tf32
-from compilewatch.numerics.tolerance import share_alone
+from compilewatch.numerics.isolated_run import Batch, Result, preserve_state
+from compilewatch.numerics.reference_models import Target, run_uncompiled, target_of, tensors_of
+from compilewatch.numerics.tf32_rerun import RerunPlan, judge_without_tf32
+from compilewatch.numerics.tolerance import eager_only_share
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import named
+from compilewatch.recording.region_spec import safe_text
 from compilewatch.recording.runtime_names import AOTINDUCTOR
 from compilewatch.wire.clip import clip
 from compilewatch.wire.numerics import (
@@ -75,7 +75,7 @@ class Golden(NamedTuple):
     name: str
     state: str
     text: str
-    told: Parity
+    parity: Parity
     required: bool = False
 
     @property
@@ -99,15 +99,15 @@ def golden(
     compared is a finding; with `required` its `failed` is true. Call this function on the thread
     that loads the model: it waits for the GPU. Never raises. Inputs, buffers, gradients, random
     state and modes stay unchanged."""
-    label, region, start = clip(named(name), MAX_NAME), "", time.perf_counter()
+    label, region, start = clip(safe_text(name), MAX_NAME), "", time.perf_counter()
     try:
-        if hotpath.tracing():
-            raise NotCompared("it was called inside a compilation")
-        if RECORDER.lines is None:
-            raise NotCompared("the agent is off")
+        if hotpath.is_tracing():
+            raise ComparisonError("it was called inside a compilation")
+        if RECORDER.buffers is None:
+            raise ComparisonError("the agent is off")
         region = clip(region_of(fn), MAX_NAME)
         outcome = _compare(importlib.import_module("torch"), label, fn, inputs, reference, grads)
-    except NotCompared as reason:
+    except ComparisonError as reason:
         outcome = Parity(label, "not compared", clip(str(reason), MAX_WHY))
     except Exception as error:  # noqa: BLE001 - the batch belongs to the job and may raise anything
         outcome = Parity(label, "not compared", describe_error("comparing", error))
@@ -120,11 +120,11 @@ def _report(outcome: Parity) -> None:
     """Sends the result as a fact, for at most `MAX_GOLDENS` names per process."""
     with suppress(Exception):
         known = outcome.name in _reported_states or len(_reported_states) < MAX_GOLDENS
-        if RECORDER.lines is not None and known:
+        if RECORDER.buffers is not None and known:
             _reported_states[outcome.name] = outcome.state
-            RECORDER.fact("parity", parity_data(outcome))
+            RECORDER.record_fact("parity", parity_data(outcome))
             if outcome.state == "not compared":
-                RECORDER.finding("golden_not_compared", f"{outcome.name}: {outcome.why}")
+                RECORDER.record_finding("golden_not_compared", f"{outcome.name}: {outcome.why}")
 
 
 class _Case(NamedTuple):
@@ -137,7 +137,7 @@ class _Case(NamedTuple):
     grads: bool
 
     def run_eager(self) -> Result:
-        with uncompiled(self.torch, self.target.module):
+        with run_uncompiled(self.torch, self.target.module):
             return run_eager(self.torch, self.target, self.batch, self.grads)
 
     def run_compiled(self) -> Result:
@@ -152,25 +152,25 @@ def _compare(torch: Any, name: str, fn: Any, inputs: Any, reference: Any, grads:
     _refuse_disabled_compiler()
     case = _Case(torch, name, target, Batch(torch, inputs), grads)
     modules = [one for one in (target.module, target.compiled) if isinstance(one, torch.nn.Module)]
-    with undisturbed(torch, modules):
-        with uncompiled(torch, target.module):
+    with preserve_state(torch, modules):
+        with run_uncompiled(torch, target.module):
             eager = run_eager(torch, target, case.batch, grads)
             exact, precision = run_exact(torch, target, case.batch, grads, eager)
         with observe_execution() as execution:
             compiled = case.run_compiled()
         _refuse_uncompiled(target, execution)
 
-        def judge_result(result: Result) -> Parity:
+        def judge_again(result: Result) -> Parity:
             return _judge_with_tf32(case, result, eager, exact, precision)
 
-        outcome = judge_result(compiled)
+        outcome = judge_again(compiled)
         if outcome.state == "failed":
-            outcome = _repeat_failure(case, outcome, judge_result)
-        rerun = Again(
+            outcome = _repeat_failure(case, outcome, judge_again)
+        rerun = RerunPlan(
             compiled=case.run_compiled,
             eager=case.run_eager,
             recompiled=case.run_with_empty_cache,
-            judge=lambda result, other: judge(torch, name, result, other, exact, precision),
+            judge=lambda result, other: judge_result(torch, name, result, other, exact, precision),
         )
         outcome = judge_without_tf32(torch, outcome, compiled, rerun)
         return _compare_with_last_version(case, eager, compiled, outcome)
@@ -180,13 +180,13 @@ def _judge_with_tf32(
     case: _Case, result: Result, eager: Result, exact: Result | None, precision: str
 ) -> Parity:
     """Judges the result; repeats a failure against eager in TF32 if the job allows TF32."""
-    outcome = judge(case.torch, case.name, result, eager, exact, precision)
+    outcome = judge_result(case.torch, case.name, result, eager, exact, precision)
     if outcome.state != "failed":
         return outcome
     rounded = run_in_tf32(case.torch, case.target, case.batch, case.grads, eager)
     if rounded is None:
         return outcome
-    return judge(case.torch, case.name, result, rounded, exact or eager, precision)
+    return judge_result(case.torch, case.name, result, rounded, exact or eager, precision)
 
 
 def _repeat_failure(
@@ -196,13 +196,13 @@ def _repeat_failure(
 
     If a compilation with an empty cache passes, the cached code is wrong."""
     if judge_result(case.run_compiled()).state != "failed":
-        raise NotCompared(
+        raise ComparisonError(
             f"it failed once and passed when it was repeated ({parity_words(outcome)})"
         )
     recompiled = case.run_with_empty_cache()
     if recompiled is None or judge_result(recompiled).state != "passed":
         return outcome
-    RECORDER.finding(
+    RECORDER.record_finding(
         "golden_cached_code",
         f"{outcome.name}: fails with cached code, passes when compiled with an empty cache",
     )
@@ -216,11 +216,11 @@ def _refuse_disabled_compiler() -> None:
         getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None), "stance", "default"
     )
     if stance == "force_eager":
-        raise NotCompared("torch's stance is force_eager: nothing runs compiled")
+        raise ComparisonError("torch's stance is force_eager: nothing runs compiled")
     if os.environ.get("TORCH_COMPILE_DISABLE") == "1" or getattr(
         importlib.import_module("torch._dynamo").config, "disable", False
     ):
-        raise NotCompared("torch.compile is disabled: nothing runs compiled")
+        raise ComparisonError("torch.compile is disabled: nothing runs compiled")
 
 
 def _refuse_uncompiled(target: Target, execution: Execution) -> None:
@@ -230,7 +230,7 @@ def _refuse_uncompiled(target: Target, execution: Execution) -> None:
         or runtime_of(target.compiled) == AOTINDUCTOR
         or (not execution.known and _has_compiled_code(target.eager))
     ):
-        raise NotCompared("nothing of it was compiled")
+        raise ComparisonError("nothing of it was compiled")
 
 
 def _has_compiled_code(eager: Any) -> bool:
@@ -252,16 +252,16 @@ def _compare_with_last_version(
     if config is None:
         return outcome
     with suppress(Exception):
-        version, history = version_of(config, os.environ), Kept.of(config, outcome.name)
+        version, history = version_of(config, os.environ), GoldenHistory.open(config, outcome.name)
         hardware = _hardware_of(torch, compiled)
-        weights = held_by(case.target)
-        now = summary_of(torch, hardware, case.batch.tensors, weights, compiled.outputs)
-        last = history.last(version)
+        weights = tensors_of(case.target)
+        now = summarize(torch, hardware, case.batch.tensors, weights, compiled.outputs)
+        last = history.read_last(version)
         if outcome.state == "passed":
             history.write(version, now)
         if last is not None:
-            tolerance = share_alone(torch, next(iter(eager.outputs.values())))
-            state, change = against(last[1], now, tolerance)
+            tolerance = eager_only_share(torch, next(iter(eager.outputs.values())))
+            state, change = compare_summaries(last[1], now, tolerance)
             return replace(
                 outcome, last=state, last_version=clip(last[0], MAX_NAME), last_change=change
             )

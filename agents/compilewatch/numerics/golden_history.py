@@ -27,9 +27,9 @@ SUFFIX = ".golden"
 MAX_FILE_BYTES, MAX_FILES, MAX_BYTES = 1 << 20, 256, 16 << 20
 MAX_VERSIONS, MAX_TENSORS = 4, 256
 PROJECTIONS = 4
-LEAST = 64
+MIN_ELEMENTS = 64
 """Tensors with fewer elements are not stored: their projections would nearly reveal the values."""
-SAMPLED = 4096
+MAX_SAMPLED_ELEMENTS = 4096
 """Elements of a weight or input tensor that are sampled, evenly spaced."""
 _FORMAT = 1
 
@@ -44,7 +44,7 @@ class Summary:
     outputs: dict[str, list[float]]
 
 
-def summary_of(
+def summarize(
     torch: Any,
     hardware: str,
     inputs: Iterable[Any],
@@ -58,12 +58,12 @@ def summary_of(
     outlines = {
         place: _outline(torch, one)
         for place, one in list(outputs.items())[:MAX_TENSORS]
-        if one.numel() >= LEAST
+        if one.numel() >= MIN_ELEMENTS
     }
     return Summary(hardware, _fingerprint(torch, inputs), _fingerprint(torch, weights), outlines)
 
 
-def against(last: Summary, now: Summary, tolerance: float) -> tuple[Last, float | None]:
+def compare_summaries(last: Summary, now: Summary, tolerance: float) -> tuple[Last, float | None]:
     """Compares two results; also estimates the largest relative change of a tensor."""
     if last.hardware != now.hardware:
         return "other hardware", None
@@ -79,7 +79,7 @@ def against(last: Summary, now: Summary, tolerance: float) -> tuple[Last, float 
     return ("same" if change <= tolerance else "differs"), change
 
 
-class Kept:
+class GoldenHistory:
     """The file of one golden batch of one model; the newest version comes last."""
 
     def __init__(self, folder: Path, model: str, name: str) -> None:
@@ -89,7 +89,7 @@ class Kept:
         )
 
     @classmethod
-    def of(cls, config: Config, name: str) -> Kept:
+    def open(cls, config: Config, name: str) -> GoldenHistory:
         """Opens the history; raises FolderError if there is no folder or the spool is off."""
         if config.spool == "off":
             raise FolderError("COMPILEWATCH_SPOOL is off")
@@ -116,7 +116,7 @@ class Kept:
             return {}
         return found
 
-    def last(self, version: str) -> tuple[str, Summary] | None:
+    def read_last(self, version: str) -> tuple[str, Summary] | None:
         """The newest version other than this one."""
         others = [pair for pair in self.read().items() if pair[0] != version]
         return others[-1] if others else None
@@ -162,7 +162,7 @@ def _fingerprint(torch: Any, tensors: Iterable[Any]) -> list[float]:
     found = []
     for one in tensors:
         flat = one.detach().reshape(-1)
-        few = flat[:: max(1, flat.numel() // SAMPLED)].to(torch.float64)
+        few = flat[:: max(1, flat.numel() // MAX_SAMPLED_ELEMENTS)].to(torch.float64)
         phases = torch.cos(torch.arange(few.numel(), device=few.device, dtype=torch.float64))
         found.append(_finite(float((torch.nan_to_num(few, 0.0, 0.0, 0.0) * phases).sum())))
     total = math.fsum(found)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from compilewatch.errors import NotCompared
-from compilewatch.numerics.comparison import all_compared
-from compilewatch.numerics.isolated_run import GRAPH_RUNS, Batch, Result, run
-from compilewatch.numerics.reference_models import Target, precise, uncompiled
+from compilewatch.errors import ComparisonError
+from compilewatch.numerics.comparison import compare_all
+from compilewatch.numerics.isolated_run import GRAPH_RUNS, Batch, Result, run_isolated
+from compilewatch.numerics.reference_models import Target, in_precision, run_uncompiled
 from compilewatch.numerics.tf32 import emulate_tf32, is_rough
-from compilewatch.numerics.tolerance import worst
+from compilewatch.numerics.tolerance import find_worst
 from compilewatch.wire.clip import clip
 from compilewatch.wire.numerics import MAX_WHY
 
@@ -22,12 +22,12 @@ def run_eager(torch: Any, target: Target, batch: Batch, grads: bool) -> Result:
         _run_or_refuse("eager", torch, target.eager, batch, target.module, grads) for _ in range(2)
     )
     if first.inputs_changed:
-        raise NotCompared("it changes its inputs in place")
+        raise ComparisonError("it changes its inputs in place")
     if not first.outputs:
-        raise NotCompared("it returns no tensor")
-    found = all_compared(torch, second, first, None)
-    if first.rest != second.rest or worst(found).times > 1.0:
-        raise NotCompared(
+        raise ComparisonError("it returns no tensor")
+    found = compare_all(torch, second, first, None)
+    if first.rest != second.rest or find_worst(found).times > 1.0:
+        raise ComparisonError(
             "two eager calls differ: the callable is random or keeps state between calls"
         )
     return first
@@ -40,8 +40,8 @@ def run_in_tf32(
     if not any(is_rough(torch, one) for one in eager.outputs.values()):
         return None
     try:
-        with uncompiled(torch, target.module), emulate_tf32(torch):
-            rounded = run(torch, target.eager, batch, target.module, grads=grads)
+        with run_uncompiled(torch, target.module), emulate_tf32(torch):
+            rounded = run_isolated(torch, target.eager, batch, target.module, grads=grads)
     except Exception:  # noqa: BLE001 - plain eager remains the reference
         _release_gpu_memory(torch)
         return None
@@ -64,11 +64,11 @@ def run_exact(
     half = bool(dtypes & {torch.float16, torch.bfloat16})
     for dtype in (torch.float64, torch.float32) if half else (torch.float64,):
         try:
-            model = precise(torch, target, dtype)
+            model = in_precision(torch, target, dtype)
             if model is None:
                 continue
-            with uncompiled(torch, model[1]):
-                exact = run(torch, model[0], batch, model[1], grads=grads, dtype=dtype)
+            with run_uncompiled(torch, model[1]):
+                exact = run_isolated(torch, model[0], batch, model[1], grads=grads, dtype=dtype)
         except Exception:  # noqa: BLE001 - some code supports one precision only
             _release_gpu_memory(torch)
             continue
@@ -108,14 +108,14 @@ def _run_or_refuse(
 ) -> Result:
     """Runs the batch; raises NotCompared with the reason if the job's code raises."""
     try:
-        return run(torch, fn, batch, module, grads=grads)
-    except NotCompared:
+        return run_isolated(torch, fn, batch, module, grads=grads)
+    except ComparisonError:
         raise
     except Exception as error:  # noqa: BLE001 - the batch belongs to the job and may raise anything
         reason = describe_error(f"the {which} call", error)
     # Outside the handler, because the exception references the tensors of the call.
     _release_gpu_memory(torch)
-    raise NotCompared(reason)
+    raise ComparisonError(reason)
 
 
 def _release_gpu_memory(torch: Any) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
-from compilewatch.errors import NotCompared
+from compilewatch.errors import ComparisonError
 
 MAX_TENSORS = 20_000
 """Limit for the tensors of one result."""
@@ -45,11 +45,11 @@ class Batch:
             if isinstance(one, self._torch.Tensor)
         ]
 
-    def copies(self, dtype: Any = None) -> Any:
+    def copy_inputs(self, dtype: Any = None) -> Any:
         """Copies the inputs, converted to `dtype` if one is given."""
         return self._map(self._given, lambda one: self._copy(one, dtype))
 
-    def changed(self, used: Any) -> bool:
+    def has_changed(self, used: Any) -> bool:
         """True if a call changed the inputs that it received."""
         before = self.tensors
         after = [one for one in self._tree.tree_leaves(used) if isinstance(one, self._torch.Tensor)]
@@ -71,11 +71,11 @@ class Batch:
         )
 
 
-def run(
+def run_isolated(
     torch: Any, fn: Callable[..., Any], batch: Batch, module: Any, *, grads: bool, dtype: Any = None
 ) -> Result:
     """Calls `fn` once and restores the module's buffers."""
-    inputs = batch.copies(dtype)
+    inputs = batch.copy_inputs(dtype)
     buffers = [] if module is None else [(one, one.detach().clone()) for one in module.buffers()]
     try:
         with torch.enable_grad() if grads else _unchanged_grad_mode():
@@ -86,8 +86,8 @@ def run(
                 if isinstance(inputs, tuple | list)
                 else fn(inputs)
             )
-            outputs, rest = leaves(torch, answer)
-            changed = dtype is None and batch.changed(inputs)
+            outputs, rest = split_leaves(torch, answer)
+            changed = dtype is None and batch.has_changed(inputs)
             gradients = _gradients(torch, outputs, inputs, module) if grads else {}
         copied = {place: _detached_copy(torch, one) for place, one in outputs.items()}
         return Result(
@@ -104,7 +104,7 @@ def run(
 
 
 @contextmanager
-def undisturbed(torch: Any, modules: list[Any]) -> Iterator[None]:
+def preserve_state(torch: Any, modules: list[Any]) -> Iterator[None]:
     """Context that restores random state, training mode and grad mode at its end."""
     numpy = sys.modules.get("numpy.random")
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
@@ -129,7 +129,7 @@ def undisturbed(torch: Any, modules: list[Any]) -> Iterator[None]:
             numpy.set_state(numpy_state)
 
 
-def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Splits an answer into its tensors and its other values, each by its place."""
     outputs: dict[str, Any] = {}
     rest: dict[str, Any] = {}
@@ -137,7 +137,7 @@ def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     for path, leaf in pairs:
         place = "output" + (torch.utils._pytree.keystr(path) if path else "")
         if is_dataclass(leaf) and not isinstance(leaf, type):
-            inner, more = leaves(
+            inner, more = split_leaves(
                 torch, {field.name: getattr(leaf, field.name) for field in fields(leaf)}
             )
             outputs |= {place + key.removeprefix("output"): value for key, value in inner.items()}
@@ -151,7 +151,7 @@ def leaves(torch: Any, answer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         else:
             rest[place] = type(leaf).__name__
     if len(outputs) > MAX_TENSORS:
-        raise NotCompared(f"it returns {len(outputs):,} tensors, the limit is {MAX_TENSORS:,}")
+        raise ComparisonError(f"it returns {len(outputs):,} tensors, the limit is {MAX_TENSORS:,}")
     return outputs, rest
 
 
@@ -168,7 +168,7 @@ def _gradients(torch: Any, outputs: dict[str, Any], inputs: Any, module: Any) ->
     sources |= {} if module is None else dict(module.named_parameters())
     sources = {place: one for place, one in sources.items() if one.requires_grad}
     if not driven or not sources:
-        raise NotCompared(
+        raise ComparisonError(
             "no gradient: no output depends on a parameter or an input that requires one"
         )
     found = torch.autograd.grad(

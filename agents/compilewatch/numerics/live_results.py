@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from compilewatch.numerics.tolerance import Compared
+from compilewatch.numerics.tolerance import Comparison
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.clip import clip
 from compilewatch.wire.numerics import (
@@ -19,9 +19,9 @@ from compilewatch.wire.numerics import (
     parity_data,
 )
 
-TELL_SECONDS = 10.0
+REPORT_INTERVAL_S = 10.0
 """Minimum interval between two reports, unless the state changes."""
-ENOUGH, SHARE = 3, 0.01
+MIN_BEYOND, MIN_BEYOND_SHARE = 3, 0.01
 """Minimum number and share of calls beyond the tolerance for `failed`.
 
 Both are needed because a live call is compared with eager alone, without a higher precision."""
@@ -41,10 +41,10 @@ class Totals:
             self.outputs
         ) = 0
         self.compiled_seconds = self.eager_seconds = 0.0
-        self.worst: Compared | None = None
+        self.worst: Comparison | None = None
         self.relative: float | None = None
         self.dtype = self.first = self.refused = ""
-        self._reported_at = -TELL_SECONDS
+        self._reported_at = -REPORT_INTERVAL_S
         self._state: State | None = None
         self._pending = False
         """True if the totals hold calls that no fact has reported."""
@@ -52,13 +52,13 @@ class Totals:
         self._alone = threading.RLock()
 
     @property
-    def alone(self) -> threading.RLock:
+    def lock(self) -> threading.RLock:
         """Lock of the totals. A forked child starts with new totals and a new lock."""
         if self._process != os.getpid():
             self.__init__(self.kind, self.region)  # type: ignore[misc]
         return self._alone
 
-    def add(self, worst: Compared) -> None:
+    def add(self, worst: Comparison) -> None:
         """Adds a call that was compared."""
         self.samples += 1
         self.beyond += worst.times > 1.0
@@ -72,12 +72,12 @@ class Totals:
         """State of the calls so far."""
         if self.kind == "finite":
             return "failed" if self.beyond else "passed" if self.samples else "not compared"
-        enough = self.beyond >= ENOUGH and self.beyond >= SHARE * self.samples
+        enough = self.beyond >= MIN_BEYOND and self.beyond >= MIN_BEYOND_SHARE * self.samples
         return (
             "failed" if enough else "not compared" if self.refused or not self.samples else "passed"
         )
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Reports the totals if the state has changed or the interval has passed.
 
         Otherwise the totals are reported when the reporting window closes."""
@@ -85,23 +85,23 @@ class Totals:
             return
         _names.add(self.name)
         now, state = time.monotonic(), self.state
-        if state != self._state or now - self._reported_at >= TELL_SECONDS:
+        if state != self._state or now - self._reported_at >= REPORT_INTERVAL_S:
             self._reported_at, self._state, self._pending = now, state, False
             try:
-                RECORDER.fact("parity", parity_data(self.parity()))
+                RECORDER.record_fact("parity", parity_data(self.to_parity()))
             except Exception as error:  # noqa: BLE001 - the job's call has already succeeded
-                RECORDER.internal_error(error)
+                RECORDER.record_internal_error(error)
         else:
             self._pending = True
-            RECORDER.report_at_close(self.name, self._report_pending)
+            RECORDER.report_at_rotation(self.name, self._report_pending)
 
     def _report_pending(self) -> None:
-        with self.alone:
+        with self.lock:
             if self._pending:
-                self._reported_at = -TELL_SECONDS
-                self.tell()
+                self._reported_at = -REPORT_INTERVAL_S
+                self.report()
 
-    def parity(self) -> Parity:
+    def to_parity(self) -> Parity:
         """The totals as the data of a fact."""
         one, timed = self.worst, self.timed
         known = one is not None and not one.wrong and self.kind == "shadow"

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from compilewatch.errors import NotCompared
-from compilewatch.instrument.kill_switch import innermost
-from compilewatch.instrument.object_proxy import WATCHED, stood_for
+from compilewatch.errors import ComparisonError
+from compilewatch.instrument.kill_switch import find_original
+from compilewatch.instrument.object_proxy import WATCHED_ATTRIBUTE, unwrap_proxy
 
 SHARE_OF_MEMORY = 0.5
 """Maximum share of the free memory that a copy may take; the job needs the rest."""
 MAX_WRAPPED = 10
-PARALLEL = ("DistributedDataParallel", "DataParallel")
+PARALLEL_MODULES = ("DistributedDataParallel", "DataParallel")
 """Modules of torch that forward a call to the compiled module inside them."""
 
 
@@ -29,13 +29,13 @@ class Target(NamedTuple):
     """Name of the module's method that `eager` is; empty for the module itself."""
 
 
-def unwatched(fn: Any) -> Any:
+def unwrap(fn: Any) -> Any:
     """Removes the wrapper of `watch`, because a comparison is not traffic."""
     for _ in range(MAX_WRAPPED):
-        if WATCHED in getattr(fn, "__dict__", ()) and hasattr(fn, "__wrapped__"):
+        if WATCHED_ATTRIBUTE in getattr(fn, "__dict__", ()) and hasattr(fn, "__wrapped__"):
             fn = fn.__wrapped__
-        elif WATCHED in vars(type(fn)) and stood_for(fn) is not fn:
-            fn = stood_for(fn)
+        elif WATCHED_ATTRIBUTE in vars(type(fn)) and unwrap_proxy(fn) is not fn:
+            fn = unwrap_proxy(fn)
         else:
             break
     return fn
@@ -43,16 +43,16 @@ def unwatched(fn: Any) -> Any:
 
 def target_of(torch: Any, fn: Any, reference: Any) -> Target:
     """Finds both callables behind `fn`; raises NotCompared if the uncompiled one is unknown."""
-    compiled = _forward_of(torch, unwatched(fn))
-    eager = unwatched(reference) if reference is not None else _original(torch, compiled)
+    compiled = _forward_of(torch, unwrap(fn))
+    eager = unwrap(reference) if reference is not None else _original(torch, compiled)
     owner = eager if isinstance(eager, torch.nn.Module) else getattr(eager, "__self__", None)
     if not isinstance(owner, torch.nn.Module):
         return Target(compiled, eager, None, "")
-    if reference is None and type(compiled).__name__ in PARALLEL:
+    if reference is None and type(compiled).__name__ in PARALLEL_MODULES:
         return Target(compiled, eager, owner, "")
     inside = [name or "it" for name, part in owner.named_modules() if hasattr(part, "_orig_mod")]
     if inside and reference is None:
-        raise NotCompared(
+        raise ComparisonError(
             f"`{inside[0]}` inside it is compiled separately: "
             "pass the same callable without torch.compile as reference="
         )
@@ -67,25 +67,25 @@ def compiled_methods(module: Any) -> dict[str, tuple[Any, Any]]:
         return {}
     callables = {name: one for name, one in vars(module).items() if callable(one)}
     return {
-        name: (one, innermost(unwatched(one)))
+        name: (one, find_original(unwrap(one)))
         for name, one in callables.items()
         if "_torchdynamo_orig_callable" in _attributes(one)
     }
 
 
-def held_by(target: Target) -> list[Any]:
+def tensors_of(target: Target) -> list[Any]:
     """Parameters and buffers of the target's module."""
     return [] if target.module is None else [*target.module.parameters(), *target.module.buffers()]
 
 
-def in_place(compiled: Any) -> Any:
+def compiled_impl_of(compiled: Any) -> Any:
     """The compiled implementation if the module was compiled in place by `Module.compile()`."""
     found = getattr(compiled, "_compiled_call_impl", None)
     return compiled if found is None else found
 
 
 def _attributes(one: Any) -> Any:
-    return getattr(unwatched(one), "__dict__", ())
+    return getattr(unwrap(one), "__dict__", ())
 
 
 def _forward_of(torch: Any, compiled: Any) -> Any:
@@ -97,14 +97,14 @@ def _forward_of(torch: Any, compiled: Any) -> Any:
     ):
         return compiled
     return (
-        unwatched(compiled_methods(compiled)["forward"][0])
+        unwrap(compiled_methods(compiled)["forward"][0])
         if "forward" in compiled_methods(compiled)
         else compiled
     )
 
 
 def _original(torch: Any, compiled: Any) -> Any:
-    if type(compiled).__name__ in PARALLEL and hasattr(
+    if type(compiled).__name__ in PARALLEL_MODULES and hasattr(
         getattr(compiled, "module", None), "_orig_mod"
     ):
         return compiled.module._orig_mod
@@ -115,17 +115,17 @@ def _original(torch: Any, compiled: Any) -> Any:
         ):
             module = compiled
     else:
-        module = innermost(compiled)
+        module = find_original(compiled)
         module = None if module is compiled else module
     if module is None:
-        raise NotCompared(
+        raise ComparisonError(
             "it is not a result of torch.compile: pass the callable to compare with as reference="
         )
     return module
 
 
 @contextmanager
-def uncompiled(torch: Any, module: Any) -> Iterator[None]:
+def run_uncompiled(torch: Any, module: Any) -> Iterator[None]:
     """Context in which modules compiled in place, or with compiled methods, run as eager."""
     parts = [] if module is None else list(module.modules())
     implementations = [
@@ -147,7 +147,7 @@ def uncompiled(torch: Any, module: Any) -> Iterator[None]:
             vars(one)[name] = compiled
 
 
-def precise(torch: Any, target: Target, dtype: Any) -> tuple[Callable[..., Any], Any] | None:
+def in_precision(torch: Any, target: Target, dtype: Any) -> tuple[Callable[..., Any], Any] | None:
     """Copies the eager callable in that precision; None if the copy would need too much memory."""
     if target.module is None:
         return target.eager, None

@@ -7,28 +7,30 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
-from compilewatch.instrument.object_proxy import WATCHED, stand_in
-from compilewatch.instrument.wrap import dressed, is_compiled_module
-from compilewatch.recording.call_sampling import chance
+from compilewatch.instrument.object_proxy import WATCHED_ATTRIBUTE, create_proxy
+from compilewatch.instrument.wrap import copy_metadata, is_compiled_module
+from compilewatch.recording.call_sampling import draw_uniform
 
 NEVER = 1 << 62
 """Sampling interval of a check that has ended."""
 
 
-class Turn(Protocol):
+class SampledCall(Protocol):
     """A check of sampled calls."""
 
-    every: int
+    interval: int
     """The sampling interval in calls; `NEVER` after the check has ended."""
 
-    def take(self, call: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def handle_call(
+        self, call: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Makes the call (its arguments are `args` and `kwargs`) and returns its answer.
 
         Raises only what the call raises."""
         ...
 
 
-def cannot_be_drawn(target: Any) -> str:
+def sampling_obstacle(target: Any) -> str:
     """The reason why calls of the target cannot be sampled; empty if they can."""
     suspended = (
         inspect.iscoroutinefunction,
@@ -44,13 +46,15 @@ def cannot_be_drawn(target: Any) -> str:
     )
 
 
-def drawn(watched: Any, turn: Turn, region: str) -> Any:
+def sample_calls(watched: Any, turn: SampledCall, region: str) -> Any:
     """Wraps the callable for the check; raises TypeError if no proxy is possible."""
-    if WATCHED in vars(type(watched)):
+    if WATCHED_ATTRIBUTE in vars(type(watched)):
         call = type(watched).__call__
         traced = _call_original if is_compiled_module(watched) else _traced(call)
-        return stand_in(watched, dressed(_layer(call, turn, 1), call, region, traced=traced))
-    return dressed(_layer(watched, turn, 0), watched, region, traced=_traced(watched))
+        return create_proxy(
+            watched, copy_metadata(_layer(call, turn, 1), call, region, traced=traced)
+        )
+    return copy_metadata(_layer(watched, turn, 0), watched, region, traced=_traced(watched))
 
 
 def _traced(call: Any) -> Any:
@@ -62,7 +66,7 @@ def _call_original(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self._modules["_orig_mod"](*args, **kwargs)
 
 
-def _layer(fn: Callable[..., Any], turn: Turn, skip: int) -> Callable[..., Any]:
+def _layer(fn: Callable[..., Any], turn: SampledCall, skip: int) -> Callable[..., Any]:
     skip_tokens = repeat(None, _pause(turn))
 
     def layer(*args: Any, **kwargs: Any) -> Any:
@@ -70,11 +74,13 @@ def _layer(fn: Callable[..., Any], turn: Turn, skip: int) -> Callable[..., Any]:
         for _ in skip_tokens:  # runs at most once: the fastest way to take one token
             return fn(*args, **kwargs)
         skip_tokens = repeat(None, _pause(turn))
-        return turn.take(lambda: fn(*args, **kwargs), args[skip:], kwargs)
+        return turn.handle_call(lambda: fn(*args, **kwargs), args[skip:], kwargs)
 
     return layer
 
 
-def _pause(turn: Turn) -> int:
+def _pause(turn: SampledCall) -> int:
     """Calls until the next sample; random, so that sampling does not synchronise with the job."""
-    return turn.every if turn.every >= NEVER else int(chance() * (2 * turn.every - 1))
+    return (
+        turn.interval if turn.interval >= NEVER else int(draw_uniform() * (2 * turn.interval - 1))
+    )

@@ -10,25 +10,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from compilewatch.errors import NotCompared, say
+from compilewatch.errors import ComparisonError, warn_user
 from compilewatch.instrument import hotpath
 from compilewatch.instrument.api import is_watched, region_of, watch
-from compilewatch.instrument.kill_switch import SWITCH
-from compilewatch.numerics.compare_outputs import Pair, ruled, side_by_side
-from compilewatch.numerics.eager_timing import NoTraffic
+from compilewatch.instrument.kill_switch import KILL_SWITCH
+from compilewatch.numerics.compare_outputs import Pair, compare_pairs, pair_outputs
+from compilewatch.numerics.eager_timing import UntrackedTraffic
 from compilewatch.numerics.live_results import Totals
-from compilewatch.numerics.reference_models import Target, compiled_methods, held_by, target_of
-from compilewatch.numerics.sampled_calls import NEVER, cannot_be_drawn, drawn
-from compilewatch.numerics.side_effects import Before, roots_of
-from compilewatch.numerics.tolerance import Compared
+from compilewatch.numerics.reference_models import Target, compiled_methods, target_of, tensors_of
+from compilewatch.numerics.sampled_calls import NEVER, sample_calls, sampling_obstacle
+from compilewatch.numerics.side_effects import Snapshot, roots_of
+from compilewatch.numerics.tolerance import Comparison
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import NESTED, Spec, named
+from compilewatch.recording.region_spec import NESTED_BIT, RegionSpec, safe_text
 from compilewatch.recording.runtime_names import EAGER
-from compilewatch.sources.cuda.deferred_reads import LATER, Timed, one_gpu
+from compilewatch.sources.cuda.deferred_reads import DEFERRED_READS, CallTimer, gpu_of
 
 T = TypeVar("T", bound=Callable[..., Any])
 OUT_OF_MEMORY = "a shadow call ran out of memory: shadow calls are off in this process"
-DREW = 3
+MAX_RANDOM_CALLS = 3
 """Consecutive sampled calls that draw random numbers before the callable counts as random."""
 _off: list[str] = []
 """Not empty after a shadow call has run out of memory, which ends all shadow calls."""
@@ -43,22 +43,22 @@ def shadow(fn: T, rate: float = 0.001) -> T:
     Its shadow calls end then, and the dashboard shows the reason. Answer and exceptions are always
     those of `fn`."""
     try:
-        why = cannot_be_drawn(fn) or (
+        why = sampling_obstacle(fn) or (
             "" if 0.0 < rate <= 1.0 else f"rate must be above 0 and at most 1, not {rate!r:.20}"
         )
         if why:
-            say(f"shadow() samples no call of {named(fn)!r:.80}: {why}")
+            warn_user(f"shadow() samples no call of {safe_text(fn)!r:.80}: {why}")
             return fn
-        if RECORDER.off_for_good:
+        if RECORDER.is_disabled:
             return fn
         watched = fn if is_watched(fn) else watch(fn)
         return (
-            drawn(watched, Shadow(watched, rate), region_of(watched))
+            sample_calls(watched, ShadowSampler(watched, rate), region_of(watched))
             if is_watched(watched)
             else watched
         )
     except Exception as error:  # noqa: BLE001 - the job continues with its own callable
-        RECORDER.internal_error(error)
+        RECORDER.record_internal_error(error)
         return fn
 
 
@@ -67,16 +67,16 @@ class _SampledCall(NamedTuple):
 
     torch: Any
     target: Target
-    before: Before
+    before: Snapshot
     device: Any
     """The GPU of the tensors; None for the CPU."""
 
 
-class Shadow:
+class ShadowSampler:
     """The sampled calls of one callable; one at a time across all threads."""
 
     def __init__(self, fn: Any, rate: float) -> None:
-        self.every = max(1, round(1.0 / rate))
+        self.interval = max(1, round(1.0 / rate))
         self._fn = fn
         self._target: Target | None = None
         self._eager: Callable[..., Any] | None = None
@@ -84,18 +84,20 @@ class Shadow:
         self._totals = Totals("shadow", region_of(fn))
         self._turn = threading.Lock()
 
-    def take(self, call: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.every >= NEVER or hotpath.tracing() or not self._turn.acquire(blocking=False):
+    def handle_call(
+        self, call: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if self.interval >= NEVER or hotpath.is_tracing() or not self._turn.acquire(blocking=False):
             return call()
         try:
             sampled = self._run_step(lambda: self._prepare(args, kwargs))
             if sampled is None:
                 return call()
-            epoch = RECORDER.epoch
-            timed = Timed(sampled.torch, sampled.device)
+            epoch = RECORDER.compile_step
+            timed = CallTimer(sampled.torch, sampled.device)
             answer = call()
             timed.stop()
-            if RECORDER.epoch == epoch:
+            if RECORDER.compile_step == epoch:
                 self._run_step(lambda: self._shadow(sampled, args, kwargs, answer, timed))
             return answer
         finally:
@@ -105,13 +107,13 @@ class Shadow:
         """Runs the step; returns None after an error, which never reaches the job."""
         try:
             return step()
-        except NotCompared as reason:
+        except ComparisonError as reason:
             why = str(reason)
         except Exception as error:  # noqa: BLE001 - an error of a shadow call is not the job's
             why = (
                 OUT_OF_MEMORY
-                if out_of_memory(error)
-                else f"the eager call raised {named(type(error).__name__)}"
+                if is_out_of_memory(error)
+                else f"the eager call raised {safe_text(type(error).__name__)}"
             )
         if why == OUT_OF_MEMORY:
             _off.append(why)
@@ -120,10 +122,10 @@ class Shadow:
 
     def _refuse(self, why: str) -> None:
         """Ends shadow calls of this callable permanently."""
-        with self._totals.alone:
-            self.every, self._totals.refused = NEVER, why
+        with self._totals.lock:
+            self.interval, self._totals.refused = NEVER, why
             self._target = self._eager = None
-            self._totals.tell()
+            self._totals.report()
 
     def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _SampledCall | None:
         """Takes the state before the call; None if this call cannot be compared.
@@ -131,12 +133,12 @@ class Shadow:
         That is so while the agent is off, during a compilation, and under the kill switch."""
         torch: Any = sys.modules.get("torch")
         if _off:
-            raise NotCompared(_off[0])
+            raise ComparisonError(_off[0])
         if (
             torch is None
-            or RECORDER.lines is None
-            or RECORDER.compiling.frames()
-            or SWITCH.cause()[0]
+            or RECORDER.buffers is None
+            or RECORDER.active_compiles.frames()
+            or KILL_SWITCH.eager_cause()[0]
         ):
             return None
         target = self._target = self._target or _pure_target(torch, self._fn)
@@ -147,13 +149,13 @@ class Shadow:
         ]
         for one in used:
             _refuse_tensor(torch, one, "argument")
-        device = one_gpu([*used, *held_by(target)], "weights and arguments are")
-        if device is not None and not LATER.has_room(torch):
+        device = gpu_of([*used, *tensors_of(target)], "weights and arguments are")
+        if device is not None and not DEFERRED_READS.has_room(torch):
             return None
         return _SampledCall(
             torch,
             target,
-            Before(torch, roots_of(target.eager, target.module, args, kwargs)),
+            Snapshot(torch, roots_of(target.eager, target.module, args, kwargs)),
             device,
         )
 
@@ -163,7 +165,7 @@ class Shadow:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         answer: Any,
-        compiled: Timed,
+        compiled: CallTimer,
     ) -> None:
         torch, target, before, device = sampled
         if self._must_skip(before):
@@ -174,34 +176,38 @@ class Shadow:
         if self._eager is None:
             self._eager = torch.compiler.disable(_eager_of(target))
         copies = _copy_tensors(torch, (args, kwargs))
-        again = Before(torch, roots_of(target.eager, target.module, *copies))
-        with NoTraffic(RECORDER.register(self._spec)):
-            timed = Timed(torch, device)
+        again = Snapshot(torch, roots_of(target.eager, target.module, *copies))
+        with UntrackedTraffic(RECORDER.register(self._spec)):
+            timed = CallTimer(torch, device)
             eager = self._eager(*copies[0], **copies[1])
             timed.stop()
         if self._must_skip(again):
             return
-        pairs = side_by_side(torch, answer, eager, on_gpu=device is not None)
-        key = RECORDER.register(self._spec) + NESTED + hotpath.bucket_of(args, kwargs)
+        pairs = pair_outputs(torch, answer, eager, on_gpu=device is not None)
+        key = RECORDER.register(self._spec) + NESTED_BIT + hotpath.bucket_of(args, kwargs)
         # The first eager call of a process pays one-time costs, so its times are left out.
         warm, self._warm = self._warm, True
         times = (compiled, timed) if warm else None
         if device is None:
             self._count(torch, pairs, key, times)
         else:
-            LATER.add(
+            DEFERRED_READS.add(
                 torch, device, lambda: self._run_step(lambda: self._count(torch, pairs, key, times))
             )
 
     def _count(
-        self, torch: Any, pairs: list[Pair] | Compared, key: int, times: tuple[Timed, Timed] | None
+        self,
+        torch: Any,
+        pairs: list[Pair] | Comparison,
+        key: int,
+        times: tuple[CallTimer, CallTimer] | None,
     ) -> None:
         """Counts a call whose results are complete."""
-        with self._totals.alone:
-            if isinstance(pairs, Compared):
+        with self._totals.lock:
+            if isinstance(pairs, Comparison):
                 self._totals.add(pairs)
             else:
-                found, share = ruled(torch, pairs)
+                found, share = compare_pairs(torch, pairs)
                 self._totals.outputs, self._totals.dtype = (
                     len(pairs),
                     str(pairs[0].eager.dtype).removeprefix("torch."),
@@ -210,32 +216,32 @@ class Shadow:
                 self._totals.add(found)
             if times is not None:
                 self._time(key, *times)
-            self._totals.tell()
+            self._totals.report()
 
-    def _must_skip(self, before: Before) -> bool:
+    def _must_skip(self, before: Snapshot) -> bool:
         """True if this call cannot be compared; raises NotCompared for a side effect.
 
-        Another thread may have drawn the random numbers, so only `DREW` calls in a row prove that
+        Another thread may have drawn the random numbers, so only `MAX_RANDOM_CALLS` calls in a row prove that
         this callable draws them."""
-        if effect := before.left():
-            raise NotCompared(effect)
-        self._drew = self._drew + 1 if before.drew() else 0
-        if self._drew >= DREW:
-            raise NotCompared("it draws random numbers")
+        if effect := before.describe_effect():
+            raise ComparisonError(effect)
+        self._drew = self._drew + 1 if before.has_drawn() else 0
+        if self._drew >= MAX_RANDOM_CALLS:
+            raise ComparisonError("it draws random numbers")
         return self._drew > 0
 
     @property
-    def _spec(self) -> Spec:
-        return Spec(self._totals.region, runtime=EAGER)
+    def _spec(self) -> RegionSpec:
+        return RegionSpec(self._totals.region, runtime=EAGER)
 
-    def _time(self, key: int, compiled: Timed, eager: Timed) -> None:
+    def _time(self, key: int, compiled: CallTimer, eager: CallTimer) -> None:
         """Records the eager time next to the calls of the region; it is not traffic."""
         self._totals.timed += 1
         self._totals.compiled_seconds += compiled.seconds
         self._totals.eager_seconds += eager.seconds
-        line = RECORDER.line(key)
-        line.plain.append(eager.host)
-        if (on_gpu := eager.on_gpu) is not None:
+        line = RECORDER.add_buffer(key)
+        line.plain.append(eager.host_seconds)
+        if (on_gpu := eager.gpu_seconds) is not None:
             line.gpu.append(on_gpu)
 
 
@@ -246,8 +252,8 @@ def _pure_target(torch: Any, fn: Any) -> Target:
         getattr(part, "_compiled_call_impl", None) is not None or compiled_methods(part)
         for part in list(parts)[1:]
     ):
-        raise NotCompared("a part of it is compiled separately")
-    one_gpu(held_by(target), "weights are")
+        raise ComparisonError("a part of it is compiled separately")
+    gpu_of(tensors_of(target), "weights are")
     return target
 
 
@@ -263,10 +269,10 @@ def _eager_of(target: Target) -> Callable[..., Any]:
 
 def _refuse_tensor(torch: Any, one: Any, what: str) -> None:
     if type(one) not in (torch.Tensor, torch.nn.Parameter):
-        raise NotCompared(f"its {what} is a {named(type(one).__name__)}")
+        raise ComparisonError(f"its {what} is a {safe_text(type(one).__name__)}")
     if one.layout is not torch.strided:
-        raise NotCompared(f"its {what} is sparse: shadow calls are for dense tensors")
-    one_gpu([one], f"{what} is")
+        raise ComparisonError(f"its {what} is sparse: shadow calls are for dense tensors")
+    gpu_of([one], f"{what} is")
 
 
 def _copy_tensors(torch: Any, tree: Any) -> Any:
@@ -283,7 +289,7 @@ def _copy_tensors(torch: Any, tree: Any) -> Any:
         return torch.utils._pytree.tree_map(copy, tree)
 
 
-def out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """True for an out-of-memory error; on the CPU torch raises a plain RuntimeError for it."""
     if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
         return True

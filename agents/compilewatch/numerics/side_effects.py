@@ -8,8 +8,8 @@ effect.
 
 Invariants:
 - No tensor value is read, so the walk never waits for a GPU. NumPy arrays are hashed.
-- The walk visits each container once, so cycles end. It raises NotCompared beyond `MOST` places or
-  `DEEPEST` levels: a callable with more state is not known to be pure.
+- The walk visits each container once, so cycles end. It raises NotCompared beyond `MAX_OPERATORS` places or
+  `MAX_DEPTH` levels: a callable with more state is not known to be pure.
 - Random state is compared separately: another thread may draw random numbers during the call.
 - Not detected: files, sockets, state inside C extensions, and changes of an inference tensor, which
   has no version counter. The comparison with the eager call on copies covers inference tensors.
@@ -27,18 +27,18 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from compilewatch.errors import NotCompared
+from compilewatch.errors import ComparisonError
 
-MOST = 100_000
+MAX_PLACES = 100_000
 """Maximum number of places; a callable with more state is not known to be pure."""
-DEEPEST = 12
+MAX_DEPTH = 12
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _LISTS = (list, tuple, deque)
 
 Marks = dict[str, Any]
 
 
-class Before:
+class Snapshot:
     """Snapshot of the state before a call."""
 
     def __init__(self, torch: Any, roots: Iterable[tuple[str, Any]]) -> None:
@@ -47,7 +47,7 @@ class Before:
         self._marks = _marks(torch, self._roots)
         self._random_states = _random_states(torch)
 
-    def left(self) -> str:
+    def describe_effect(self) -> str:
         """Describes the side effect of the call; empty if there is none."""
         now = _marks(self._torch, self._roots)
         for place, mark in self._marks.items():
@@ -62,7 +62,7 @@ class Before:
             return f"it keeps state: {new} is new"
         return ""
 
-    def drew(self) -> bool:
+    def has_drawn(self) -> bool:
         """True if random numbers were drawn since the snapshot."""
         return _random_states(self._torch) != self._random_states
 
@@ -122,8 +122,8 @@ def _marks(torch: Any, roots: Iterable[tuple[str, Any]]) -> Marks:
         if id(one) in visited or isinstance(one, (*_PLAIN, torch.Tensor, type, ModuleType)):
             continue
         visited.add(id(one))
-        if len(found) > MOST or depth > DEEPEST:
-            raise NotCompared("it holds too many objects to check for side effects")
+        if len(found) > MAX_PLACES or depth > MAX_DEPTH:
+            raise ComparisonError("it holds too many objects to check for side effects")
         waiting += [(name, inner, depth + 1) for name, inner in _children_of(torch, place, one)]
     return found
 

@@ -54,7 +54,7 @@ def emulate_tf32(torch: Any) -> Iterator[None]:
 
 
 @contextmanager
-def full_convolutions(torch: Any) -> Iterator[bool]:
+def disable_conv_tf32(torch: Any) -> Iterator[bool]:
     """Context with TF32 off in cuDNN; yields False if matrix products use TF32 too.
 
     torch has a guard on the setting for matrix products and would recompile."""

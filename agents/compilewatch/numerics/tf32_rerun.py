@@ -12,15 +12,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from compilewatch.errors import NotCompared
+from compilewatch.errors import ComparisonError
 from compilewatch.numerics.isolated_run import Result
-from compilewatch.numerics.tf32 import full_convolutions, is_rough
+from compilewatch.numerics.tf32 import disable_conv_tf32, is_rough
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.clip import clip
 from compilewatch.wire.numerics import MAX_WHY, Parity, parity_words
 
 
-class Again(NamedTuple):
+class RerunPlan(NamedTuple):
     """The ways to repeat and judge the batch."""
 
     compiled: Callable[[], Result]
@@ -31,22 +31,22 @@ class Again(NamedTuple):
     """Judges a compiled result with an eager result."""
 
 
-def judge_without_tf32(torch: Any, outcome: Parity, compiled: Result, again: Again) -> Parity:
+def judge_without_tf32(torch: Any, outcome: Parity, compiled: Result, again: RerunPlan) -> Parity:
     """Repeats a batch that passed; it fails if a failure with TF32 off is confirmed."""
     if outcome.state != "passed" or not any(
         is_rough(torch, one) for one in compiled.outputs.values()
     ):
         return outcome
-    with full_convolutions(torch) as is_full_precision:
+    with disable_conv_tf32(torch) as is_full_precision:
         if not is_full_precision:
             return outcome
         try:
             return _judge(torch, outcome, compiled, again)
-        except NotCompared:  # it passed with TF32, which traffic uses
+        except ComparisonError:  # it passed with TF32, which traffic uses
             return outcome
 
 
-def _judge(torch: Any, outcome: Parity, compiled: Result, again: Again) -> Parity:
+def _judge(torch: Any, outcome: Parity, compiled: Result, again: RerunPlan) -> Parity:
     result = again.compiled()
     if _same(torch, result, compiled):
         return outcome
@@ -58,7 +58,7 @@ def _judge(torch: Any, outcome: Parity, compiled: Result, again: Again) -> Parit
     recompiled = again.recompiled()
     if recompiled is not None and again.judge(recompiled, eager).state == "failed":
         return replace(found, why=clip(words, MAX_WHY))
-    RECORDER.finding("golden_hidden_by_tf32", f"{outcome.name}: passes, but {words}")
+    RECORDER.record_finding("golden_hidden_by_tf32", f"{outcome.name}: passes, but {words}")
     return outcome
 
 

@@ -9,17 +9,17 @@ import time
 from compilewatch.wire.messages import Compile, Gauges
 
 MAX_FRAMES = 1024
-MAX_WAITED = 1000
+MAX_WAIT_END_TIMES = 1000
 
 
-class Compiling:
+class ActiveCompiles:
     """Stacks of running compilations by thread. One frame's compilation can begin inside
     another's."""
 
     def __init__(self) -> None:
         self._stacks: dict[int, list[tuple[str, float, int]]] = {}
         self._longest_seconds: dict[str, float] = {}
-        self.waited_until: list[float] = []
+        self.wait_end_times: list[float] = []
         """End times, in Unix seconds, of the first calls that compiled or waited for a
         compilation."""
         self._last_end_step = self._last_start_step = 0
@@ -32,7 +32,7 @@ class Compiling:
 
     def end(self, step: int) -> None:
         """Records that the newest compilation of this thread has ended."""
-        self.over(step)
+        self.record_end(step)
         thread = threading.get_ident()
         stack = self._stacks.get(thread)
         if stack:
@@ -40,11 +40,11 @@ class Compiling:
             if not stack:
                 self._stacks.pop(thread, None)
 
-    def over(self, step: int) -> None:
+    def record_end(self, step: int) -> None:
         """Records the end of a compilation. Its start may be unrecorded."""
         self._last_end_step = step
 
-    def held_up(self, since: int, served: bool) -> bool:
+    def has_waited(self, since: int, served: bool) -> bool:
         """True if a call that compiled nothing waited for a compilation on another thread.
 
         The call began at step `since`. The call waited if an ended compilation lies entirely
@@ -52,12 +52,12 @@ class Compiling:
         code did not serve the call."""
         return self._last_end_step > since and (self._last_start_step > since or not served)
 
-    def waited(self) -> None:
+    def record_wait(self) -> None:
         """Records the end time of a call that compiled or waited for a compilation."""
-        if len(self.waited_until) < MAX_WAITED:
-            self.waited_until.append(time.time())
+        if len(self.wait_end_times) < MAX_WAIT_END_TIMES:
+            self.wait_end_times.append(time.time())
 
-    def note(self, compile: Compile) -> None:
+    def record_duration(self, compile: Compile) -> None:
         """Records the duration of a finished compilation."""
         seconds = compile.seconds.get("total", 0.0)
         if compile.outcome == "ok" and (
@@ -67,7 +67,7 @@ class Compiling:
                 seconds, self._longest_seconds.get(compile.frame, 0.0)
             )
 
-    def fill(self, gauges: Gauges) -> None:
+    def fill_gauges(self, gauges: Gauges) -> None:
         """Writes the oldest running compilation, its age and the longest earlier time of its
         frame."""
         oldest = min(

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import fields, replace
 
-from compilewatch.recording.series_buffer import take
+from compilewatch.recording.series_buffer import take_snapshot
 from compilewatch.wire.messages import (
     MAX_COMPILES,
     MAX_FINDINGS,
@@ -23,11 +23,11 @@ from compilewatch.wire.messages import (
 from compilewatch.wire.sketch import Sketch
 
 MAX_FACTS = 200
-MAX_WAITING = 500
-MAX_GROUPS = 500
+MAX_PENDING_FINDINGS = 500
+MAX_FINDING_GROUPS = 500
 """MAX_WAITING: findings that wait for aggregation. MAX_GROUPS: groups of equal findings in a
 window. Findings beyond the limit are counted under `OVERFLOW_TEXT`."""
-MORE = "over the limit of one window"
+OVERFLOW_TEXT = "over the limit of one window"
 
 
 class EventLog:
@@ -37,7 +37,7 @@ class EventLog:
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         """Starts with `facts` that already apply."""
-        self.truncated = 0
+        self.truncated_count = 0
         self._compiles: list[Compile] = []
         self._facts = list(facts)
         self._findings: list[Finding] = []
@@ -45,21 +45,21 @@ class EventLog:
         self._counted_facts: dict[tuple[str, ...], Fact] = {}
         self._lock = threading.Lock()
 
-    def compile(self, event: Compile) -> None:
+    def add_compile(self, event: Compile) -> None:
         """Stores the compilation if the wire limit allows it; counts it as truncated otherwise."""
         if len(self._compiles) < MAX_COMPILES:
             self._compiles.append(event)
         else:
-            self.truncated += 1
+            self.truncated_count += 1
 
-    def fact(self, event: Fact) -> None:
+    def add_fact(self, event: Fact) -> None:
         """Stores the fact if the wire limit allows it; counts it as truncated otherwise."""
         if len(self._facts) < MAX_FACTS:
             self._facts.append(event)
         else:
-            self.truncated += 1
+            self.truncated_count += 1
 
-    def fact_counted(self, event: Fact) -> None:
+    def count_fact(self, event: Fact) -> None:
         """Stores the fact, or increments the count of an equal fact in this window."""
         key = event.kind, *(f"{name}={value}" for name, value in event.data.items())
         with self._lock:
@@ -69,40 +69,40 @@ class EventLog:
             elif len(self._counted_facts) < MAX_FACTS:
                 event.data["count"] = 1
                 self._counted_facts[key] = event
-                self.fact(event)
+                self.add_fact(event)
             else:
-                self.truncated += 1
+                self.truncated_count += 1
 
-    def finding(self, event: Finding) -> None:
+    def add_finding(self, event: Finding) -> None:
         """Stores the finding. Never blocks."""
         self._findings.append(event)
-        if len(self._findings) >= MAX_WAITING and self._lock.acquire(blocking=False):
+        if len(self._findings) >= MAX_PENDING_FINDINGS and self._lock.acquire(blocking=False):
             try:
                 self._aggregate_findings()
             finally:
                 self._lock.release()
 
-    def close(self, report: Report) -> Report:
+    def rotate(self, report: Report) -> Report:
         """Moves the events into the report and cuts them to the wire limits."""
-        report.compiles = take(self._compiles)
+        report.compiles = take_snapshot(self._compiles)
         with self._lock:
-            report.facts, self._counted_facts = take(self._facts), {}
+            report.facts, self._counted_facts = take_snapshot(self._facts), {}
             self._aggregate_findings()
             groups, self._finding_groups = self._finding_groups, {}
         report.findings = list(groups.values())
-        self.truncated += cut(report)
+        self.truncated_count += cut_to_limits(report)
         return report
 
     def _aggregate_findings(self) -> None:
-        for finding in take(self._findings):
+        for finding in take_snapshot(self._findings):
             key = finding_key(finding)
-            if key not in self._finding_groups and len(self._finding_groups) >= MAX_GROUPS:
-                self.truncated += 1
-                key = finding.kind, MORE, ""
+            if key not in self._finding_groups and len(self._finding_groups) >= MAX_FINDING_GROUPS:
+                self.truncated_count += 1
+                key = finding.kind, OVERFLOW_TEXT, ""
             _add_finding(self._finding_groups, key, finding)
 
 
-def cut(report: Report) -> int:
+def cut_to_limits(report: Report) -> int:
     """Cuts samples to the wire limits and returns how many it dropped. Counts of findings stay
     exact."""
     dropped = max(0, len(report.compiles) - MAX_COMPILES) + max(0, len(report.facts) - MAX_FACTS)
@@ -113,9 +113,10 @@ def cut(report: Report) -> int:
         excess = report.findings[room:]
         dropped += len(excess)
         overflow = [
-            Finding(finding.kind, MORE, "", finding.count, finding.seconds) for finding in excess
+            Finding(finding.kind, OVERFLOW_TEXT, "", finding.count, finding.seconds)
+            for finding in excess
         ]
-        report.findings = findings_merge(report.findings[:room] + overflow)
+        report.findings = merge_findings(report.findings[:room] + overflow)
     return dropped
 
 
@@ -124,7 +125,7 @@ def finding_key(finding: Finding) -> tuple[str, str, str]:
     return finding.kind, finding.text, finding.where
 
 
-def findings_merge(findings: Iterable[Finding]) -> list[Finding]:
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Merges findings with equal keys. Sums the counts; keeps the order of first occurrence."""
     merged: dict[tuple[str, str, str], Finding] = {}
     for finding in findings:
@@ -151,7 +152,7 @@ def region_key(region: Region) -> tuple[str, str, str, str, bool]:
     return region.name, region.bucket, region.mode, region.runtime, region.outermost
 
 
-def regions_merge(regions: Iterable[Region]) -> list[Region]:
+def merge_regions(regions: Iterable[Region]) -> list[Region]:
     """Merges regions with equal keys. The given regions may be changed."""
     merged: dict[tuple[str, str, str, str, bool], Region] = {}
     for region in regions:
@@ -181,21 +182,21 @@ def _merge_sketches(into: Sketch | None, other: Sketch | None) -> Sketch | None:
     return into
 
 
-def reports_merge(first: Report, second: Report) -> tuple[Report, int]:
+def merge_reports(first: Report, second: Report) -> tuple[Report, int]:
     """Merges two consecutive windows. Returns the window and the number of samples cut from it.
 
     The given reports may be changed."""
     merged = Report(
         (first.seq[0], second.seq[1]),
         (min(first.window[0], second.window[0]), max(first.window[1], second.window[1])),
-        regions_merge(first.regions + second.regions),
+        merge_regions(first.regions + second.regions),
         first.compiles + second.compiles,
-        findings_merge(first.findings + second.findings),
+        merge_findings(first.findings + second.findings),
         _merge_gauges(first.gauges, second.gauges),
         first.facts + second.facts,
         second.losses,
     )
-    return merged, cut(merged)
+    return merged, cut_to_limits(merged)
 
 
 def _merge_gauges(first: Gauges, second: Gauges) -> Gauges:

@@ -8,35 +8,35 @@ from typing import Any, Protocol
 class Buffer(Protocol):
     """Counts the calls of one region."""
 
-    holds: bool
+    has_nested_calls: bool
 
-    def aim(self) -> None:
+    def route_calls(self) -> None:
         """Points callers at the lists of this buffer."""
 
     def count_untimed(self, calls: int) -> None:
         """Counts `calls` that were not timed and did not compile."""
 
-    def holds_another(self) -> None:
+    def record_nested_call(self) -> None:
         """Records that a call of this buffer contains another watched call."""
 
-    def timed_since(self) -> tuple[int, float]:
+    def pop_timed_totals(self) -> tuple[int, float]:
         """Returns and resets the number of timed steady calls and the sum of their seconds."""
 
-    def waited(self, start: float) -> list[float]:
+    def choose_waiting_list(self, start: float) -> list[float]:
         """The list for a call that began at `start` and compiled or waited for a compilation."""
 
 
 class UntimedSampling(Protocol):
     """The sampling state of a region, as the frame of an untimed call refers to it."""
 
-    nested: bool
-    undone: list[int]
+    is_nested: bool
+    corrections: list[int]
 
     def stop(self) -> None:
         """Has every call timed from now on."""
 
     @property
-    def line(self) -> Buffer | None:
+    def buffer(self) -> Buffer | None:
         """The buffer of the last timed call."""
 
 

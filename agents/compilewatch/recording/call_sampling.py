@@ -34,18 +34,18 @@ from typing import Protocol
 from compilewatch.recording.buffer_types import Buffer
 from compilewatch.wire.messages import Region
 
-SHORT_SECONDS, NOT_SHORT_SECONDS = 0.002, 0.003
+SAMPLE_BELOW_SECONDS, SAMPLE_UP_TO_SECONDS = 0.002, 0.003
 """Sampling starts below the first mean duration of a call and stops above the second.
 
 A timed call costs 10 to 20 us in a decode step of a language model on an H100
 (`tests/gpu/llm_pairs.py`), 1% of the first limit. The job's own code has evicted the agent's
 code from the processor's caches."""
-TIMED_A_SECOND, MOST_EVERY = 40, 512
+TIMED_CALLS_PER_SECOND, MAX_CALLS_PER_TIMED = 40, 512
 """Timed calls per second, and the maximum number of calls per timed call. A region with few
 calls costs little, and its quantiles need each call."""
-SLOWEST_FALL = 4
+MAX_RATE_DROP = 4
 """Maximum factor by which the calls per timed call can drop in one second."""
-chance = random.Random().random
+draw_uniform = random.Random().random
 """Uniform random number in [0, 1). The job's own random state stays unchanged."""
 
 
@@ -53,7 +53,7 @@ _MAX_BATCHES = 8 * 1024
 """Enough for two million calls between two flushes. One flush a second is usual."""
 
 
-NONE_LEFT: Iterator[Sampling] = iter(())
+NO_TOKENS: Iterator[Sampling] = iter(())
 """No skip tokens. Token iterators are tuple iterators: the interpreter steps through a tuple
 without a call, which is fastest when the caches are cold."""
 
@@ -109,76 +109,80 @@ class Sampling:
         "_batches",
         "_uncounted",
         "_was_negative",
-        "base",
-        "called",
-        "calls",
-        "every",
-        "hand_out",
-        "line",
-        "nested",
-        "ratio",
-        "seconds",
-        "tickets",
-        "timed",
-        "undone",
+        "base_key",
+        "buffer",
+        "call_count",
+        "calls_per_timed",
+        "corrections",
+        "is_nested",
+        "last_call_at",
+        "observed_calls_per_timed",
+        "publish_tokens",
+        "skip_tokens",
+        "timed_count",
+        "timed_seconds",
     )
 
     def __init__(self, nested: bool = False) -> None:
-        self.nested = nested
-        self.hand_out: Callable[[Iterator[Sampling]], None] = discard_tokens
+        self.is_nested = nested
+        self.publish_tokens: Callable[[Iterator[Sampling]], None] = discard_tokens
         """Publishes tokens to the callables of the region."""
-        self.base = 0
+        self.base_key = 0
         """Key of the region's buffers without the bucket."""
         self.reset()
 
     def reset(self) -> None:
         """Has every call timed and clears the counts. Consists of assignments only, because it
         runs in a forked child."""
-        self.every = 1
+        self.calls_per_timed = 1
         """Calls per timed call."""
-        self.tickets = NONE_LEFT
+        self.skip_tokens = NO_TOKENS
         """A call that takes a token is counted only. Without a token, a call is timed. Taking a
         token is one step of the interpreter."""
-        self.hand_out(self.tickets)
-        self.undone: list[int] = []
+        self.publish_tokens(self.skip_tokens)
+        self.corrections: list[int] = []
         """Corrections: 1 for each call with a token that failed or overlapped a compilation and
         is counted elsewhere; -1 if such a call is not counted elsewhere after all."""
-        self.called = -math.inf
+        self.last_call_at = -math.inf
         """When calls were last found, by `time.perf_counter`."""
-        self.ratio = 1.0
+        self.observed_calls_per_timed = 1.0
         """Calls per timed call in the last interval."""
-        self.line: SampledBuffer | None = None
+        self.buffer: SampledBuffer | None = None
         """The buffer of the last timed call."""
         self._batches: list[_TokenBatch] = []
         self._uncounted, self._was_negative = 0, False
-        self.calls, self.timed, self.seconds = 0, 0, 0.0
+        self.call_count, self.timed_count, self.timed_seconds = 0, 0, 0.0
 
-    def draw(self) -> None:
+    def draw_skips(self) -> None:
         """Draws how many calls are skipped before the next timed call.
 
         The count is random. Otherwise, calls that alternate between two kinds would have one
         kind timed only."""
         # Without a flush for a long time, each call is timed until the next flush.
-        if self.every > 1 and self.line is not None and len(self._batches) < _MAX_BATCHES:
-            self.issue(int(chance() * (2 * self.every - 1)))
+        if (
+            self.calls_per_timed > 1
+            and self.buffer is not None
+            and len(self._batches) < _MAX_BATCHES
+        ):
+            self.issue_tokens(int(draw_uniform() * (2 * self.calls_per_timed - 1)))
 
-    def issue(self, count: int) -> None:
+    def issue_tokens(self, count: int) -> None:
         """Issues tokens: `count` calls are only counted before the next timed call."""
         tokens = iter((self,) * count)
         batch = _TokenBatch(tokens, count)
         self._batches.append(batch)
-        self.tickets = tokens
-        self.hand_out(tokens)  # another thread may publish its tokens first
+        self.skip_tokens = tokens
+        self.publish_tokens(tokens)  # another thread may publish its tokens first
         batch.is_published = True
-        if self.every == 1:
+        if self.calls_per_timed == 1:
             self.stop()  # `stop` ran between two steps of this method
 
     def stop(self) -> None:
         """Has every call timed from now on."""
-        self.every, self.tickets = 1, NONE_LEFT
-        self.hand_out(NONE_LEFT)
+        self.calls_per_timed, self.skip_tokens = 1, NO_TOKENS
+        self.publish_tokens(NO_TOKENS)
 
-    def count(self) -> None:
+    def count_tokens(self) -> None:
         """Counts the tokens taken since the last call. This method and the following run on one
         thread at a time."""
         batches = self._batches[:]
@@ -188,18 +192,18 @@ class Sampling:
         live_batches = [
             batch
             for batch in batches
-            if batch.remaining and (not batch.is_replaced or batch.tokens is self.tickets)
+            if batch.remaining and (not batch.is_replaced or batch.tokens is self.skip_tokens)
         ]
         for batch in live_batches:
-            batch.is_replaced = batch.is_published and batch.tokens is not self.tickets
+            batch.is_replaced = batch.is_published and batch.tokens is not self.skip_tokens
         self._batches[: len(batches)] = live_batches
 
-    def take(self, in_progress: int = 0) -> int:
+    def take_untimed(self, in_progress: int = 0) -> int:
         """Returns the untimed calls that ended since the last call and are not counted elsewhere.
 
         `in_progress` untimed calls have not ended."""
-        corrections = self.undone[:]
-        del self.undone[: len(corrections)]
+        corrections = self.corrections[:]
+        del self.corrections[: len(corrections)]
         self._uncounted -= sum(corrections)
         taken = max(0, self._uncounted - in_progress)
         self._uncounted -= taken
@@ -210,22 +214,22 @@ class Sampling:
             self._uncounted, self._was_negative = 0, False
         return taken
 
-    def settle(self, buffers: list[SampledBuffer], in_progress: int = 0) -> float:
+    def flush_counts(self, buffers: list[SampledBuffer], in_progress: int = 0) -> float:
         """Flushes the untimed calls, except those in progress, to the buffers of the region.
 
         Each buffer gets a share in proportion to its timed calls. The bucket of an untimed call
         is an estimate; the sum is exact. Returns the estimated seconds of all steady calls."""
-        counts = [buffer.timed_since() for buffer in buffers]
-        timed, untimed = sum(count for count, _ in counts), self.take(in_progress)
+        counts = [buffer.pop_timed_totals() for buffer in buffers]
+        timed, untimed = sum(count for count, _ in counts), self.take_untimed(in_progress)
         for buffer, (count, _) in zip(buffers, counts, strict=True):
-            self.line = buffer if count else self.line
-        self.calls += timed + untimed
-        self.timed += timed
-        self.called = time.perf_counter() if timed or untimed else self.called
+            self.buffer = buffer if count else self.buffer
+        self.call_count += timed + untimed
+        self.timed_count += timed
+        self.last_call_at = time.perf_counter() if timed or untimed else self.last_call_at
         seconds_sum = sum(seconds for _, seconds in counts)
-        self.seconds += seconds_sum
+        self.timed_seconds += seconds_sum
         if not timed and untimed:
-            (self.line or buffers[0]).count_untimed(untimed)
+            (self.buffer or buffers[0]).count_untimed(untimed)
             return 0.0
         assigned_count = cumulative = 0
         for buffer, (count, _) in zip(buffers, counts, strict=True):
@@ -235,23 +239,31 @@ class Sampling:
             buffer.count_untimed(share)
         return seconds_sum * (1 + untimed / timed) if timed else 0.0
 
-    def pace(self, elapsed: float, is_quiet: bool) -> bool:
+    def adapt_rate(self, elapsed: float, is_quiet: bool) -> bool:
         """Adapts the rate to the calls of the last interval. Returns False if every call is timed.
 
         An interval without calls changes nothing. An interval with fewer calls lowers the rate
         by a bounded factor: calls can come in bursts, as the tokens of one answer do. The second
         that finds the rate of a burst would otherwise cost more than the rest of the burst."""
-        if is_quiet and not self.calls and self.every > 1:
+        if is_quiet and not self.call_count and self.calls_per_timed > 1:
             return True
-        mean_seconds, calls = self.seconds / self.timed if self.timed else None, self.calls
-        self.ratio = calls / self.timed if self.timed else self.ratio
-        self.calls, self.timed, self.seconds = 0, 0, 0.0
-        limit = SHORT_SECONDS if self.every == 1 else NOT_SHORT_SECONDS
+        mean_seconds, calls = (
+            self.timed_seconds / self.timed_count if self.timed_count else None,
+            self.call_count,
+        )
+        self.observed_calls_per_timed = (
+            calls / self.timed_count if self.timed_count else self.observed_calls_per_timed
+        )
+        self.call_count, self.timed_count, self.timed_seconds = 0, 0, 0.0
+        limit = SAMPLE_BELOW_SECONDS if self.calls_per_timed == 1 else SAMPLE_UP_TO_SECONDS
         every = min(
-            MOST_EVERY, max(int(calls / elapsed / TIMED_A_SECOND), self.every // SLOWEST_FALL)
+            MAX_CALLS_PER_TIMED,
+            max(
+                int(calls / elapsed / TIMED_CALLS_PER_SECOND), self.calls_per_timed // MAX_RATE_DROP
+            ),
         )
         if not is_quiet or mean_seconds is None or mean_seconds > limit or every < 2:
             self.stop()
             return False
-        self.every = every
+        self.calls_per_timed = every
         return True

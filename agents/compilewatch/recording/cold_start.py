@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from compilewatch.identity.process_start import process_started
+from compilewatch.identity.process_start import process_start_time
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.import_hook import IMPORTED
+from compilewatch.runtime.import_hook import IMPORT_TIMES
 from compilewatch.wire.messages import (
     COLD_START,
     COLD_START_ENDS,
@@ -27,7 +27,7 @@ from compilewatch.wire.messages import (
 BEFORE_INIT, IMPORT, COMPILE, AUTOTUNE, GRAPHS, IMPORT_DYNAMO, FIRST_RUN = COLD_START_STAGES
 FIRST_CALL, READY = COLD_START_ENDS
 TORCH, DYNAMO = "torch", "torch._dynamo"
-LATE_INIT = 600.0
+LATE_INIT_SECONDS = 600.0
 """If `init` runs later than this after the process start, as in a notebook, the cold start
 begins at `init`."""
 MAX_COMPILES, MAX_MARKS = 10_000, 32
@@ -37,7 +37,7 @@ _REPORTED_PIDS: set[int] = set()
 child has its own."""
 
 
-class Stretch(NamedTuple):
+class Stage(NamedTuple):
     """A stage from one time to another, in Unix seconds."""
 
     name: str
@@ -51,8 +51,8 @@ class ColdStart:
     def __init__(self, init: float) -> None:
         self._is_over = os.getpid() in _REPORTED_PIDS
         _REPORTED_PIDS.add(os.getpid())
-        process_start = process_started()
-        self._start = process_start if init - process_start < LATE_INIT else init
+        process_start = process_start_time()
+        self._start = process_start if init - process_start < LATE_INIT_SECONDS else init
         self._init_time = init
         self._compiles: list[Compile] = []
         self._marks: dict[str, float] = {}
@@ -60,15 +60,15 @@ class ColdStart:
         self._wait_end_times: list[float] = []
         self._has_reported_first_call = False
 
-    def look(self, recorder: Recorder) -> None:
+    def record_first_served(self, recorder: Recorder) -> None:
         """Records when a call first ran compiled code."""
         if self._is_over:
             return
-        self._wait_end_times = recorder.compiling.waited_until
-        if self._served_at is None and recorder.settled():
+        self._wait_end_times = recorder.active_compiles.wait_end_times
+        if self._served_at is None and recorder.has_settled():
             self._served_at = time.time()
 
-    def complete(self, report: Report) -> None:
+    def add_to_report(self, report: Report) -> None:
         """Adds the cold start to the report that contains its end.
 
         The cold start ends at the first compiled call, and once more at `ready`."""
@@ -111,7 +111,7 @@ class ColdStart:
     def _create_fact(self, end: float, until: str) -> Fact:
         compiles = [compile for compile in self._compiles if compile.at <= end]
         intervals = [
-            Stretch(BEFORE_INIT, self._start, self._init_time),
+            Stage(BEFORE_INIT, self._start, self._init_time),
             *_list_imports(),
             *_list_compilations(compiles),
         ]
@@ -134,15 +134,15 @@ class ColdStart:
         return Fact("mark", end, {"name": COLD_START, **summary})
 
 
-def _list_imports() -> list[Stretch]:
+def _list_imports() -> list[Stage]:
     return [
-        Stretch(stage, *IMPORTED[module])
+        Stage(stage, *IMPORT_TIMES[module])
         for module, stage in ((TORCH, IMPORT), (DYNAMO, IMPORT_DYNAMO))
-        if module in IMPORTED
+        if module in IMPORT_TIMES
     ]
 
 
-def _list_first_runs(compiles: Iterable[Compile], ends: Iterable[float]) -> list[Stretch]:
+def _list_first_runs(compiles: Iterable[Compile], ends: Iterable[float]) -> list[Stage]:
     """Time from the last compilation in a call to the end of that call: the first run of the
     compiled code."""
     first_runs, previous_end = [], 0.0
@@ -150,14 +150,14 @@ def _list_first_runs(compiles: Iterable[Compile], ends: Iterable[float]) -> list
     for end in sorted(ends):
         last_compile = max((at for at in compile_times if previous_end < at <= end), default=None)
         if last_compile is not None:
-            first_runs.append(Stretch(FIRST_RUN, last_compile, end))
+            first_runs.append(Stage(FIRST_RUN, last_compile, end))
         previous_end = end
     return first_runs
 
 
-def _list_compilations(compiles: Iterable[Compile]) -> list[Stretch]:
+def _list_compilations(compiles: Iterable[Compile]) -> list[Stage]:
     return [
-        Stretch(_stage_name(compile), compile.at - compile.seconds.get("total", 0.0), compile.at)
+        Stage(_stage_name(compile), compile.at - compile.seconds.get("total", 0.0), compile.at)
         for compile in compiles
     ]
 
@@ -167,14 +167,14 @@ def _stage_name(compile: Compile) -> str:
 
 
 def stages_of(
-    start_time: float, end: float, intervals: Iterable[Stretch], marks: dict[str, float]
+    start_time: float, end: float, intervals: Iterable[Stage], marks: dict[str, float]
 ) -> tuple[dict[str, list[float]], float]:
     """Start and duration of each stage, relative to the start, and the unaccounted seconds.
 
     Where stages overlap, the first one in the list gets the time. A mark explains the time
     between the mark and the last known stage before it."""
     clipped = [
-        Stretch(name, max(start, start_time), min(stop, end)) for name, start, stop in intervals
+        Stage(name, max(start, start_time), min(stop, end)) for name, start, stop in intervals
     ]
     clipped = [interval for interval in clipped if interval.end > interval.start]
     marks_by_time = {at: name for name, at in marks.items() if start_time < at <= end}

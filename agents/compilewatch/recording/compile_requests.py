@@ -10,39 +10,39 @@ from contextlib import suppress
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple, Protocol
 
-from compilewatch.recording.reachable_callables import reached
+from compilewatch.recording.reachable_callables import iterate_reachable
 from compilewatch.recording.runtime_names import EAGER, TORCH_COMPILE
-from compilewatch.recording.series_buffer import Line
+from compilewatch.recording.series_buffer import SeriesBuffer
 from compilewatch.wire.messages import Compile, Region
 
-ENOUGH = 50
+MIN_UNCOMPILED_CALLS = 50
 """Calls without compiled code that confirm the finding."""
 _EXPLAINED_CAUSES = ("limit", "stance", "disabled")
 """Eager causes with a remedy of their own, or after an earlier compilation."""
-FAILED = (
+WHY_FAILED = (
     "each compilation failed, and the error was swallowed: by suppress_errors, or by code that "
     "falls back to eager"
 )
-SKIPPED = "torch skips the function, and finds no graph in it"
-DROPPED = (
+WHY_SKIPPED = "torch skips the function, and finds no graph in it"
+WHY_DROPPED = (
     "its calls do not go through what torch.compile made: the result was dropped "
     "(`self = torch.compile(self)`), another object took its place after `.compile()`, or torch "
     "leaves the class out (`nn.Sequential(...).compile()`)"
 )
-TEXT = "compile was requested for {region}, and no call met compiled code: {why}"
+FINDING_TEXT = "compile was requested for {region}, and no call met compiled code: {why}"
 
 
-class Findings(Protocol):
+class FindingSink(Protocol):
     """Receiver of findings: the recorder."""
 
-    def fact(self, kind: str, data: dict[str, Any] | None = None) -> None: ...
+    def record_fact(self, kind: str, data: dict[str, Any] | None = None) -> None: ...
 
-    def finding(self, kind: str, text: str, where: str = "") -> None: ...
+    def record_finding(self, kind: str, text: str, where: str = "") -> None: ...
 
-    def internal_error(self, error: BaseException) -> None: ...
+    def record_internal_error(self, error: BaseException) -> None: ...
 
 
-class Request(NamedTuple):
+class CompileRequest(NamedTuple):
     """A callable that the job asks torch to compile."""
 
     target: Any
@@ -62,7 +62,7 @@ class Request(NamedTuple):
         )
 
 
-class CompiledNothing(NamedTuple):
+class UncompiledRegion(NamedTuple):
     """A region whose compilation was requested and that compiled nothing."""
 
     region: str
@@ -71,13 +71,13 @@ class CompiledNothing(NamedTuple):
     where: str
 
 
-class Requests:
+class CompileRequests:
     """Compile requests, and the result of each by region.
 
     Requests come from any thread. Every other method runs on the agent's thread."""
 
     def __init__(self) -> None:
-        self._requests: deque[Request] = deque(maxlen=256)
+        self._requests: deque[CompileRequest] = deque(maxlen=256)
         self._compiled_regions: set[str] = set()
         self._failures: dict[str, str] = {}
         self._call_counts: Counter[str] = Counter()
@@ -88,9 +88,9 @@ class Requests:
         owner = target.__self__ if isinstance(target, MethodType) else target
         code = target.__code__ if isinstance(target, FunctionType) else None
         with suppress(TypeError):  # an object that allows no weak reference cannot be found later
-            self._requests.append(Request(weakref.ref(owner), type(owner), code, where))
+            self._requests.append(CompileRequest(weakref.ref(owner), type(owner), code, where))
 
-    def note_compilation(self, regions: Iterable[str], compile_: Compile) -> None:
+    def record_compile(self, regions: Iterable[str], compile_: Compile) -> None:
         """Records a finished compilation inside the regions."""
         for region in regions:
             if compile_.outcome == "ok" and compile_.kind != "empty":
@@ -100,23 +100,27 @@ class Requests:
                     f"{compile_.file}:{compile_.line} in {compile_.frame}" if compile_.file else ""
                 )
 
-    def report(self, recorder: Findings, windows: Iterable[tuple[Line, Region | None]]) -> None:
+    def report_uncompiled(
+        self, recorder: FindingSink, windows: Iterable[tuple[SeriesBuffer, Region | None]]
+    ) -> None:
         """Reports regions that compiled nothing. Never raises."""
         try:
-            for uncompiled in self.find(windows):
-                recorder.finding(
+            for uncompiled in self.find_uncompiled(windows):
+                recorder.record_finding(
                     "compiled_nothing",
-                    TEXT.format(region=uncompiled.region, why=uncompiled.why),
+                    FINDING_TEXT.format(region=uncompiled.region, why=uncompiled.why),
                     uncompiled.where,
                 )
-                recorder.fact(
+                recorder.record_fact(
                     "compiled_nothing",
                     {"region": uncompiled.region, "calls": uncompiled.calls, "why": uncompiled.why},
                 )
         except Exception as error:  # noqa: BLE001 - reads objects of the job
-            recorder.internal_error(error)
+            recorder.record_internal_error(error)
 
-    def find(self, windows: Iterable[tuple[Line, Region | None]]) -> list[CompiledNothing]:
+    def find_uncompiled(
+        self, windows: Iterable[tuple[SeriesBuffer, Region | None]]
+    ) -> list[UncompiledRegion]:
         """Returns the regions that compiled nothing, confirmed by `MIN_UNCOMPILED_CALLS` calls.
         Returns each region once."""
         uncompiled = []
@@ -131,7 +135,7 @@ class Requests:
                 self._compiled_regions.add(region.name)
                 continue
             self._call_counts[region.name] += _count_uncompiled(region)
-            if self._call_counts[region.name] >= ENOUGH:
+            if self._call_counts[region.name] >= MIN_UNCOMPILED_CALLS:
                 try:
                     why, where = self._explain(buffer, region)
                 except Exception:
@@ -141,24 +145,24 @@ class Requests:
                 if why:
                     self._reported_regions.add(region.name)
                     uncompiled.append(
-                        CompiledNothing(region.name, self._call_counts[region.name], why, where)
+                        UncompiledRegion(region.name, self._call_counts[region.name], why, where)
                     )
         return uncompiled
 
-    def _explain(self, buffer: Line, region: Region) -> tuple[str, str]:
+    def _explain(self, buffer: SeriesBuffer, region: Region) -> tuple[str, str]:
         """Returns why nothing was compiled and where it was requested. Empty if it was not
         requested."""
         if region.name in self._failures:
-            return FAILED, self._failures[region.name]
+            return WHY_FAILED, self._failures[region.name]
         if buffer.spec.runtime == TORCH_COMPILE:
-            return SKIPPED, ""
+            return WHY_SKIPPED, ""
         target = None if buffer.spec.target is None else buffer.spec.target()
         if target is None or not self._requests:
             return "", ""
-        for candidate in reached(target):
+        for candidate in iterate_reachable(target):
             for request in list(self._requests):
                 if request.is_for(candidate):
-                    return DROPPED, request.where
+                    return WHY_DROPPED, request.where
         return "", ""
 
 

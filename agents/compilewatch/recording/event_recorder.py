@@ -16,11 +16,11 @@ class EventRecorder:
     _gauges: Gauges
 
     @property
-    def truncated_events(self) -> int:
+    def truncated_event_count(self) -> int:
         """Events whose samples were cut since the start."""
-        return self._log.truncated
+        return self._log.truncated_count
 
-    def finding(
+    def record_finding(
         self,
         kind: str,
         text: str,
@@ -33,20 +33,20 @@ class EventRecorder:
         seconds are summed.
 
         `values`: what a guard received, by the fields of `Finding`."""
-        self._log.finding(Finding(kind, text, where, count, seconds, **values))
+        self._log.add_finding(Finding(kind, text, where, count, seconds, **values))
 
-    def fact(self, kind: str, data: dict[str, Any] | None = None) -> None:
+    def record_fact(self, kind: str, data: dict[str, Any] | None = None) -> None:
         """Records a confirmed fact at this moment."""
-        self._log.fact(Fact(kind, self.moment(), data or {}))
+        self._log.add_fact(Fact(kind, self.event_time(), data or {}))
 
-    def fact_counted(self, kind: str, data: dict[str, Any]) -> None:
+    def count_fact(self, kind: str, data: dict[str, Any]) -> None:
         """Records a fact that may repeat: one fact per window, with its number in `count`."""
-        self._log.fact_counted(Fact(kind, self.moment(), data))
+        self._log.count_fact(Fact(kind, self.event_time(), data))
 
-    def moment(self) -> float:
+    def event_time(self) -> float:
         """The time of an event that is recorded now, in Unix seconds."""
         return time.time()
 
-    def gauge(self, name: str, value: Any) -> None:
+    def set_gauge(self, name: str, value: Any) -> None:
         """Sets the latest value of a field of `Gauges`, including `devices`."""
         setattr(self._gauges, name, value)

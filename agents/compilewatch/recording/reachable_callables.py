@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-MOST = 300
+MAX_OBJECTS = 300
 """Maximum number of objects read. What a job calls within a few steps is among them."""
 
 
-def reached(target: Any) -> Iterator[Any]:
+def iterate_reachable(target: Any) -> Iterator[Any]:
     """Yields the target and what it reaches, nearest first. Calls no code of the job and imports
     nothing."""
     queue, visited = [target], set[int]()
-    while queue and len(visited) < MOST:
+    while queue and len(visited) < MAX_OBJECTS:
         candidate = queue.pop(0)
         if (
             id(candidate) in visited

@@ -26,13 +26,18 @@ from collections.abc import Callable
 from typing import Any
 
 from compilewatch.config import Config
-from compilewatch.recording.active_compiles import Compiling
-from compilewatch.recording.aggregate import EventLog, regions_merge
+from compilewatch.recording.active_compiles import ActiveCompiles
+from compilewatch.recording.aggregate import EventLog, merge_regions
 from compilewatch.recording.call_recorder import CallRecorder
-from compilewatch.recording.compile_requests import Requests
-from compilewatch.recording.eager_tracker import LatchedRegions
+from compilewatch.recording.compile_requests import CompileRequests
+from compilewatch.recording.eager_tracker import EagerTracker
 from compilewatch.recording.sampler import Sampler
-from compilewatch.recording.series_buffer import LONG, LOOK_SECONDS, PAUSE_SECONDS, Line
+from compilewatch.recording.series_buffer import (
+    CHECK_SECONDS,
+    CHUNK_PAUSE_SECONDS,
+    LONG_CALLS,
+    SeriesBuffer,
+)
 from compilewatch.recording.warm_up import WarmUps
 from compilewatch.wire.messages import Compile, Fact, Gauges, Report
 
@@ -42,20 +47,20 @@ class Recorder(CallRecorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.commanded = False
+        self.has_command = False
         """True while a command is in force or due. Each call must then check whether the command
         applies."""
-        self.look_at = 0.0
+        self.next_check_at = 0.0
         """When, by `time.perf_counter`, a caller next checks the length of its buffer."""
         self.ready_at: float | None = None
-        self.suspended_blocks = False
+        self.has_suspended_blocks = False
         """True after a block was entered inside a coroutine or generator. Its own guard lookups
         are then unknown."""
         self.config: Config | None = None
         """The settings in force."""
-        self.off_for_good = False
+        self.is_disabled = False
         """True if the settings disable the agent. Callables are then not wrapped."""
-        self.compile_requests = Requests()
+        self.compile_requests = CompileRequests()
         self._collect_lock = threading.Lock()
         self._reset()
 
@@ -63,90 +68,97 @@ class Recorder(CallRecorder):
         for buffer in self._all_buffers:
             buffer.sampling.reset()
         self.sampler = Sampler()
-        self._all_buffers = self._eager_tracker.lines = []
+        self._all_buffers = self._eager_tracker.buffers = []
         self._log = EventLog(
             Fact(fact.kind, time.time(), fact.data) for fact in self._eager_tracker.frames.values()
         )
-        self._gauges, self.compiling = Gauges(), Compiling()
+        self._gauges, self.active_compiles = Gauges(), ActiveCompiles()
         self._reported_specs: set[int] = set()
         self._totals: dict[str, Callable[[], None]] = {}
 
     def start(self) -> None:
         """Starts to record into an empty window."""
-        self._eager_tracker, self._warm_ups = LatchedRegions(), WarmUps()
-        self.compile_requests = Requests()
+        self._eager_tracker, self._warm_ups = EagerTracker(), WarmUps()
+        self.compile_requests = CompileRequests()
         self._reset()
-        self.suspended_blocks = False
-        self.internal_errors, self._recursion_errors, self.ready_at, self.lines = 0, 0, None, {}
+        self.has_suspended_blocks = False
+        self.internal_error_count, self._recursion_errors, self.ready_at, self.buffers = (
+            0,
+            0,
+            None,
+            {},
+        )
 
-    def after_fork(self) -> None:
+    def reset_after_fork(self) -> None:
         """Resets a forked child: new buffers, new lock. The parent reports its own calls; the
         child repeats the eager fallbacks."""
         self._collect_lock = threading.Lock()
         # Wrappers hold the thread-local itself. It is emptied, not replaced: otherwise guard
         # lookups in the child would find no call.
-        self.current.__dict__.clear()
-        self._warm_ups.after_fork()
+        self.thread_local.__dict__.clear()
+        self._warm_ups.reset_after_fork()
         self._reset()
-        self.internal_errors = self._recursion_errors = 0
-        if self.lines is not None:
-            self.lines = {}
+        self.internal_error_count = self._recursion_errors = 0
+        if self.buffers is not None:
+            self.buffers = {}
 
-    def drain(self) -> int:
+    def collect(self) -> int:
         """Bins the waiting calls of all buffers and returns their number. Runs on the agent's
         thread and yields between chunks."""
         count = 0
-        self.sampler.met.tell()
+        self.sampler.overlaps.count_ended()
         for buffer in list(self._all_buffers):
-            for step in buffer.steps():
+            for step in buffer.chunk_range():
                 if step:
-                    time.sleep(PAUSE_SECONDS)
+                    time.sleep(CHUNK_PAUSE_SECONDS)
                 with self._collect_lock:
-                    count += buffer.drain()
+                    count += buffer.collect()
         return count
 
-    def pace(self) -> None:
+    def adapt_rate(self) -> None:
         """Decides which regions are short enough to be sampled. Runs on the agent's thread,
         after `collect`."""
         with self._collect_lock:
-            self.sampler.pace(self._all_buffers, bool(self.compiling.frames()) or self.commanded)
+            self.sampler.adapt_rate(
+                self._all_buffers, bool(self.active_compiles.frames()) or self.has_command
+            )
 
-    def look(self, buffer: Line, now: float) -> None:
+    def shorten_if_long(self, buffer: SeriesBuffer, now: float) -> None:
         """Lets one caller every few milliseconds bin part of a buffer that is too long. Never
         waits."""
-        self.look_at = now + LOOK_SECONDS
-        if buffer.waiting() > LONG and self._collect_lock.acquire(blocking=False):
+        self.next_check_at = now + CHECK_SECONDS
+        if buffer.pending_calls() > LONG_CALLS and self._collect_lock.acquire(blocking=False):
             try:
                 buffer.shorten()
                 # The agent's thread may be late.
-                self.sampler.pace(
-                    self._all_buffers, bool(self.compiling.frames()) or self.commanded
+                self.sampler.adapt_rate(
+                    self._all_buffers, bool(self.active_compiles.frames()) or self.has_command
                 )
             finally:
                 self._collect_lock.release()
 
-    def close(self, seq: int, start: float, end: float) -> Report:
+    def rotate(self, seq: int, start: float, end: float) -> Report:
         """Rotates the window: returns it as a report and opens the next one. The sender adds the
         losses."""
         self._report_totals()
         with self._collect_lock:
-            self.sampler.met.tell()
-            buffers = [buffer.emptied() for buffer in list(self._all_buffers)]
-            self.sampler.settle(buffers)
-            regions = [buffer.close() for buffer in buffers]
-        self.compile_requests.report(self, zip(buffers, regions, strict=True))
-        report = self._log.close(
+            self.sampler.overlaps.count_ended()
+            buffers = [buffer.collect_all() for buffer in list(self._all_buffers)]
+            self.sampler.flush_counts(buffers)
+            regions = [buffer.rotate() for buffer in buffers]
+        self.compile_requests.report_uncompiled(self, zip(buffers, regions, strict=True))
+        report = self._log.rotate(
             Report(
-                (seq, seq), (start, end), regions_merge([region for region in regions if region])
+                (seq, seq), (start, end), merge_regions([region for region in regions if region])
             )
         )
         report.gauges = self._gauges
-        self.compiling.fill(report.gauges)
+        self.active_compiles.fill_gauges(report.gauges)
         report.gauges.degraded_frames = len(self._eager_tracker.frames)
         self._gauges = Gauges()
         return report
 
-    def report_at_close(self, name: str, report: Callable[[], None]) -> None:
+    def report_at_rotation(self, name: str, report: Callable[[], None]) -> None:
         """Registers `report` to run once when the window ends. Totals that change often are then
         complete."""
         self._totals[name] = report
@@ -158,71 +170,71 @@ class Recorder(CallRecorder):
                 try:
                     report()
                 except Exception as error:  # noqa: BLE001 - the window closes without this report
-                    self.internal_error(error)
+                    self.record_internal_error(error)
 
-    def ready(self) -> None:
+    def mark_ready(self) -> None:
         """Records that the job declares its warm-up finished."""
         self.ready_at = time.time()
-        self._warm_ups.end()
-        self.fact("ready")
+        self._warm_ups.end_all()
+        self.record_fact("ready")
 
-    def compile_started(self, frame: str) -> None:
+    def on_compile_start(self, frame: str) -> None:
         """Records that a compilation starts on this thread. `on_compile_stop` must follow."""
-        self.compiling.begin(frame, self.warms_up())
+        self.active_compiles.begin(frame, self.advance_step())
 
-    def compile_stopped(self) -> None:
+    def on_compile_stop(self) -> None:
         """Records that the newest compilation of this thread has ended, with any result."""
-        self.compiling.end(self.warms_up())
-        self.sampler.met.end(bool(self.compiling.frames()))
+        self.active_compiles.end(self.advance_step())
+        self.sampler.overlaps.record_end(bool(self.active_compiles.frames()))
 
-    def compile_finished(self, compile: Compile) -> None:
+    def record_compile(self, compile: Compile) -> None:
         """Records a finished compilation, with or without a recorded start. Sets `in_request` if
         a caller waited for it."""
-        self.compiling.over(self.warms_up(compile.seconds.get("total", 0.0)))
-        self.sampler.met.end(bool(self.compiling.frames()))
-        buffer = self.innermost()
-        compile.in_request = compile.in_request or self.in_request()
-        self.compiling.note(compile)
-        self.compile_requests.note_compilation(
-            self._eager_tracker.with_outer(buffer.region.name if buffer else None), compile
+        self.active_compiles.record_end(self.advance_step(compile.seconds.get("total", 0.0)))
+        self.sampler.overlaps.record_end(bool(self.active_compiles.frames()))
+        buffer = self.find_innermost()
+        compile.in_request = compile.in_request or self.is_in_request()
+        self.active_compiles.record_duration(compile)
+        self.compile_requests.record_compile(
+            self._eager_tracker.enclosing_regions(buffer.region.name if buffer else None), compile
         )
-        self._eager_tracker.compiled_in(buffer.region.name if buffer else None)
-        self._log.compile(compile)
+        self._eager_tracker.record_compile(buffer.region.name if buffer else None)
+        self._log.add_compile(compile)
         self.wake()  # a forked child that only compiles is an instance too
 
-    def in_request(self) -> bool:
+    def is_in_request(self) -> bool:
         """True if a caller waits for the compilation on this thread.
 
         A warm watched call waits for it. Without watched calls, everything after `ready()`
         waits."""
-        buffer = self.innermost()
+        buffer = self.find_innermost()
         if buffer is None:
             return self.ready_at is not None and not self._all_buffers
-        return buffer.served or buffer.warm_up.over
+        return buffer.has_served or buffer.warm_up.is_over
 
-    def latch(self, frame: str, cause: str, **data: Any) -> None:
+    def record_eager_fallback(self, frame: str, cause: str, **data: Any) -> None:
         """Records an eager fallback of the frame.
 
         Calls without a guard hit, in regions that are open on this thread, count as `cause` from
         now on."""
-        buffer = self.innermost()
-        fact = Fact("latched_eager", self.moment(), {"frame": frame, "cause": cause, **data})
-        if self._eager_tracker.latch(fact, buffer.region.name if buffer else None):
-            self._log.fact(fact)
+        buffer = self.find_innermost()
+        fact = Fact("latched_eager", self.event_time(), {"frame": frame, "cause": cause, **data})
+        if self._eager_tracker.record_fallback(fact, buffer.region.name if buffer else None):
+            self._log.add_fact(fact)
 
-    def met_no_graph(self, buffer: Line | None) -> None:
+    def record_no_graph(self, buffer: SeriesBuffer | None) -> None:
         """Records that code without a graph ran in a call of the buffer. Calls of its region
         without other code are eager because of it."""
-        self._eager_tracker.without_graph(buffer.region.name if buffer else None)
+        self._eager_tracker.record_no_graph(buffer.region.name if buffer else None)
 
-    def unlatch(self) -> None:
+    def clear_eager_fallbacks(self) -> None:
         """Clears the eager fallbacks after a reset of torch."""
-        self._eager_tracker.unlatch()
+        self._eager_tracker.clear_fallbacks()
 
-    def eager_everywhere(self, cause: str, overrides: bool = False) -> None:
+    def set_process_eager(self, cause: str, overrides: bool = False) -> None:
         """Marks the process as eager because of `cause`, until it is empty. `overrides`: takes
         precedence over single frames."""
-        self._eager_tracker.everywhere(cause, overrides)
+        self._eager_tracker.set_process_cause(cause, overrides)
 
 
 RECORDER = Recorder()

@@ -14,13 +14,13 @@ from compilewatch.wire.messages import Region
 
 MAX_BUCKETS = 16
 MAX_SPECS = 1_000
-NESTED = 128
+NESTED_BIT = 128
 """Bit of a buffer key for "nested in another region". The bits below hold the bucket."""
 OTHER = "other"
 
 
 @dataclass(slots=True, eq=False)
-class Spec:
+class RegionSpec:
     """Region spec: the arguments of `watch` and known facts about the callable."""
 
     name: str
@@ -31,15 +31,15 @@ class Spec:
     options: dict[str, Any] = field(default_factory=dict)
     """Options of `torch.compile`, reported once by each instance."""
     buckets: set[str] = field(default_factory=set)
-    eager: str = ""
+    eager_cause: str = ""
     """Why every call runs eager, if known when the callable was wrapped: compiling was disabled
     for it."""
-    faults: dict[str, int] = field(default_factory=dict)
+    fault_counts: dict[str, int] = field(default_factory=dict)
     """Number of errors of the job's own `items` and `bucket`."""
-    judged: bool = False
+    shows_runtime: bool = False
     """True if calls determine the runtime: a callable that never runs compiled code is eager. A
     block is no callable."""
-    ran: str = ""
+    observed_runtime: str = ""
     """The runtime that calls were found to run in."""
     samplings: tuple[Sampling, Sampling] = field(
         default_factory=lambda: (Sampling(), Sampling(nested=True))
@@ -53,25 +53,25 @@ class Spec:
     wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
     """Wraps plain callables of the region. Set at the first one."""
 
-    def admit(self, bucket: str) -> str:
+    def admit_bucket(self, bucket: str) -> str:
         """Returns the bucket, or `other` if the region has too many buckets."""
         if bucket in self.buckets or len(self.buckets) < MAX_BUCKETS:
             self.buckets.add(bucket)
             return bucket
         return OTHER
 
-    def runtime_in(self, region: Region) -> str:
+    def resolve_runtime(self, region: Region) -> str:
         """The runtime of a window's calls. One call of compiled code decides permanently."""
         if self.runtime:
             return self.runtime
         if region.compiled or region.partial or region.eager_by:
-            self.ran = TORCH_COMPILE
-        elif self.judged and not self.ran and region.unknown:
-            self.ran = EAGER
-        return self.ran or usual_runtime()
+            self.observed_runtime = TORCH_COMPILE
+        elif self.shows_runtime and not self.observed_runtime and region.unknown:
+            self.observed_runtime = EAGER
+        return self.observed_runtime or usual_runtime()
 
 
-def named(value: object) -> str:
+def safe_text(value: object) -> str:
     """Converts a name from the job to text that can be sent. Falls back to the type name if
     conversion fails."""
     try:
@@ -80,27 +80,27 @@ def named(value: object) -> str:
         return clip(f"<{type(value).__name__}>")
 
 
-class Specs:
+class SpecRegistry:
     """Specs by number, for the lifetime of the process. Wrappers hold the number."""
 
     def __init__(self) -> None:
-        self.all = [Spec(OTHER)]
-        self.finite = os.environ.get("COMPILEWATCH_FINITE") == "1"
+        self.all = [RegionSpec(OTHER)]
+        self.check_nan = os.environ.get("COMPILEWATCH_FINITE") == "1"
         """True if results are checked for NaN. Taken from the environment until the settings are
         read."""
         self._numbers: dict[tuple[object, ...], int] = {}
 
-    def number(self, spec: Spec) -> int:
+    def register(self, spec: RegionSpec) -> int:
         """Registers the spec. Equal specs have the same number. Too many specs share number 0,
         `other`."""
         key = (
             spec.name,
             spec.mode,
             spec.runtime,
-            spec.eager,
+            spec.eager_cause,
             id(spec.items),
             id(spec.bucket),
-            spec.judged,
+            spec.shows_runtime,
             *sorted(spec.options.items()),
         )
         if key not in self._numbers and len(self.all) < MAX_SPECS:
@@ -110,12 +110,12 @@ class Specs:
             self._numbers[key] = self.all.index(spec)
         return self._numbers.get(key, 0)
 
-    def told_by(self, key: Any) -> tuple[int, bool, str]:
+    def split_key(self, key: Any) -> tuple[int, bool, str]:
         """Splits a buffer key into the spec's number, the nesting and the bucket.
 
         A key is an integer with a power-of-two bucket in its low bits, or a tuple (base, nested,
         bucket)."""
         if isinstance(key, tuple):
             return key[0] >> 8, bool(key[1]), str(key[2])
-        code = key & (NESTED - 1)
-        return key >> 8, bool(key & NESTED), f"2^{code - 1}" if code else ""
+        code = key & (NESTED_BIT - 1)
+        return key >> 8, bool(key & NESTED_BIT), f"2^{code - 1}" if code else ""

@@ -12,7 +12,7 @@ TORCH_COMPILE, EAGER, TORCHSCRIPT, AOTINDUCTOR, AOT, JAX = (
     "aot",
     "jax",
 )
-AHEAD = (AOTINDUCTOR, AOT)
+AHEAD_OF_TIME = (AOTINDUCTOR, AOT)
 """Ahead-of-time runtimes: each call runs compiled code or raises."""
 
 

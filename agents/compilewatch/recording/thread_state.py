@@ -6,29 +6,29 @@ from __future__ import annotations
 from threading import get_ident
 from typing import Any, Protocol
 
-from compilewatch.recording.series_buffer import Line
+from compilewatch.recording.series_buffer import SeriesBuffer
 
 
-class Piece(Protocol):
+class Segment(Protocol):
     """The segment of a coroutine or generator that a thread runs."""
 
     task: object
 
 
-class Call:
+class ThreadState:
     """The innermost open buffer of a thread, and its guard lookups since the thread began."""
 
-    __slots__ = ("compiled_at", "hits", "line", "misses", "piece", "thread")
+    __slots__ = ("buffer", "compile_step", "hits", "misses", "segment", "thread_id")
 
     def __init__(self) -> None:
-        self.thread = get_ident()
+        self.thread_id = get_ident()
         """ID of the owning thread; 0 after that thread ended, because the next thread may get
         the same ID."""
-        self.line: Line | None = None
-        self.piece: Piece | None = None
+        self.buffer: SeriesBuffer | None = None
+        self.segment: Segment | None = None
         self.hits = 0
         self.misses = 0
-        self.compiled_at = 0
+        self.compile_step = 0
         """The recorder's step of the last compilation on this thread."""
 
 
@@ -38,16 +38,16 @@ class _ThreadEnd:
 
     __slots__ = ("_call",)
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ThreadState) -> None:
         self._call = call
 
     def __del__(self) -> None:
-        self._call.thread = 0
+        self._call.thread_id = 0
 
 
-def first_call(current: Any) -> Call:
+def create_thread_state(current: Any) -> ThreadState:
     """Creates the state of a thread and stores it in the thread-local."""
-    call = Call()
+    call = ThreadState()
     current.end = _ThreadEnd(call)  # before other code can find the state
     current.call = call
     return call

@@ -33,18 +33,18 @@ from compilewatch.recording.buffer_types import Buffer, UntimedSampling
 
 T = TypeVar("T", bound=Buffer)
 
-LONGEST_SECONDS = 86400.0
+MAX_COMPILE_SECONDS = 86400.0
 """Maximum accepted duration of a compilation in a record."""
-COUNTING: set[CodeType] = set()
+SKIPPING_CODE: set[CodeType] = set()
 """Code objects of wrappers that take tokens. A frame of such code that holds a token is an
 untimed call."""
 
 
-def counted_in(frame: FrameType | None) -> list[UntimedSampling]:
+def find_untimed_in(frame: FrameType | None) -> list[UntimedSampling]:
     """The sampling states of the untimed calls in this stack, innermost first."""
     samplings: list[UntimedSampling] = []
     while frame is not None:
-        if frame.f_code in COUNTING:
+        if frame.f_code in SKIPPING_CODE:
             frame_locals = frame.f_locals
             if "skip_token" in frame_locals:
                 samplings.append(frame_locals["skip_token"])
@@ -52,7 +52,7 @@ def counted_in(frame: FrameType | None) -> list[UntimedSampling]:
     return samplings
 
 
-def counted_calls() -> dict[int, list[UntimedSampling]]:
+def find_untimed_calls() -> dict[int, list[UntimedSampling]]:
     """The sampling states of untimed calls in all threads, by thread ID.
 
     Keeps no frame. A frame in a variable would refer to itself and keep all arguments until the
@@ -62,7 +62,7 @@ def counted_calls() -> dict[int, list[UntimedSampling]]:
     own_frame = sys._getframe()
     try:
         for thread, frame in frames.items():
-            samplings = counted_in(frame)
+            samplings = find_untimed_in(frame)
             if samplings:
                 # With greenlets, a thread has a different ID here than in its own calls.
                 by_thread[threading.get_ident() if frame is own_frame else thread] = samplings
@@ -72,59 +72,59 @@ def counted_calls() -> dict[int, list[UntimedSampling]]:
     return by_thread
 
 
-def innermost(recorded_buffer: Buffer | None, frame: FrameType | None) -> Buffer | None:
+def find_innermost(recorded_buffer: Buffer | None, frame: FrameType | None) -> Buffer | None:
     """The buffer of the innermost watched call in this stack. `recorded_buffer` is the
     buffer of the innermost recorded call."""
-    samplings = counted_in(frame)
-    if not samplings or samplings[0].line is None:
+    samplings = find_untimed_in(frame)
+    if not samplings or samplings[0].buffer is None:
         return recorded_buffer
-    if recorded_buffer is None or samplings[0].nested:
-        return samplings[0].line
+    if recorded_buffer is None or samplings[0].is_nested:
+        return samplings[0].buffer
     # A region that is never nested encloses the recorded call.
-    samplings[0].line.holds_another()
+    samplings[0].buffer.record_nested_call()
     return recorded_buffer
 
 
-class Meeting:
+class CompileOverlap:
     """An untimed call that overlaps a compilation."""
 
-    __slots__ = ("calls", "line", "sampling", "seconds", "since", "thread")
+    __slots__ = ("buffer", "sampling", "seconds", "since", "target_list", "thread")
 
     def __init__(
         self, thread: int, sampling: UntimedSampling, buffer: Buffer, since: float
     ) -> None:
-        self.thread, self.sampling, self.line, self.since = thread, sampling, buffer, since
-        self.calls: list[float] = []
+        self.thread, self.sampling, self.buffer, self.since = thread, sampling, buffer, since
+        self.target_list: list[float] = []
         """The list for the call and the seconds of overlap, set when the compilation ends."""
         self.seconds = 0.0
 
 
-class Met:
+class CompileOverlaps:
     """Untimed calls that overlap a compilation. Each one is counted by the first collection
     after its end."""
 
     def __init__(self) -> None:
         self._ids = itertools.count()
-        self._open_overlaps: dict[int, Meeting] = {}
-        self._ended_overlaps: dict[int, Meeting] = {}
+        self._open_overlaps: dict[int, CompileOverlap] = {}
+        self._ended_overlaps: dict[int, CompileOverlap] = {}
         """Calls whose compilation has ended."""
 
-    def begin(self, seconds: float) -> None:
+    def record_start(self, seconds: float) -> None:
         """Records that a compilation starts, or has ended on this thread unobserved after
         `seconds`."""
         now, own_thread = time.perf_counter(), threading.get_ident()
         # The seconds come from a clock that may be set during the compilation.
-        since = now - seconds if 0.0 <= seconds <= LONGEST_SECONDS else now
-        for thread, samplings in counted_calls().items():
+        since = now - seconds if 0.0 <= seconds <= MAX_COMPILE_SECONDS else now
+        for thread, samplings in find_untimed_calls().items():
             for sampling in samplings:
-                if sampling.line is not None:
-                    sampling.undone.append(1)
-                    overlap = Meeting(
-                        thread, sampling, sampling.line, since if thread == own_thread else now
+                if sampling.buffer is not None:
+                    sampling.corrections.append(1)
+                    overlap = CompileOverlap(
+                        thread, sampling, sampling.buffer, since if thread == own_thread else now
                     )
                     self._open_overlaps[next(self._ids)] = overlap
 
-    def look(self, calls: dict[int, list[UntimedSampling]]) -> None:
+    def scan(self, calls: dict[int, list[UntimedSampling]]) -> None:
         """Removes calls that ended before the compilation. They did not wait and count as steady
         calls."""
         for overlap_id, overlap in list(self._open_overlaps.items()):
@@ -132,25 +132,25 @@ class Met:
                 overlap.sampling not in calls.get(overlap.thread, ())
                 and self._open_overlaps.pop(overlap_id, None) is not None
             ):
-                overlap.sampling.undone.append(-1)
+                overlap.sampling.corrections.append(-1)
 
-    def end(self, others: bool) -> None:
+    def record_end(self, others: bool) -> None:
         """Records the end of a compilation. `others` is true while another compilation is
         running."""
         if others or not self._open_overlaps:
             return
-        self.look(counted_calls())
+        self.scan(find_untimed_calls())
         now = time.perf_counter()
         for overlap_id in list(self._open_overlaps):
             overlap = self._open_overlaps.pop(overlap_id, None)
             if overlap is not None:
-                overlap.calls, overlap.seconds = (
-                    overlap.line.waited(overlap.since),
+                overlap.target_list, overlap.seconds = (
+                    overlap.buffer.choose_waiting_list(overlap.since),
                     now - overlap.since,
                 )
                 self._ended_overlaps[overlap_id] = overlap
 
-    def failed(self, sampling: UntimedSampling) -> bool:
+    def drop_failed(self, sampling: UntimedSampling) -> bool:
         """Drops the overlap of a call that raised on this thread. True if there was one."""
         own_thread = threading.get_ident()
         for calls in (self._open_overlaps, self._ended_overlaps):
@@ -163,13 +163,13 @@ class Met:
                     return True
         return False
 
-    def tell(self) -> None:
+    def count_ended(self) -> None:
         """Counts the calls that overlapped an ended compilation and have ended. Until its end, a
         call may fail."""
-        calls = counted_calls() if self._ended_overlaps else {}
+        calls = find_untimed_calls() if self._ended_overlaps else {}
         for overlap_id, overlap in list(self._ended_overlaps.items()):
             if (
                 overlap.sampling not in calls.get(overlap.thread, ())
                 and self._ended_overlaps.pop(overlap_id, None) is not None
             ):
-                overlap.calls.append(overlap.seconds)
+                overlap.target_list.append(overlap.seconds)

@@ -18,7 +18,7 @@ It doubles on an overloaded machine, where polling would take CPU time from the 
 _TASKS = Path("/proc/self/task")
 
 
-class Patience:
+class FairWait:
     """A time budget for waiting.
 
     The budget runs down by wall time while the thread works or hangs. While the thread is runnable
@@ -26,26 +26,32 @@ class Patience:
     """
 
     def __init__(self, seconds: float, thread: threading.Thread | None) -> None:
-        self.left = seconds
+        self.remaining_seconds = seconds
         self._thread = "" if thread is None else str(thread.native_id)
 
     def wait(self, wait: Callable[[float], bool], seconds: float = math.inf) -> bool:
         """Calls `wait` repeatedly with a timeout per try, and spends at most `seconds` of the
         budget. Returns whether `wait` succeeded.
         """
-        until, step = max(0.0, self.left - seconds), STEP_SECONDS
-        while self.left > until:
+        until, step = max(0.0, self.remaining_seconds - seconds), STEP_SECONDS
+        while self.remaining_seconds > until:
             start, spent, ran_before = (
                 time.monotonic(),
                 time.process_time(),
                 _read_task_file(self._thread, "schedstat"),
             )
-            succeeded = wait(min(step, self.left - until))
+            succeeded = wait(min(step, self.remaining_seconds - until))
             passed, spent = time.monotonic() - start, time.process_time() - spent
             if succeeded or spent > passed / 2 or not self._starved(ran_before):
-                self.left, step = max(until, self.left - min(STEP_SECONDS, passed)), STEP_SECONDS
+                self.remaining_seconds, step = (
+                    max(until, self.remaining_seconds - min(STEP_SECONDS, passed)),
+                    STEP_SECONDS,
+                )
             else:
-                self.left, step = max(until, self.left - spent), min(2 * step, LONGEST_STEP_SECONDS)
+                self.remaining_seconds, step = (
+                    max(until, self.remaining_seconds - spent),
+                    min(2 * step, LONGEST_STEP_SECONDS),
+                )
             if succeeded:
                 return True
         return False

@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-IMPORTED: dict[str, tuple[float, float]] = {}
+IMPORT_TIMES: dict[str, tuple[float, float]] = {}
 """Start and end of the import of each awaited module, in Unix seconds."""
 
 
@@ -28,7 +28,7 @@ class ImportHook:
         """Calls `then` immediately if the module is imported, else right after its first import;
         `then` must not raise.
         """
-        if fully_imported(module):
+        if is_fully_imported(module):
             then()
             return
         self._waiting.setdefault(module, []).append(then)
@@ -62,13 +62,13 @@ class ImportHook:
                 return spec
         return None
 
-    def imported(self, name: str) -> None:
+    def on_imported(self, name: str) -> None:
         """Calls the callbacks of a module after its code ran."""
         for then in self._waiting.pop(name, []):
             then()
 
 
-def fully_imported(name: str) -> bool:
+def is_fully_imported(name: str) -> bool:
     """Returns whether the module is imported and its code has run completely."""
     module = sys.modules.get(name)
     return module is not None and not getattr(
@@ -99,5 +99,5 @@ class _Loader:
         module.__loader__ = self._loader
         start = time.time()
         self._loader.exec_module(module)
-        IMPORTED.setdefault(self._name, (start, time.time()))
-        self._hook.imported(self._name)
+        IMPORT_TIMES.setdefault(self._name, (start, time.time()))
+        self._hook.on_imported(self._name)

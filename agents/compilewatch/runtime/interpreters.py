@@ -9,7 +9,7 @@ from typing import Any
 _MODULES = ("_interpreters", "_xxsubinterpreters")
 
 
-def in_main_interpreter() -> bool:
+def is_main_interpreter() -> bool:
     """Returns False in a subinterpreter (mod_wsgi has one per application).
 
     A subinterpreter that ends while one of its threads runs ends the whole process.
@@ -30,7 +30,7 @@ FREE_THREADED = (
 """Why calls are not timed: the counters are exact only while one thread at a time runs Python."""
 
 
-def one_thread_at_a_time() -> bool:
+def is_gil_enabled() -> bool:
     """Returns False in a free-threaded Python (3.13t or later) while the GIL is off.
 
     Importing an extension module may turn the GIL on.

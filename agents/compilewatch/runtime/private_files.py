@@ -26,12 +26,12 @@ class FolderError(AgentError, OSError):
     """
 
 
-class Kept(NamedTuple):
+class StoredFile(NamedTuple):
     """A file in the folder: path, size in bytes, and time of the last write in Unix seconds."""
 
     path: Path
     size: int
-    written: float
+    modified_at: float
 
 
 def base_folder(chosen: str = "", environ: Mapping[str, str] | None = None) -> Path:
@@ -114,14 +114,14 @@ def file_replace(path: Path, data: bytes) -> None:
         raise
 
 
-def files_kept(folder: Path, suffix: str) -> list[Kept]:
+def list_files(folder: Path, suffix: str) -> list[StoredFile]:
     """Lists the regular files with this suffix, oldest first; skips files that vanish during the
     scan. Raises OSError.
     """
-    return sorted(_plain_files(folder, suffix), key=lambda kept: (kept.written, kept.path.name))
+    return sorted(_plain_files(folder, suffix), key=lambda kept: (kept.modified_at, kept.path.name))
 
 
-def _plain_files(folder: Path, suffix: str) -> Iterator[Kept]:
+def _plain_files(folder: Path, suffix: str) -> Iterator[StoredFile]:
     with os.scandir(folder) as entries:
         for entry in entries:
             try:
@@ -129,7 +129,7 @@ def _plain_files(folder: Path, suffix: str) -> Iterator[Kept]:
             except OSError:
                 continue
             if entry.name.endswith(suffix) and stat.S_ISREG(status.st_mode):
-                yield Kept(Path(entry.path), status.st_size, status.st_mtime)
+                yield StoredFile(Path(entry.path), status.st_size, status.st_mtime)
 
 
 def folder_trim(folder: Path, suffix: str, max_files: int, max_bytes: int) -> int:
@@ -138,10 +138,10 @@ def folder_trim(folder: Path, suffix: str, max_files: int, max_bytes: int) -> in
 
     Also removes unfinished files of processes that were killed while they wrote. Raises OSError.
     """
-    for unfinished in files_kept(folder, _UNFINISHED):
-        if unfinished.written < time.time() - _UNFINISHED_SECONDS:
+    for unfinished in list_files(folder, _UNFINISHED):
+        if unfinished.modified_at < time.time() - _UNFINISHED_SECONDS:
             unfinished.path.unlink(missing_ok=True)
-    files = files_kept(folder, suffix)
+    files = list_files(folder, suffix)
     size, removed = sum(file.size for file in files), 0
     for file in files:
         if len(files) - removed <= max_files and size <= max_bytes:

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-ABNORMAL = 1
+EXIT_ABNORMAL = 1
 """Exit code of a process that an exception ends."""
 
 
@@ -21,11 +21,15 @@ def ending_at_exit() -> dict[str, Any]:
     if error is not None:
         if hasattr(sys, "ps1") or "IPython" in sys.modules:
             return {}  # the error of an earlier line
-        return {"signal": "SIGINT"} if issubclass(error, KeyboardInterrupt) else {"code": ABNORMAL}
+        return (
+            {"signal": "SIGINT"}
+            if issubclass(error, KeyboardInterrupt)
+            else {"code": EXIT_ABNORMAL}
+        )
     return {"code": 0} if _is_file_program() and not hasattr(main, "__file__") else {}
 
 
-def interrupt_keep() -> None:
+def preserve_interrupt() -> None:
     """Lets Python end by SIGINT after an uncaught interrupt, as it does without the agent.
 
     Python sets a mark for this when it leaves the main program. Any later `exec` clears the mark,
@@ -60,7 +64,7 @@ def ending_of_child() -> dict[str, Any]:
 def exit_code(error: BaseException) -> int:
     """Returns the exit code of a process that this exception ends."""
     if not isinstance(error, SystemExit):
-        return ABNORMAL
+        return EXIT_ABNORMAL
     if error.code is None:
         return 0
-    return error.code if isinstance(error.code, int) else ABNORMAL
+    return error.code if isinstance(error.code, int) else EXIT_ABNORMAL

@@ -9,30 +9,30 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-End = Callable[[dict[str, Any]], None]
+OnEnd = Callable[[dict[str, Any]], None]
 """Callback for the end of the process; its argument describes the ending."""
 _REPLACEMENTS: list[Callable[..., Any]] = []
 """The replacements of Ray Serve's function."""
 
 
-def listen(end: End) -> None:
+def listen(end: OnEnd) -> None:
     """Registers `end` in a worker of Celery's pool and in a replica of Ray Serve."""
     _listen_to_pool(end)
     _listen_to_replica(end)
 
 
-def _listen_to_pool(end: End) -> None:
+def _listen_to_pool(end: OnEnd) -> None:
     signals = sys.modules.get("celery.signals")
     if signals is not None:
         ended = functools.partial(_on_pool_process_end, end)
         signals.worker_process_shutdown.connect(ended, weak=False, dispatch_uid="compilewatch")
 
 
-def _on_pool_process_end(end: End, exitcode: object = None, **_: object) -> None:
+def _on_pool_process_end(end: OnEnd, exitcode: object = None, **_: object) -> None:
     end({"code": exitcode} if isinstance(exitcode, int) else {})
 
 
-def _listen_to_replica(end: End) -> None:
+def _listen_to_replica(end: OnEnd) -> None:
     """Wraps the destructor call, after which Ray kills the replica."""
     holder: Any = getattr(
         sys.modules.get("ray.serve._private.replica"), "UserCallableWrapper", None

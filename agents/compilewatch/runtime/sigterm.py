@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from compilewatch.runtime.fair_wait import Patience
+from compilewatch.runtime.fair_wait import FairWait
 from compilewatch.runtime.fault_barrier import FaultBarrier
 
 END_SECONDS = 2.0
@@ -24,7 +24,7 @@ HANDLER_SECONDS = 1.0
 """Longest wait for the main thread to run the handler; C code delays it until it returns."""
 
 
-class Termination:
+class SigtermHandler:
     """A SIGTERM handler for jobs without their own.
 
     It ends the process as the default does, and compares equal to the default: a framework that
@@ -75,7 +75,7 @@ class Termination:
                 caught, lambda: self.install(self._thread), self._on_error
             )
 
-    def listen_no_more(self) -> None:
+    def stop_listening(self) -> None:
         """Removes the wakeup pipe for event loops such as Trio's, which treat another listener as
         an error.
         """
@@ -100,7 +100,7 @@ class Termination:
         with suppress(OSError, ValueError):
             self._restore_default()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Ends the process from the agent's thread if the signal arrived and the main thread does
         not run the handler in time.
         """
@@ -147,7 +147,7 @@ class Termination:
                 done.release()
 
         _thread.start_new_thread(send, ())
-        Patience(END_SECONDS, self._thread()).wait(lambda limit: done.acquire(timeout=limit))
+        FairWait(END_SECONDS, self._thread()).wait(lambda limit: done.acquire(timeout=limit))
 
     def _end_without_main_thread(self) -> None:
         """Sends and ends the process without the main thread.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from compilewatch.runtime.import_hook import fully_imported
+from compilewatch.runtime.import_hook import is_fully_imported
 
 
 class TorchName(NamedTuple):
@@ -19,11 +19,11 @@ class TorchName(NamedTuple):
     path: str
     kind: type
     """Expected type in every known torch; `Callable` for functions."""
-    costs: str
+    lost_capability: str
     """The facts that are missing without this name; empty if another source provides them."""
 
     @property
-    def short(self) -> str:
+    def short_name(self) -> str:
         """The last part of the path, for searching."""
         return self.path.rpartition(".")[2]
 
@@ -41,7 +41,7 @@ class TorchName(NamedTuple):
             return default
         return value
 
-    def answer(self, default: Any, *args: Any) -> Any:
+    def call(self, default: Any, *args: Any) -> Any:
         """Calls the function and returns its result; the default if it is missing or fails."""
         function = self.find()
         try:
@@ -63,23 +63,27 @@ class TorchName(NamedTuple):
         """Returns why the name is unusable; empty if it is usable or its module is not imported."""
         value = self.find(_ABSENT)
         if value is _ABSENT:
-            return f"this torch has no {self.short}" if fully_imported(self.module) else ""
-        return "" if isinstance(value, self.kind) else f"{self.short} has an unknown type"
+            return f"this torch has no {self.short_name}" if is_fully_imported(self.module) else ""
+        return "" if isinstance(value, self.kind) else f"{self.short_name} has an unknown type"
 
 
 _ABSENT = object()
-ALL: list[TorchName] = []
+ALL_NAMES: list[TorchName] = []
 """All names below, in order."""
 
 
 def _register(module: str, path: str, kind: type, costs: str = "") -> TorchName:
-    ALL.append(TorchName(module, path, kind, costs))
-    return ALL[-1]
+    ALL_NAMES.append(TorchName(module, path, kind, costs))
+    return ALL_NAMES[-1]
 
 
 def problems_of(*names: TorchName) -> list[str]:
     """Describes the facts that are missing because these names cannot be used."""
-    return [f"no {name.costs}: {name.problem()}" for name in names if name.costs and name.problem()]
+    return [
+        f"no {name.lost_capability}: {name.problem()}"
+        for name in names
+        if name.lost_capability and name.problem()
+    ]
 
 
 _FUNCTION: type = Callable  # type: ignore[assignment]

@@ -10,16 +10,16 @@ from typing import Protocol
 
 from compilewatch.recording.recorder import Recorder
 
-Answer = tuple[str, str]
+Capability = tuple[str, str]
 """A capability: "yes", "partly" or "no", and the reason. Sources test for the names that they need
 and never compare version numbers."""
 
-Listed = tuple[str, str, str]
+SourceEntry = tuple[str, str, str]
 """Module and class of a source, its key in the capability table, and the module that it patches."""
 
-SOURCES: tuple[Listed, ...] = (
+SOURCES: tuple[SourceEntry, ...] = (
     ("dynamo.compilations:Compilations", "compilations", "torch._dynamo.utils"),
-    ("inductor.cache_miss_reasons:Caches", "caches", "torch._dynamo.utils"),
+    ("inductor.cache_miss_reasons:CacheCapability", "caches", "torch._dynamo.utils"),
     ("inductor.autotune_cache:AutotuneCache", "autotune_cache", "torch._inductor.codecache"),
     ("inductor.kernel_choices:KernelChoices", "kernel_choices", "torch._inductor.codecache"),
     ("inductor.mega_cache:MegaCache", "mega_cache", "torch.compiler"),
@@ -28,14 +28,14 @@ SOURCES: tuple[Listed, ...] = (
         "precompiled_headers",
         "torch._inductor.codecache",
     ),
-    ("dynamo.recompile_limits:Limits", "recompile_limit", "torch._dynamo.convert_frame"),
+    ("dynamo.recompile_limits:RecompileLimits", "recompile_limit", "torch._dynamo.convert_frame"),
     ("dynamo.skipped_frames:SkippedFrames", "skipped_frames", "torch._dynamo.convert_frame"),
     ("dynamo.cache_entries:CacheEntries", "cache_entries", "torch._dynamo.convert_frame"),
-    ("dynamo.eager_stance:Switches", "eager_switches", "torch._dynamo.decorators"),
-    ("dynamo.generator_functions:Generators", "generators", "torch._dynamo.eval_frame"),
+    ("dynamo.eager_stance:EagerStance", "eager_switches", "torch._dynamo.decorators"),
+    ("dynamo.generator_functions:GeneratorFunctions", "generators", "torch._dynamo.eval_frame"),
     ("dynamo.guard_filters:GuardFilters", "guard_filters", "torch._dynamo.guards"),
     ("dynamo.late_hooks:LateHooks", "late_hooks", "torch._dynamo.utils"),
-    ("inductor.operator_fallbacks:Fallbacks", "fallbacks", "torch._inductor.graph"),
+    ("inductor.operator_fallbacks:OperatorFallbacks", "fallbacks", "torch._inductor.graph"),
     ("dynamo.guard_lookups:CompiledCalls", "compiled_calls", "torch._dynamo.eval_frame"),
     ("dynamo.compile_requests:CompileRequests", "compile_requests", "torch._dynamo.eval_frame"),
     ("cuda.graph_skips:CudaGraphs", "cuda_graph_skips", "torch._inductor.cudagraph_utils"),
@@ -71,12 +71,12 @@ class Source(Protocol):
     """Module whose first import installs the source. The agent never imports this module.
     Empty: the agent's thread installs the source."""
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         """Patch the library and return the capability. Runs directly after the import of `module`,
         or immediately if `module` is already imported."""
         ...
 
-    def poll(self, recorder: Recorder) -> Answer | None:
+    def poll(self, recorder: Recorder) -> Capability | None:
         """Update the source. The agent's thread calls this about once a second after `install`.
         Return the capability if it may have changed, otherwise None."""
         return None
@@ -85,7 +85,7 @@ class Source(Protocol):
         """Remove all patches that are still in place; also called after `install` raised."""
 
 
-def load(entry: Listed) -> Source:
+def load(entry: SourceEntry) -> Source:
     """Import and create the source of an entry of `SOURCES`."""
     module, name = entry[0].split(":")
     source: Source = getattr(importlib.import_module(f"compilewatch.sources.{module}"), name)()

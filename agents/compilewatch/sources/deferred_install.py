@@ -17,12 +17,12 @@ from compilewatch.runtime.torch_internals import (
     TorchName,
 )
 
-NAMES = (EVENTS, SKIPS, SET_STANCE, SAVE_ARTIFACTS, LOAD_ARTIFACTS)
+TRIGGER_NAMES = (EVENTS, SKIPS, SET_STANCE, SAVE_ARTIFACTS, LOAD_ARTIFACTS)
 """Functions that sources must observe from the first call on. Torch sends the first event of a
 compilation before it does any other work of this compilation."""
 
 
-class Tripwires:
+class DeferredInstall:
     """Wraps the functions until the agent's thread has installed the sources. The installation
     takes tens of milliseconds; a compilation can start earlier."""
 
@@ -31,12 +31,12 @@ class Tripwires:
         self._install = install
         self._wrapped: dict[TorchName, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
-    def lay(self) -> bool:
+    def wrap_functions(self) -> bool:
         """Wrap the functions. Return False, and wrap none, if torch has no usable event function:
         a compilation could then start unobserved."""
         if EVENTS.find() is None or EVENTS.problem():
             return False
-        for name in NAMES:
+        for name in TRIGGER_NAMES:
             original = name.find()
             if callable(original):
                 wrapper = self._wrap(name, original)

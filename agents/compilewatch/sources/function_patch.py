@@ -31,7 +31,7 @@ function in an unknown way."""
 _CACHE_METHODS = ("cache_clear", "cache_info", "cache_parameters")
 
 
-class Binding:
+class FunctionPatch:
     """Calls an observer before each call of a torch function. Exceptions of the observer are
     counted and never reach the job."""
 
@@ -52,7 +52,7 @@ class Binding:
         self._original: Callable[..., Any] | None = None
         self._faults = 0
         self._last_fault = ""
-        self.listens = False
+        self.is_listening = False
         """True if the wrapper calls the observer. Code that replaced the name later may or may not
         still call the wrapper."""
 
@@ -62,27 +62,27 @@ class Binding:
         if self._wrapper is None and callable(original):
             self._original, self._wrapper = original, self._wrap(original)
             self._name.put(self._wrapper)
-            self.listens = True
+            self.is_listening = True
 
     def unbind(self) -> None:
         """Restore the original function if the name still refers to the wrapper. Otherwise the
         wrapper stays in the chain of later patches and only forwards calls."""
-        self.listens = False
-        if self._wrapper is not None and self.in_place:
+        self.is_listening = False
+        if self._wrapper is not None and self.is_in_place:
             self._name.put(self._original)
         self._wrapper = self._original = None
 
-    def leads_to(self, thing: Any) -> bool:
+    def matches(self, thing: Any) -> bool:
         """True if `thing` is the wrapper or the original function."""
         return thing is not None and thing in (self._wrapper, self._original)
 
     @property
-    def bound(self) -> bool:
+    def is_bound(self) -> bool:
         """True if torch has the function and the function is patched."""
         return self._wrapper is not None
 
     @property
-    def in_place(self) -> bool:
+    def is_in_place(self) -> bool:
         """True if the name still refers to the wrapper."""
         return self._wrapper is not None and self._name.find() is self._wrapper
 
@@ -91,16 +91,16 @@ class Binding:
         """Reason why some calls may be unobserved; empty if all calls are observed."""
         if self._wrapper is None:
             return self._name.problem()
-        if not self.listens:
-            return f"{self._name.short} is called in an unknown way ({self._last_fault})"
-        return "" if self.in_place else f"{self._name.short} was replaced by other code"
+        if not self.is_listening:
+            return f"{self._name.short_name} is called in an unknown way ({self._last_fault})"
+        return "" if self.is_in_place else f"{self._name.short_name} was replaced by other code"
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         observe, after = self._observe, self._after
 
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            is_observed = self.listens and self._wrapper is wrapper
+            is_observed = self.is_listening and self._wrapper is wrapper
             if is_observed:
                 try:
                     observe(*args, **kwargs)
@@ -123,7 +123,7 @@ class Binding:
         return wrapper
 
     def _count_fault(self, error: Exception) -> None:
-        self._recorder.internal_error(error)
+        self._recorder.record_internal_error(error)
         self._faults += 1
         self._last_fault = f"{type(error).__name__}: {error}"[:120]
-        self.listens = self.listens and self._faults < MAX_FAULTS
+        self.is_listening = self.is_listening and self._faults < MAX_FAULTS

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from compilewatch.lazy_modules import DEFERRED_INSTALL, DYNAMO_SKIP, require
 from compilewatch.recording.recorder import Recorder
-from compilewatch.runtime.import_hook import ImportHook, fully_imported
-from compilewatch.sources import SOURCES, Listed, Source, load
+from compilewatch.runtime.import_hook import ImportHook, is_fully_imported
+from compilewatch.sources import SOURCES, Source, SourceEntry, load
 
 if TYPE_CHECKING:
-    from compilewatch.sources.deferred_install import Tripwires
+    from compilewatch.sources.deferred_install import DeferredInstall
 
-AT_ONCE = "compiled_calls"
+IMMEDIATE_SOURCE = "compiled_calls"
 """Installed immediately, also if torch is already imported: only this source observes calls of
 code that is already compiled."""
 
@@ -34,15 +34,15 @@ class InstalledSources:
         self._hook = ImportHook()
         self._answers: dict[str, tuple[str, str]] = {}
         self._installed: list[Source] = []
-        self._poll_entries: list[Listed] = []
-        self._deferred_entries: list[Listed] = []
+        self._poll_entries: list[SourceEntry] = []
+        self._deferred_entries: list[SourceEntry] = []
         self._context = contextvars.Context()
         """Context of the caller of `init`. Torch keeps its options by context; a source that
         another thread installs must read the options of the caller."""
-        self._deferred_install: Tripwires | None = None
+        self._deferred_install: DeferredInstall | None = None
         self._installing = threading.RLock()
 
-    def install(self, entries: tuple[Listed, ...] = SOURCES, late: bool = False) -> None:
+    def install(self, entries: tuple[SourceEntry, ...] = SOURCES, late: bool = False) -> None:
         """Install each source now, or when the module that the source patches is imported.
 
         With `late`, a source whose module is already imported is deferred: the agent's thread
@@ -55,7 +55,7 @@ class InstalledSources:
         for entry in entries:
             _, name, module = entry
             self._answers[name] = ("no", f"{module} is not imported")
-            if late and name != AT_ONCE and module and fully_imported(module):
+            if late and name != IMMEDIATE_SOURCE and module and is_fully_imported(module):
                 self._deferred_entries.append(entry)
             elif module:
                 self._hook.when_imported(module, functools.partial(self._install, entry))
@@ -63,9 +63,9 @@ class InstalledSources:
                 self._poll_entries.append(entry)
         if self._deferred_entries:
             self._context = contextvars.copy_context()
-            deferred_install: type[Tripwires] = require(DEFERRED_INSTALL).Tripwires
+            deferred_install: type[DeferredInstall] = require(DEFERRED_INSTALL).DeferredInstall
             self._deferred_install = deferred_install(self._install_deferred)
-            if not self._deferred_install.lay():
+            if not self._deferred_install.wrap_functions():
                 self._install_deferred()
 
     def when_imported(self, module: str, then: Callable[[], None]) -> None:
@@ -91,7 +91,7 @@ class InstalledSources:
         while self._poll_entries:
             self._install(self._poll_entries.pop(0))
 
-    def _install(self, entry: Listed) -> None:
+    def _install(self, entry: SourceEntry) -> None:
         source: Source | None = None
         try:
             source = load(entry)
@@ -99,15 +99,15 @@ class InstalledSources:
             self._installed.append(source)
         except Exception as error:  # noqa: BLE001 - runs inside an import of the job
             self._answers[entry[1]] = ("no", f"{type(error).__name__}: {error}"[:200])
-            self._recorder.internal_error(error)
+            self._recorder.record_internal_error(error)
             if source is not None:
                 self._uninstall(source)
 
     def _skip_frames(self) -> None:
         try:
-            require(DYNAMO_SKIP).frames_skip()
+            require(DYNAMO_SKIP).skip_frames()
         except Exception as error:  # noqa: BLE001 - runs inside an import of the job
-            self._recorder.internal_error(error)
+            self._recorder.record_internal_error(error)
 
     def poll(self) -> None:
         """Poll each installed source and update its capability."""
@@ -117,7 +117,7 @@ class InstalledSources:
                 if changed is not None:
                     self._answers[source.name] = changed
             except Exception as error:  # noqa: BLE001 - the next source must still be polled
-                self._recorder.internal_error(error)
+                self._recorder.record_internal_error(error)
 
     def capabilities(self) -> dict[str, tuple[str, str]]:
         """Capability of each source, with its reason."""
@@ -138,4 +138,4 @@ class InstalledSources:
         try:
             source.uninstall()
         except Exception as error:  # noqa: BLE001 - the other sources must still be uninstalled
-            self._recorder.internal_error(error)
+            self._recorder.record_internal_error(error)

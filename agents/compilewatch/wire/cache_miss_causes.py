@@ -47,8 +47,8 @@ LACKING_FOLDER = "cache folder does not hold it: it is new, was emptied, or was 
 """For cases in which it is unknown who could write, and when."""
 OTHER_GRAPH, OTHER_INPUTS = "graph", "inputs of the graph: their number, sizes, types or devices"
 OTHER_SIZES = "guards: what the cache holds was compiled for other sizes"
-OF_THREADS, OF_GPU = "number of CPU threads", "GPU or driver"
-AOT_ALONE = "AOTAutograd's cache alone, the graph was there: "
+THREAD_COUNT, GPU_OR_DRIVER = "number of CPU threads", "GPU or driver"
+ONLY_AOT_PREFIX = "AOTAutograd's cache alone, the graph was there: "
 """Prefix of a cause if only the second cache missed."""
 SENTENCES = (
     NO_EARLIER_RUN,
@@ -87,20 +87,20 @@ def first_difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
 def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
     """Yields each difference that can cause a cache miss, in words, the most fundamental first."""
     for name in VERSIONS:
-        if changed(name, mine, theirs) and name in mine and name in theirs:
+        if is_changed(name, mine, theirs) and name in mine and name in theirs:
             yield f"{name} {theirs[name] or 'none'} -> {mine[name] or 'none'}"
     first, last = engine_differences(mine, theirs)
     yield from first
-    yield from variables_changed(mine, theirs)
+    yield from changed_variables(mine, theirs)
     for module in OPTIONS:
         options = sorted(
             name
             for name in {**mine, **theirs}
-            if name.startswith(f"{module} ") and changed(name, mine, theirs)
+            if name.startswith(f"{module} ") and is_changed(name, mine, theirs)
         )
         yield from (option_words(name) for name in options)
     yield from last
-    if FOLDER in mine and FOLDER in theirs and changed(FOLDER, mine, theirs):
+    if FOLDER in mine and FOLDER in theirs and is_changed(FOLDER, mine, theirs):
         yield OTHER_FOLDER
 
 
@@ -127,7 +127,7 @@ def engine_differences(
             ),
         )
         if name.startswith(ENGINE)
-        and changed(name, mine, theirs)
+        and is_changed(name, mine, theirs)
         and (
             (name in mine and name in theirs)
             or (have_variables and name.startswith(ENGINE_ENVIRONMENT))
@@ -157,12 +157,12 @@ def _factor_words(name: str, mine: Mapping[str, str], theirs: Mapping[str, str])
     return f"{ENGINE_CAUSE}{factor}" + (f" ({_FACTORS[factor]})" if factor in _FACTORS else "")
 
 
-def variables_changed(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+def changed_variables(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
     """Returns the environment variables that differ, as `env NAME`."""
     names = sorted(
         name
         for name in {**mine, **theirs}
-        if name.startswith(ENVIRONMENT) and changed(name, mine, theirs)
+        if name.startswith(ENVIRONMENT) and is_changed(name, mine, theirs)
     )
     return [name for name in names if not name[len(ENVIRONMENT) :].startswith(_NO_CAUSE)]
 
@@ -173,6 +173,6 @@ def option_words(name: str) -> str:
     return f"{module}: {option}"
 
 
-def changed(name: str, mine: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
+def is_changed(name: str, mine: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
     """Returns whether the component differs between the two sides."""
     return mine.get(name) != theirs.get(name)

@@ -31,7 +31,7 @@ MAC_BYTES = 32
 SIGNATURE_BYTES = 64
 MAX_COMMAND_BYTES = 4096
 MAX_COMMANDS = 8
-MAX_LIFETIME = 900.0
+MAX_LIFETIME_SECONDS = 900.0
 """Longest duration of a command in seconds; the dashboard renews a command for longer durations."""
 MAX_NAME = 512
 MAX_INSTANCES = 64
@@ -100,7 +100,7 @@ class Command:
     """A dry run: the instance only answers whether it would apply the command."""
     v: int = 1
 
-    def concerns(self, instance: str, job: str) -> bool:
+    def includes(self, instance: str, job: str) -> bool:
         """Returns whether the command includes this instance."""
         return instance in self.instances or cohort(self.id, job or instance) < self.share
 

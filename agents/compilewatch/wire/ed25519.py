@@ -48,7 +48,7 @@ class PublicKey:
         self._negated_key = _negate(point)
         self._base_minus_key = _add(_BASE, self._negated_key)
 
-    def verifies(self, signature: bytes, message: bytes) -> bool:
+    def verify(self, signature: bytes, message: bytes) -> bool:
         """Returns whether the signature of this key over the message is valid."""
         if len(signature) != SIGNATURE_BYTES:
             return False

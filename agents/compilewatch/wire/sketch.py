@@ -33,7 +33,7 @@ BINS_PER_OCTAVE = 1 << SCALE
 MIN_INDEX = -1024
 MAX_INDEX = 1023
 MAX_BINS = MAX_INDEX - MIN_INDEX + 1
-LONGEST = 1e15
+MAX_DURATION_SECONDS = 1e15
 
 # The upper bound of every bin but the last. Powers of two are exact. Values outside 0.24 ns to
 # 4.3e9 s join the outermost bins.
@@ -80,7 +80,7 @@ class Sketch:
     def of(cls, values: Iterable[float]) -> Sketch:
         """Builds the sketch of the values.
 
-        Skips values that are not durations (NaN, infinite, longer than `LONGEST`); counts negative
+        Skips values that are not durations (NaN, infinite, longer than `MAX_DURATION_SECONDS`); counts negative
         values as zero.
         """
         sketch = cls()
@@ -90,8 +90,10 @@ class Sketch:
     def add_many(self, values: Iterable[float]) -> None:
         """Adds many values: one sort, then one search per filled bin."""
         ordered = sorted(values)
-        if ordered and not (math.isfinite(sum(ordered)) and ordered[-1] <= LONGEST):
-            ordered = sorted(value for value in ordered if -math.inf < value <= LONGEST)
+        if ordered and not (math.isfinite(sum(ordered)) and ordered[-1] <= MAX_DURATION_SECONDS):
+            ordered = sorted(
+                value for value in ordered if -math.inf < value <= MAX_DURATION_SECONDS
+            )
         if not ordered:
             return
         start = zero = bisect_right(ordered, 0.0)
@@ -209,16 +211,16 @@ class Sketch:
     def pack(self) -> bytes:
         """Encodes the sketch compactly for a database column; `unpack` restores an equal one."""
         head = varint.HEAD.pack(self.scale, self.sum, self.min, self.max)
-        return head + varint.varints(
-            (self.zero, varint.zigzag(self.offset), *varint.runs(self.bins))
+        return head + varint.encode_varints(
+            (self.zero, varint.zigzag(self.offset), *varint.encode_runs(self.bins))
         )
 
     @classmethod
     def unpack(cls, data: bytes) -> Sketch:
         """Decodes a packed sketch."""
         scale, total, low, high = varint.HEAD.unpack_from(data)
-        zero, offset, *runs = varint.numbers(data[varint.HEAD.size :])
-        bins = varint.unrun(runs)
+        zero, offset, *runs = varint.decode_varints(data[varint.HEAD.size :])
+        bins = varint.decode_runs(runs)
         return cls(scale, zero + sum(bins), total, low, high, zero, varint.unzigzag(offset), bins)
 
     def items(self) -> Iterator[tuple[int, int]]:

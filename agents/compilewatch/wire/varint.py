@@ -9,7 +9,7 @@ HEAD = Struct("<bddd")
 """Scale, sum, minimum and maximum; the varints follow."""
 
 
-def varints(numbers: Iterable[int]) -> bytes:
+def encode_varints(numbers: Iterable[int]) -> bytes:
     """Encodes each number with seven bits per byte, least significant group first."""
     out = bytearray()
     for number in numbers:
@@ -20,7 +20,7 @@ def varints(numbers: Iterable[int]) -> bytes:
     return bytes(out)
 
 
-def numbers(data: bytes) -> Iterator[int]:
+def decode_varints(data: bytes) -> Iterator[int]:
     """Decodes varints."""
     number = shift = 0
     for byte in data:
@@ -44,7 +44,7 @@ def unzigzag(number: int) -> int:
     return -(number + 1) // 2 if number % 2 else number // 2
 
 
-def runs(counts: Iterable[int]) -> Iterator[int]:
+def encode_runs(counts: Iterable[int]) -> Iterator[int]:
     """Run-length encodes zeros: each run becomes a zero and its length."""
     empty = 0
     for count in counts:
@@ -61,7 +61,7 @@ def runs(counts: Iterable[int]) -> Iterator[int]:
         yield empty
 
 
-def unrun(numbers: Iterable[int]) -> list[int]:
+def decode_runs(numbers: Iterable[int]) -> list[int]:
     """Inverts `runs`."""
     counts: list[int] = []
     pending = iter(numbers)

@@ -18,9 +18,9 @@ from compilewatch.wire.cache_miss_causes import (
     READ_ONLY,
     UNWRITABLE_FOLDER,
     WRITTEN,
-    changed,
     engine_differences,
     first_difference,
+    is_changed,
 )
 from django.db.models import Count, Q
 
@@ -104,7 +104,7 @@ def _why_lacking(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
     """Why a process looked where nothing is: an engine by its own key, or in another folder. An engine's own folder is no component."""
     if any(engine_differences(mine, theirs)):
         return first_difference(mine, theirs)
-    if FOLDER in mine and FOLDER in theirs and changed(FOLDER, mine, theirs):
+    if FOLDER in mine and FOLDER in theirs and is_changed(FOLDER, mine, theirs):
         return OTHER_FOLDER
     return LACKING[mine.get(ACCESS, "")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from compilewatch.wire.command import MAX_LIFETIME
+from compilewatch.wire.command import MAX_LIFETIME_SECONDS
 
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Deployment
@@ -53,8 +53,8 @@ def minutes_in_force(told: Iterable[Told], from_minute: int, to_minute: int) -> 
             close(at)
             since = None
         elif state == "applied" and since is None:
-            since, until = at, at + MAX_LIFETIME
+            since, until = at, at + MAX_LIFETIME_SECONDS
         elif since is not None:
-            until = at + MAX_LIFETIME
+            until = at + MAX_LIFETIME_SECONDS
     close(until)
     return minutes

@@ -7,24 +7,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from compilewatch.wire.cache_miss_causes import (
-    AOT_ALONE,
     EMPTY_FOLDER,
     ENGINE_CAUSE,
     ENVIRONMENT,
     FOLDER,
+    GPU_OR_DRIVER,
     LACKING_FOLDER,
     NO_EARLIER_RUN,
     NOTHING_DIFFERS,
-    OF_GPU,
-    OF_THREADS,
+    ONLY_AOT_PREFIX,
     OPTIONS,
     OTHER_FOLDER,
     OTHER_SIZES,
+    THREAD_COUNT,
     UNWRITABLE_FOLDER,
     VERSIONS,
     WAS_UNWRITABLE,
-    changed,
     engine_component,
+    is_changed,
 )
 
 from dashboard.fleet.selectors.compiled import Answers
@@ -37,7 +37,7 @@ SHOWN = 6
 FACTORS_SHOWN = 4
 EXPLAINED = 160
 """The newest processes that missed; older ones are left out."""
-OF_NO_VERSION = ("", NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_SIZES, OF_THREADS, OF_GPU)
+OF_NO_VERSION = ("", NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_SIZES, THREAD_COUNT, GPU_OR_DRIVER)
 """Causes that a version need not have brought: the machine or the traffic may have."""
 
 
@@ -205,7 +205,7 @@ def _brought(cause: str, one: Started, other: Started | None, everyone: Sequence
     name = component_of(cause, one.components)
     if other is not None and name in {**one.components, **other.components}:
         alike = [p for p in everyone if p.gpu == one.gpu and p.components.get(name) == one.components.get(name)]
-        if changed(name, one.components, other.components):
+        if is_changed(name, one.components, other.components):
             same = [p for p in alike if p.started_at > other.started_at]
         else:  # the warm one had it too: somebody else of the version did before
             same = [p for p in alike if p.version_id == one.version_id]
@@ -222,7 +222,7 @@ def _brought(cause: str, one: Started, other: Started | None, everyone: Sequence
 
 def component_of(cause: str, components: Mapping[str, str]) -> str:
     """The name of the component that a cause speaks of; empty where it is none."""
-    cause = cause.removeprefix(AOT_ALONE)
+    cause = cause.removeprefix(ONLY_AOT_PREFIX)
     if cause == OTHER_FOLDER:
         return FOLDER
     if cause.startswith(ENVIRONMENT):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch.cache_cli.archive import MAGIC
-from compilewatch.sources.inductor.loaded_keys import NAME, keys_read
+from compilewatch.sources.inductor.loaded_keys import FILE_NAME, read_keys
 
 from tests.agent.programs import environment
 
@@ -61,8 +61,8 @@ def test_a_cache_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path, 
 
 
 def test_a_list_of_keys_that_nests_without_end_is_no_list(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(b"[" * 200_000)
-    assert keys_read(str(tmp_path)) == []
+    (tmp_path / FILE_NAME).write_bytes(b"[" * 200_000)
+    assert read_keys(str(tmp_path)) == []
 
 
 def test_a_trace_that_is_a_pipe_or_a_device_is_left_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch.cache_cli.archive import MAGIC
-from compilewatch.sources.inductor.loaded_keys import NAME, keys_here
+from compilewatch.sources.inductor.loaded_keys import FILE_NAME, read_local_keys
 
 from tests.agent.programs import command
 from tests.agent.recordings import compilations
@@ -148,5 +148,5 @@ def test_wrong_use_is_one_sentence_before_anything_runs(folder: Path, words: lis
 
 def test_a_list_of_brought_keys_that_is_damaged_costs_the_marks_alone(tmp_path: Path) -> None:
     for text in ("", "{", '{"a": 1}', "[1, null]", "\0"):
-        (tmp_path / NAME).write_text(text)
-        assert keys_here({"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}) == []
+        (tmp_path / FILE_NAME).write_text(text)
+        assert read_local_keys({"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.cache_cli.check import outlook_of
+from compilewatch.cache_cli.check import forecast_of
 from compilewatch.sources.inductor.cache_key_parts import KeyParts
 from compilewatch.sources.inductor.run_history import Graph, Run
 from compilewatch.wire.messages import Compile
@@ -120,31 +120,31 @@ OWN = {"torch_version": "a", "system_info[hash]": "b", "gm": "c"}
 def ran(**settings: str) -> Run:
     run = Run(components=dict(BEFORE))
     run.add(Graph("serve.py:forward", False, "fkey", "id", dict(OWN), dict(BEFORE)), settings)
-    run.asked("fkey")
+    run.add_key("fkey")
     return run
 
 
 def test_a_folder_that_cannot_be_written_may_make_every_start_miss(tmp_path: Path) -> None:
     said = f"cache folder {tmp_path} is not writable: missing entries are compiled again at every start"
     for access, possible in (({"cache folder access": "read-only"}, [said]), ({"cache folder access": "read and write"}, []), ({}, [])):
-        assert outlook_of("ranker", ran(), {**BEFORE, **access}, None, str(tmp_path)).possible == possible
+        assert forecast_of("ranker", ran(), {**BEFORE, **access}, None, str(tmp_path)).possible == possible
 
 
 def test_versions_and_the_type_of_gpu_are_named_the_most_fundamental_first(tmp_path: Path) -> None:
     now = {"torch": "2.13.0", "triton": "3.6", "gpu": "NVIDIA H200"}
-    outlook = outlook_of("ranker", ran(), now, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path))
+    outlook = forecast_of("ranker", ran(), now, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path))
     assert outlook.misses[:3] == ["torch 2.12.0 -> 2.13.0", "triton 3.5 -> 3.6", "gpu NVIDIA H100 -> NVIDIA H200"]
 
 
 def test_what_one_side_does_not_know_is_no_difference(tmp_path: Path) -> None:
     (tmp_path / "fxgraph" / "ke" / "fkey").mkdir(parents=True)
     (tmp_path / "fxgraph" / "ke" / "fkey" / "entry").touch()
-    outlook = outlook_of("ranker", ran(), {"torch": "2.12.0"}, KeyParts("", {}, dict(OWN)), str(tmp_path))
+    outlook = forecast_of("ranker", ran(), {"torch": "2.12.0"}, KeyParts("", {}, dict(OWN)), str(tmp_path))
     assert outlook.misses == []
 
 
 def test_a_torch_of_the_same_name_and_other_sources_is_told(tmp_path: Path) -> None:
-    outlook = outlook_of("ranker", ran(), BEFORE, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path))
+    outlook = forecast_of("ranker", ran(), BEFORE, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path))
     assert outlook.misses[0] == "torch: the same version, built from other sources"
 
 
@@ -153,10 +153,10 @@ def test_an_option_that_code_set_is_not_foretold(tmp_path: Path) -> None:
     parts = KeyParts("", here, dict(OWN))
     by_code = ran(**{name: "on"})
     by_code.components["inductor_config max_autotune"] = "hash"
-    assert "inductor_config: max_autotune" not in outlook_of("ranker", by_code, BEFORE, parts, str(tmp_path)).misses
-    assert "inductor_config: max_autotune" in outlook_of("ranker", ran(**{name: "on"}), BEFORE, parts, str(tmp_path)).misses
+    assert "inductor_config: max_autotune" not in forecast_of("ranker", by_code, BEFORE, parts, str(tmp_path)).misses
+    assert "inductor_config: max_autotune" in forecast_of("ranker", ran(**{name: "on"}), BEFORE, parts, str(tmp_path)).misses
 
 
 def test_a_torch_that_does_not_tell_its_options_is_said_to(tmp_path: Path) -> None:
-    outlook = outlook_of("ranker", ran(), BEFORE, None, str(tmp_path))
+    outlook = forecast_of("ranker", ran(), BEFORE, None, str(tmp_path))
     assert "torch's options: this torch does not provide them" in outlook.unseen

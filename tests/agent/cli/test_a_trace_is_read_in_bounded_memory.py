@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from compilewatch.cli.import_trace import read
-from compilewatch.cli.trace_process import wanted
-from compilewatch.cli.trace_reader import TraceLines
+from compilewatch.cli.trace_process import should_import
+from compilewatch.cli.trace_reader import TraceReader
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import Request
 
@@ -73,7 +73,7 @@ def test_a_december_trace_that_was_written_in_january_is_of_the_year_before(tmp_
     path = tmp_path / NAME
     path.write_text(head(december, {"str": ["a", 0]}))
     os.utime(path, (december + 7200, december + 7200))
-    [entry] = TraceLines(path, wanted)
+    [entry] = TraceReader(path, should_import)
     assert entry.at == december
 
 

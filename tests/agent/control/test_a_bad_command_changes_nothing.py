@@ -13,8 +13,8 @@ from typing import Any
 import compilewatch
 import pytest
 from compilewatch.config import Config
-from compilewatch.control.command_handler import MAX_TOLD, Commands
-from compilewatch.instrument.kill_switch import SWITCH, routed_function
+from compilewatch.control.command_handler import MAX_REFUSAL_RECEIPTS, CommandHandler
+from compilewatch.instrument.kill_switch import KILL_SWITCH, route_function
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.command import CONTEXT, MAX_COMMANDS, REFUSALS, Command, command_sign
 from compilewatch.wire.messages import Identity, Report
@@ -97,12 +97,12 @@ BAD: dict[str, tuple[str, Build]] = {
 
 
 @pytest.fixture
-def commands(window: Callable[[], Report]) -> Iterator[Commands]:
+def commands(window: Callable[[], Report]) -> Iterator[CommandHandler]:
     """Of a job that allows `eager`, with one callable that could be switched."""
     config = Config(model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), command_key=KEY)
-    SWITCH.possible, SWITCH.routes = True, 0
-    routed_function(len)
-    made = Commands(config, RECORDER, lambda: ME)
+    KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
+    route_function(len)
+    made = CommandHandler(config, RECORDER, lambda: ME)
     yield made
     made.close()
 
@@ -112,40 +112,40 @@ def receipts(report: Report) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_it_is_not_followed_but_counted_and_told(name: str, commands: Commands, window: Callable[[], Report]) -> None:
+def test_it_is_not_followed_but_counted_and_told(name: str, commands: CommandHandler, window: Callable[[], Report]) -> None:
     code, build = BAD[name]
     given = build()
     for _ in range(3):  # it stands in every answer
-        commands.take([given])
-    assert SWITCH.held is None and code in REFUSALS
+        commands.handle([given])
+    assert KILL_SWITCH.command is None and code in REFUSALS
     assert commands.refused == {code: 3}
     [told] = receipts(window())
     assert (told["state"], told["why"], told["refused"]) == ("refused", code, 1)
 
 
-def test_a_good_one_is_followed_so_the_table_means_something(commands: Commands, window: Callable[[], Report]) -> None:
+def test_a_good_one_is_followed_so_the_table_means_something(commands: CommandHandler, window: Callable[[], Report]) -> None:
     assert len(BAD) >= 25
-    commands.take([signed(fields())])
-    assert SWITCH.held is not None and SWITCH.held.in_force()
+    commands.handle([signed(fields())])
+    assert KILL_SWITCH.command is not None and KILL_SWITCH.held.in_force()
     assert [told["state"] for told in receipts(window())] == ["accepted", "applied"]
 
 
-def test_an_earlier_number_does_not_come_back(commands: Commands) -> None:
+def test_an_earlier_number_does_not_come_back(commands: CommandHandler) -> None:
     first, taken_back = signed(fields(counter=7)), signed(fields(id="a1.2", counter=8, verb="restore"))
-    commands.take([first])
-    commands.take([taken_back])
-    assert SWITCH.held is None
-    commands.take([first])
-    commands.take([signed(fields(id="b1.1", counter=8))])
-    assert SWITCH.held is None and commands.refused == {"replayed": 2}
+    commands.handle([first])
+    commands.handle([taken_back])
+    assert KILL_SWITCH.command is None
+    commands.handle([first])
+    commands.handle([signed(fields(id="b1.1", counter=8))])
+    assert KILL_SWITCH.command is None and commands.refused == {"replayed": 2}
 
 
-def test_a_flood_is_counted_and_told_in_few_words(commands: Commands, window: Callable[[], Report]) -> None:
+def test_a_flood_is_counted_and_told_in_few_words(commands: CommandHandler, window: Callable[[], Report]) -> None:
     for answer in range(20):
-        commands.take([signed(fields(counter=answer * 20 + number), OTHER_KEY) for number in range(MAX_COMMANDS + 1)])
-    assert commands.refused == {"forged": 20 * MAX_COMMANDS, "too_many": 20} and SWITCH.held is None
+        commands.handle([signed(fields(counter=answer * 20 + number), OTHER_KEY) for number in range(MAX_COMMANDS + 1)])
+    assert commands.refused == {"forged": 20 * MAX_COMMANDS, "too_many": 20} and KILL_SWITCH.command is None
     told = receipts(window())
-    assert len(told) == MAX_TOLD and {one["state"] for one in told} == {"refused"}
+    assert len(told) == MAX_REFUSAL_RECEIPTS and {one["state"] for one in told} == {"refused"}
 
 
 def test_a_job_that_allows_nothing_tells_that_it_was_asked(start: Callable[..., None], dashboard: Dashboard) -> None:
@@ -153,14 +153,14 @@ def test_a_job_that_allows_nothing_tells_that_it_was_asked(start: Callable[..., 
     start()
     dashboard.wait(lambda seen: any(fact.kind == "command_receipt" for report in seen.reports() for fact in report.facts))
     [told] = [fact.data for report in dashboard.reports() for fact in report.facts if fact.kind == "command_receipt"]
-    assert (told["state"], told["why"]) == ("refused", "not_allowed") and SWITCH.held is None
-    assert compilewatch.agent.CLIENT.worker is not None
+    assert (told["state"], told["why"]) == ("refused", "not_allowed") and KILL_SWITCH.command is None
+    assert compilewatch.agent.AGENT.worker is not None
 
 
-def test_what_a_dashboard_signs_is_what_a_job_opens(commands: Commands) -> None:
+def test_what_a_dashboard_signs_is_what_a_job_opens(commands: CommandHandler) -> None:
     now = time.time()
     good = Command("a1.1", "8charsid", "eager", 1, "ranker", "1", "production", now, now + 30, share=1.0)
-    commands.take([sealed(command_sign(good, KEY))])
-    assert SWITCH.held is not None and not commands.refused
+    commands.handle([sealed(command_sign(good, KEY))])
+    assert KILL_SWITCH.command is not None and not commands.refused
     with pytest.raises(ValueError, match="larger than 4096"):
         command_sign(Command("a1.1", "8charsid", "eager", 1, "m" * 5000, "1", "production", now, now + 30), KEY)

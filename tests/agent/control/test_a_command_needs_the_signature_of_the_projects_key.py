@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from compilewatch.control.command_handler import Commands
+from compilewatch.control.command_handler import CommandHandler
 from compilewatch.control.signatures import opener_of
-from compilewatch.instrument.kill_switch import SWITCH, routed_function
+from compilewatch.instrument.kill_switch import KILL_SWITCH, route_function
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.command import CONTEXT, MAX_COMMAND_BYTES, REFUSALS, CommandRefused
 from compilewatch.wire.messages import Report
@@ -68,20 +68,20 @@ TABLES = ANYTHING | st.fixed_dictionaries(
 
 
 @pytest.fixture
-def commands(window: Callable[[], Report]) -> Iterator[Commands]:
+def commands(window: Callable[[], Report]) -> Iterator[CommandHandler]:
     """Of a job that has both keys, as while a fleet goes from one to the other."""
-    SWITCH.possible, SWITCH.routes = True, 0
-    routed_function(len)
-    made = Commands(config_of(command_public_key=PUBLIC, command_key=SYMMETRIC), RECORDER, lambda: ME)
+    KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
+    route_function(len)
+    made = CommandHandler(config_of(command_public_key=PUBLIC, command_key=SYMMETRIC), RECORDER, lambda: ME)
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_it_did_not_sign_is_refused_and_reported(name: str, commands: Commands, window: Callable[[], Report]) -> None:
+def test_what_it_did_not_sign_is_refused_and_reported(name: str, commands: CommandHandler, window: Callable[[], Report]) -> None:
     code, build = BAD[name]
-    commands.take([build()])
-    assert SWITCH.held is None and code in REFUSALS and commands.refused == {code: 1}
+    commands.handle([build()])
+    assert KILL_SWITCH.command is None and code in REFUSALS and commands.refused == {code: 1}
     [receipt] = [fact.data for fact in window().facts if fact.kind == "command_receipt"]
     assert (receipt["state"], receipt["why"]) == ("refused", code)
 
@@ -94,49 +94,49 @@ def test_whatever_an_answer_holds_is_refused_with_a_reason(found: Any) -> None:
 
 
 @pytest.mark.parametrize("form", [signed, both])
-def test_what_it_signed_is_followed(form: Callable[..., dict[str, Any]], commands: Commands) -> None:
-    commands.take([form(command())])
-    assert SWITCH.held is not None and SWITCH.held.in_force() and not commands.refused
+def test_what_it_signed_is_followed(form: Callable[..., dict[str, Any]], commands: CommandHandler) -> None:
+    commands.handle([form(command())])
+    assert KILL_SWITCH.command is not None and KILL_SWITCH.held.in_force() and not commands.refused
 
 
-def test_a_wrong_mac_with_its_signature_counts_for_nothing(commands: Commands) -> None:
-    commands.take([both(command(), key=f"cw_cmd_8charsid_{'o' * 49}")])
-    assert SWITCH.held is not None and not commands.refused
+def test_a_wrong_mac_with_its_signature_counts_for_nothing(commands: CommandHandler) -> None:
+    commands.handle([both(command(), key=f"cw_cmd_8charsid_{'o' * 49}")])
+    assert KILL_SWITCH.command is not None and not commands.refused
 
 
-def test_a_dashboard_that_changes_its_key_signs_with_the_one_before_as_well(commands: Commands) -> None:
+def test_a_dashboard_that_changes_its_key_signs_with_the_one_before_as_well(commands: CommandHandler) -> None:
     order = command()
     order_of_both = both(order, OTHER_SECRET)
     order_of_both["ed25519"] |= signed(order)["ed25519"]
     assert set(order_of_both["ed25519"]) == {PUBLIC, OTHER}
-    commands.take([order_of_both])
-    assert SWITCH.held is not None and not commands.refused
+    commands.handle([order_of_both])
+    assert KILL_SWITCH.command is not None and not commands.refused
 
 
-def test_an_earlier_command_of_the_same_key_does_not_come_back(commands: Commands) -> None:
+def test_an_earlier_command_of_the_same_key_does_not_come_back(commands: CommandHandler) -> None:
     first = signed(command(7))
-    commands.take([first])
-    commands.take([signed(command(8, verb="restore"))])
-    commands.take([first])
-    assert SWITCH.held is None and commands.refused == {"replayed": 1}
+    commands.handle([first])
+    commands.handle([signed(command(8, verb="restore"))])
+    commands.handle([first])
+    assert KILL_SWITCH.command is None and commands.refused == {"replayed": 1}
 
 
 def test_a_job_with_the_symmetric_key_alone_follows_its_mac_for_this_release(window: Callable[[], Report]) -> None:
-    SWITCH.possible, SWITCH.routes = True, 0
-    routed_function(len)
-    made = Commands(config_of(command_key=SYMMETRIC), RECORDER, lambda: ME)
+    KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
+    route_function(len)
+    made = CommandHandler(config_of(command_key=SYMMETRIC), RECORDER, lambda: ME)
     try:
-        made.take([signed(command(1), SECRET)])
-        assert made.refused == {"malformed": 1} and SWITCH.held is None
-        made.take([both(command(2))])
-        assert SWITCH.held is not None
+        made.handle([signed(command(1), SECRET)])
+        assert made.refused == {"malformed": 1} and KILL_SWITCH.command is None
+        made.handle([both(command(2))])
+        assert KILL_SWITCH.command is not None
     finally:
         made.close()
 
 
 def test_each_job_says_what_it_verifies_commands_by() -> None:
     found = {
-        name: Commands(config_of(**keys), RECORDER, lambda: ME).signatures
+        name: CommandHandler(config_of(**keys), RECORDER, lambda: ME).signatures
         for name, keys in {"public": {"command_public_key": PUBLIC, "command_key": SYMMETRIC}, "shared": {"command_key": SYMMETRIC}}.items()
     }
     assert found["public"] == ("yes", "Ed25519")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from compilewatch.recording.compile_requests import DROPPED, ENOUGH, Requests
-from compilewatch.recording.region_spec import Spec
+from compilewatch.recording.compile_requests import MIN_UNCOMPILED_CALLS, WHY_DROPPED, CompileRequests
+from compilewatch.recording.region_spec import RegionSpec
 from compilewatch.recording.runtime_names import EAGER
-from compilewatch.recording.series_buffer import Line
+from compilewatch.recording.series_buffer import SeriesBuffer
 from compilewatch.sources.dynamo.cache_entries import _is_new_tensor
 from compilewatch.wire.messages import Region
 
@@ -50,15 +50,15 @@ def refused() -> Any:
     return refuses.answer
 
 
-def requests_for(called: Any) -> tuple[Requests, list[tuple[Line, Region | None]]]:
-    requests, region = Requests(), Region("view", ENOUGH, runtime=EAGER)
+def requests_for(called: Any) -> tuple[CompileRequests, list[tuple[SeriesBuffer, Region | None]]]:
+    requests, region = CompileRequests(), Region("view", MIN_UNCOMPILED_CALLS, runtime=EAGER)
     requests.add(dropped, "app.py:3 in load")
-    return requests, [(Line(Spec("view", target=lambda: called), region), region)]
+    return requests, [(SeriesBuffer(RegionSpec("view", target=lambda: called), region), region)]
 
 
 def test_a_proxy_is_passed_by() -> None:
     requests, closed = requests_for(view)
-    assert [(one.why, one.where) for one in requests.find(closed)] == [(DROPPED, "app.py:3 in load")]
+    assert [(one.why, one.where) for one in requests.find_uncompiled(closed)] == [(WHY_DROPPED, "app.py:3 in load")]
 
 
 def test_what_a_break_answered_is_looked_at_by_its_type_alone() -> None:
@@ -68,11 +68,11 @@ def test_what_a_break_answered_is_looked_at_by_its_type_alone() -> None:
 def test_an_object_that_fails_to_be_looked_at_fails_once() -> None:
     requests, closed = requests_for(refused)
     with pytest.raises(RuntimeError):
-        requests.find(closed)
-    assert requests.find(closed) == []
+        requests.find_uncompiled(closed)
+    assert requests.find_uncompiled(closed) == []
 
 
 def test_what_nobody_can_refer_to_is_no_request() -> None:
     requests, closed = requests_for(view)
     requests.add(Slotted(), "app.py:4 in load")
-    assert len(requests.find(closed)) == 1
+    assert len(requests.find_uncompiled(closed)) == 1

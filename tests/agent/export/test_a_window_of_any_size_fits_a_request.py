@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from compilewatch.export.fit_to_limit import fitted
+from compilewatch.export.fit_to_limit import fit_report
 from compilewatch.export.outbox import MAX_BATCH_BYTES, MAX_BYTES, Outbox
 from compilewatch.export.sender import request_body
-from compilewatch.recording.aggregate import MORE
-from compilewatch.recording.call_recorder import MAX_LINES
+from compilewatch.recording.aggregate import OVERFLOW_TEXT
+from compilewatch.recording.call_recorder import MAX_BUFFERS
 from compilewatch.recording.region_spec import OTHER
 from compilewatch.wire.codec import dumps, loads
 from compilewatch.wire.messages import MAX_REASON, MAX_REPORTS, MAX_TEXT, Compile, Fact, Finding, Identity, Region, Report, Request
@@ -46,7 +46,7 @@ def totals(reports: list[Report]) -> Counter[object]:
     return +found
 
 
-def worst(seq: int, lines: int = MAX_LINES) -> Report:
+def worst(seq: int, lines: int = MAX_BUFFERS) -> Report:
     """As many regions as a process has, each with full histograms, and samples of text that JSON makes six times longer."""
     wide = "\u4e00"
     regions = [
@@ -71,7 +71,7 @@ def test_the_largest_window_fits_a_request_and_the_dashboard_takes_it() -> None:
     before = totals([worst(1)])
     outbox = Outbox()
     outbox.add(worst(1))
-    [entry] = outbox.batch()
+    [entry] = outbox.next_batch()
     assert len(entry.body) <= MAX_BATCH_BYTES
     [kept] = loads(Request, request_body(Identity("i", 0.0, "m", "v"), [entry], 1.0)).reports
     report_check(kept)
@@ -84,18 +84,18 @@ def test_a_long_outage_of_the_largest_windows_is_bounded_and_exact() -> None:
     for seq in range(1, 5):
         before += totals([worst(seq, 80)])
         outbox.add(worst(seq, 80))
-        assert outbox.bytes_held <= MAX_BYTES
-    entries = outbox.waiting()
+        assert outbox.size_bytes <= MAX_BYTES
+    entries = outbox.pending()
     assert all(len(entry.body) <= MAX_BATCH_BYTES for entry in entries)
     assert totals([loads(Report, entry.body) for entry in entries]) == before
-    assert 1 <= len(outbox.batch(MAX_REPORTS)) <= len(entries)
+    assert 1 <= len(outbox.next_batch(MAX_REPORTS)) <= len(entries)
 
 
 def test_what_is_called_most_keeps_its_name() -> None:
     regions = [Region(f"rare {number}", 1, "2^4", latency=full_sketch(number)) for number in range(40)]
     busiest = Region("busy", 1_000_000, "2^9", latency=full_sketch(7))
     report = Report((1, 1), (0.0, 10.0), [*regions, busiest])
-    body, lost = fitted(report, 200_000)
+    body, lost = fit_report(report, 200_000)
     kept = {(region.name, region.bucket): region.calls for region in loads(Report, body).regions}
     assert kept["busy", "2^9"] == 1_000_000
     assert sum(kept.values()) == 1_000_040
@@ -104,7 +104,7 @@ def test_what_is_called_most_keeps_its_name() -> None:
 
 def test_a_window_that_fits_stays_as_it_is() -> None:
     report = Report((1, 1), (0.0, 10.0), [Region("a", 1, "2^3", latency=Sketch.of([0.1]))], [Compile(1.0, "0/0", "first", "ok")])
-    assert fitted(report, MAX_BATCH_BYTES) == (dumps(report), 0)
+    assert fit_report(report, MAX_BATCH_BYTES) == (dumps(report), 0)
     assert [region.bucket for region in report.regions] == ["2^3"]
 
 
@@ -130,7 +130,7 @@ def grown(seed: int) -> Report:
         )
     }
     findings = [
-        Finding(chance.choice(["guard", "graph_break"]), chance.choice(["x", MORE]) + str(n), "w" * 500, n + 1)
+        Finding(chance.choice(["guard", "graph_break"]), chance.choice(["x", OVERFLOW_TEXT]) + str(n), "w" * 500, n + 1)
         for n in range(chance.randrange(200))
     ]
     return Report((1, 1), (0.0, 1.0), list(regions.values()), findings=findings)
@@ -141,7 +141,7 @@ def grown(seed: int) -> Report:
 def test_totals_are_exact_at_any_limit(seed: int, limit: int) -> None:
     report = grown(seed)
     before = totals([report])
-    body, lost = fitted(report, limit)
+    body, lost = fit_report(report, limit)
     after = loads(Report, body)
     assert totals([after]) == before
     assert (lost == 0) == (len(dumps(grown(seed))) <= limit)

@@ -36,7 +36,7 @@ def test_a_long_outage_stays_within_memory_and_loses_no_count() -> None:
         assert report.regions[0].latency is not None
         whole.merge(report.regions[0].latency)
         outbox.add(report)
-        assert outbox.bytes_held <= LIMIT
+        assert outbox.size_bytes <= LIMIT
     reports = waiting(outbox)
     regions = [region for report in reports for region in report.regions]
     assert [sum(getattr(region, name) for region in regions) for name in ("calls", "errors", "compiled", "sampled")] == [
@@ -72,20 +72,20 @@ def test_a_window_that_was_attempted_keeps_its_range_and_its_bytes() -> None:
     outbox = Outbox(LIMIT)
     outbox.add(window(1))
     outbox.add(window(2))
-    first = [(entry.seq, entry.body) for entry in outbox.batch()]
+    first = [(entry.seq, entry.body) for entry in outbox.next_batch()]
     for seq in range(3, 400):
         outbox.add(window(seq))
-    assert [(entry.seq, entry.body) for entry in outbox.batch()] == first
-    assert [entry.seq for entry in outbox.acknowledged([(1, 2)])] == [(1, 1), (2, 2)]
-    assert outbox.batch()[0].seq[0] == 3
+    assert [(entry.seq, entry.body) for entry in outbox.next_batch()] == first
+    assert [entry.seq for entry in outbox.acknowledge([(1, 2)])] == [(1, 1), (2, 2)]
+    assert outbox.next_batch()[0].seq[0] == 3
 
 
 def test_an_acknowledgement_lets_go_only_of_what_it_covers() -> None:
     outbox = Outbox()
     for seq in (1, 2, 3):
         outbox.add(window(seq))
-    outbox.batch(limit=2)
-    assert len(outbox.acknowledged([(2, 3)])) == 1
+    outbox.next_batch(limit=2)
+    assert len(outbox.acknowledge([(2, 3)])) == 1
     assert [report.seq for report in waiting(outbox)] == [(1, 1), (3, 3)]
 
 

@@ -49,10 +49,10 @@ def _healthy(name: str, make: Callable[[], Made], device: str) -> list[str]:
     for dtype, how in WAYS[device]:
         with tempfile.TemporaryDirectory() as folder:
             first, second = healthy(name, make, Path(folder), dtype, device, **how)
-        fine = (first.state, second.state, second.told.last) == ("passed", "passed", "same")
-        kind, told = str(dtype).removeprefix("torch."), first.told
+        fine = (first.state, second.state, second.parity.last) == ("passed", "passed", "same")
+        kind, told = str(dtype).removeprefix("torch."), first.parity
         said = f"{name:24} {kind:9} {' '.join(how.values()):15} {first.state}, {_times(first)} of the tolerance, against {told.reference}"
-        _say(f"{'=' if fine else '!'} {said}; the next version: {second.state}, {second.told.last}")
+        _say(f"{'=' if fine else '!'} {said}; the next version: {second.state}, {second.parity.last}")
         false += [] if fine else [said]
     return false
 
@@ -67,7 +67,7 @@ def _faults(fault: str, models: dict[str, Callable[[], Made]], device: str) -> l
         tried += 1
         good, bad = found
         fine = (good.state, bad.state) == ("passed", "failed")
-        said = f"{bad.state}, {_times(bad)} times the tolerance; beside version 1: {bad.told.last}"
+        said = f"{bad.state}, {_times(bad)} times the tolerance; beside version 1: {bad.parity.last}"
         _say(f"{'=' if fine else '!'} {fault:24} in {name:24} {said}")
         missed += [] if fine else [f"{fault} in {name}"]
     _say(f"  {fault}: found in {tried - len(missed)} of {tried}")
@@ -75,7 +75,7 @@ def _faults(fault: str, models: dict[str, Callable[[], Made]], device: str) -> l
 
 
 def _times(found: Golden) -> str:
-    return f"{found.told.times:.3g}" if found.told.times is not None else "-"
+    return f"{found.parity.times:.3g}" if found.told.times is not None else "-"
 
 
 def _say(line: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilewatch.sources.dynamo.compilation_metrics import RACE
-from compilewatch.sources.dynamo.compile_history import AGAIN
+from compilewatch.sources.dynamo.compile_history import REPEAT_REASONS
 from compilewatch.sources.dynamo.scrubber import guard_reason
 from compilewatch.wire.messages import Compile, Report
 
@@ -61,7 +61,7 @@ def rows_of(case: Case, run: Run) -> list[Row]:
 def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, Any, bool]]:
     compiles = [compile for report in told.reports for compile in report.compiles]
     forwards = [compile for compile in compiles if compile.kind in ("first", "recompile", "empty")]
-    recompiles = [compile for compile in forwards if compile.kind == "recompile" and compile.reason_kind not in AGAIN]
+    recompiles = [compile for compile in forwards if compile.kind == "recompile" and compile.reason_kind not in REPEAT_REASONS]
     reasons = _reasons(forwards)
     pairs: list[tuple[str, Any, Any]] = [
         ("compile ids", _ids(forwards), _plain(trace.started)),

@@ -130,7 +130,7 @@ def late() -> Iterator[InstalledSources]:
 def test_a_limit_that_was_set_before_the_agent_started_is_known(late: InstalledSources) -> None:
     aside(late.install_unbound)
     aside(lambda: call(range(2, 4)))
-    (finding,) = found(RECORDER.close(1, 0.0, 1.0), "limit_not_in_force")
+    (finding,) = found(RECORDER.rotate(1, 0.0, 1.0), "limit_not_in_force")
     assert finding.text == (
         "torch._dynamo.config.accumulated_recompile_limit = 512 was set in another thread; 256 is in force in the thread that compiles: "
         "set it in that thread"

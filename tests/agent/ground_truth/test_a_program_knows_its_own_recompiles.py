@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from compilewatch.sources.dynamo.compile_history import AGAIN
+from compilewatch.sources.dynamo.compile_history import REPEAT_REASONS
 from compilewatch.wire.messages import Compile
 
 from tests.agent.ground_truth.cases import PROGRAMS
@@ -39,7 +39,7 @@ def test_each_frame_of_a_program_that_resets_torch_is_first_once(seen: Seen) -> 
     assert Counter(kinds(report.compiles)) == {("first", ""): 2, ("recompile", "reset"): 4}
     assert {compile.reason for compile in report.compiles} == {"", "compiled again after torch._dynamo.reset()"}
     guards = found(report, "guard")
-    assert [(guard.text, guard.count) for guard in guards] == [(AGAIN["reset"], 2), (AGAIN["reset"], 2)]
+    assert [(guard.text, guard.count) for guard in guards] == [(REPEAT_REASONS["reset"], 2), (REPEAT_REASONS["reset"], 2)]
     assert guards[0].where == "tests/agent/ground_truth/programs/reset.py:7 in broken"
 
 
@@ -88,7 +88,7 @@ def test_code_that_is_made_for_each_request_is_a_recompile(seen: Seen) -> None:
     report = seen.look()
     assert kinds(report.compiles) == [("first", ""), *[("recompile", "new code object")] * 3]
     (guard,) = found(report, "guard")
-    assert (guard.text, guard.where, guard.count) == (AGAIN["new code object"], "<string>:1 in generated", 3)
+    assert (guard.text, guard.where, guard.count) == (REPEAT_REASONS["new code object"], "<string>:1 in generated", 3)
 
 
 def test_a_compilation_that_fails_at_each_call_fails_again(seen: Seen) -> None:
@@ -101,9 +101,9 @@ def test_a_compilation_that_fails_at_each_call_fails_again(seen: Seen) -> None:
             compiled(HERE)
     report = seen.look()
     assert kinds(report.compiles) == [("first", "failure"), *[("recompile", "failed again")] * 3]
-    assert report.compiles[1].reason.startswith(f"{AGAIN['failed again']}; it failed: BackendCompilerFailed: ")
+    assert report.compiles[1].reason.startswith(f"{REPEAT_REASONS['failed again']}; it failed: BackendCompilerFailed: ")
     assert "no C++ compiler here" in report.compiles[1].reason
-    assert [(guard.text, guard.count) for guard in found(report, "guard")] == [(AGAIN["failed again"], 3)]
+    assert [(guard.text, guard.count) for guard in found(report, "guard")] == [(REPEAT_REASONS["failed again"], 3)]
     assert [error.count for error in found(report, "compile_error")] == [4]
 
 
@@ -129,7 +129,7 @@ def test_other_objects_closures_and_lambdas_of_one_line_are_none(seen: Seen) -> 
         with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
             torch.compile(torch.nn.Sequential(kind(), kind()), backend=broken)(HERE)
     report = seen.look()
-    assert [compile.reason_kind for compile in report.compiles if compile.reason_kind in AGAIN] == []
+    assert [compile.reason_kind for compile in report.compiles if compile.reason_kind in REPEAT_REASONS] == []
     torch.compile(scaled_by(2), backend="eager")(HERE)
     torch.compile(scaled_by(3), backend="eager")(HERE)
     assert kinds(seen.compiles()) == [("first", ""), ("recompile", "guard")]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 import torch
-from compilewatch.sources.dynamo.guard_values import MOST_GUARDS, MOST_SEEN, Failed, GuardValues
+from compilewatch.sources.dynamo.guard_values import MAX_DISTINCT_VALUES, MAX_GUARDS, FailedGuard, GuardValues
 from compilewatch.wire.messages import MAX_VALUES, Finding
 
 from tests.agent.sources.conftest import Seen, found
@@ -128,9 +128,9 @@ def test_values_of_windows_in_a_row_go_on_counting(seen: Seen) -> None:
 
 def test_a_flood_of_guards_and_values_stays_small() -> None:
     values = GuardValues()
-    for number in range(4 * MOST_SEEN):
-        varies = values.note("n == *", "app.py:3 in f", [Failed("n == *", str(number), str(number + 1))])
-    assert (len(varies.values), varies.distinct, varies.pattern) == (MAX_VALUES, MOST_SEEN, "grows by one")
-    for number in range(4 * MOST_GUARDS):
-        values.note(f"L[{number}] == *", "app.py:3 in f", [Failed("", "1", "2")])
-    assert len(values._guards) == MOST_GUARDS
+    for number in range(4 * MAX_DISTINCT_VALUES):
+        varies = values.note("n == *", "app.py:3 in f", [FailedGuard("n == *", str(number), str(number + 1))])
+    assert (len(varies.values), varies.distinct, varies.pattern) == (MAX_VALUES, MAX_DISTINCT_VALUES, "grows by one")
+    for number in range(4 * MAX_GUARDS):
+        values.note(f"L[{number}] == *", "app.py:3 in f", [FailedGuard("", "1", "2")])
+    assert len(values._guards) == MAX_GUARDS

@@ -15,13 +15,13 @@ from compilewatch.sources.registry import InstalledSources
 BEFORE, AFTER = ("boot", 7, "100"), ("another boot", 7, "100")
 
 
-def begin(folder: Path) -> reporter.Instance:
+def begin(folder: Path) -> reporter.Reporter:
     config = Config(model="m", version="1", endpoint=f"file:{folder / 'reports'}", spool="off")
-    return reporter.Instance(config, RECORDER, InstalledSources(RECORDER), 1_795_000_000.0)
+    return reporter.Reporter(config, RECORDER, InstalledSources(RECORDER), 1_795_000_000.0)
 
 
-def seqs(one: reporter.Instance) -> list[tuple[int, int]]:
-    return [entry.seq for entry in one.outbox.waiting()]
+def seqs(one: reporter.Reporter) -> list[tuple[int, int]]:
+    return [entry.seq for entry in one.outbox.pending()]
 
 
 def test_windows_after_the_restore_are_numbered_from_one(
@@ -30,8 +30,8 @@ def test_windows_after_the_restore_are_numbered_from_one(
     monkeypatch.setattr(reporter, "process_facts", lambda: BEFORE)
     one = begin(tmp_path)
     one.close_window()
-    one.outbox.batch()
-    one.outbox.acknowledged([(1, 1)])
+    one.outbox.next_batch()
+    one.outbox.acknowledge([(1, 1)])
     earlier = one.identity.id
     monkeypatch.setattr(reporter, "process_facts", lambda: AFTER)
     one.close_window()
@@ -49,7 +49,7 @@ def test_what_the_dashboard_may_hold_is_settled_under_the_earlier_id(
     monkeypatch.setattr(reporter, "process_facts", lambda: AFTER)
     one.close_window()
     assert (seqs(one), one.identity.id) == ([(1, 1), (2, 2)], earlier)
-    assert [entry.seq for entry in one.outbox.batch()] == [(1, 1)]
+    assert [entry.seq for entry in one.outbox.next_batch()] == [(1, 1)]
     assert one.send()
     assert (seqs(one), one.identity.id == earlier) == ([(1, 1)], False)
 

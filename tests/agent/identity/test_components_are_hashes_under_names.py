@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from compilewatch.config import Config
-from compilewatch.identity.compile_config import MOST_NAMES, OPTIONS, Options, components, folders_hashed, variables_hashed
+from compilewatch.identity.compile_config import MAX_NAMES, OPTIONS, Options, components, hash_folders, hash_variables
 from compilewatch.identity.identity import identity_build, identity_refresh
 from compilewatch.wire.codec import dumps
 
@@ -24,15 +24,15 @@ def torch_is_there() -> None:
 def seen_options() -> dict[str, str]:
     options = Options()
     options.note()
-    return options.hashed()
+    return options.hashes()
 
 
 def test_each_variable_that_configures_has_a_hash_of_its_own() -> None:
     environ = {"TORCHINDUCTOR_MAX_AUTOTUNE": "1", "TORCHINDUCTOR_FREEZING": "1", "PATH": "/bin", "TORCHELASTIC_RUN_ID": "7"}
-    found = variables_hashed(environ)
+    found = hash_variables(environ)
     assert list(found) == ["env TORCHINDUCTOR_FREEZING", "env TORCHINDUCTOR_MAX_AUTOTUNE"]
     assert len(set(found.values())) == 2
-    assert variables_hashed({**environ, "TORCHINDUCTOR_FREEZING": "0"})["env TORCHINDUCTOR_FREEZING"] != found["env TORCHINDUCTOR_FREEZING"]
+    assert hash_variables({**environ, "TORCHINDUCTOR_FREEZING": "0"})["env TORCHINDUCTOR_FREEZING"] != found["env TORCHINDUCTOR_FREEZING"]
 
 
 def test_options_at_their_default_are_not_told_and_others_are() -> None:
@@ -76,9 +76,9 @@ def test_paths_and_objects_tell_nothing_of_themselves() -> None:
 
 
 def test_two_folders_have_two_hashes() -> None:
-    assert folders_hashed({"TORCHINDUCTOR_CACHE_DIR": "/a"}) != folders_hashed({"TORCHINDUCTOR_CACHE_DIR": "/b"})
-    assert folders_hashed({"TORCHINDUCTOR_CACHE_DIR": "/a/b/../c"}) == folders_hashed({"TORCHINDUCTOR_CACHE_DIR": "/a/c/"})
-    assert set(folders_hashed({"TRITON_CACHE_DIR": "/t"})) == {"cache folder", "triton cache folder"}
+    assert hash_folders({"TORCHINDUCTOR_CACHE_DIR": "/a"}) != hash_folders({"TORCHINDUCTOR_CACHE_DIR": "/b"})
+    assert hash_folders({"TORCHINDUCTOR_CACHE_DIR": "/a/b/../c"}) == hash_folders({"TORCHINDUCTOR_CACHE_DIR": "/a/c/"})
+    assert set(hash_folders({"TRITON_CACHE_DIR": "/t"})) == {"cache folder", "triton cache folder"}
 
 
 def test_however_many_variables_there_are_the_identity_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_however_many_variables_there_are_the_identity_stays_small(monkeypatch: 
         monkeypatch.setenv(f"TORCHINDUCTOR_SETTING_{number:03}", f"value-{number}")
     found = components()
     variables = [name for name in found if name.startswith("env ")]
-    assert len(variables) == MOST_NAMES + 1
+    assert len(variables) == MAX_NAMES + 1
     assert "env (others)" in variables
     monkeypatch.setenv("TORCHINDUCTOR_SETTING_299", "another")
     assert components()["env (others)"] != found["env (others)"]

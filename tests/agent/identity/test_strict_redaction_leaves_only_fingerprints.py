@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.identity.redaction import fingerprint, identity_redact, report_redacted
+from compilewatch.identity.redaction import fingerprint, identity_redact, redact_report
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Compile, Fact, Finding, Gauges, Identity, Region, Report
 from compilewatch.wire.numerics import Parity, parity_data, parity_of
@@ -96,9 +96,9 @@ def test_any_text_in_any_place_is_replaced(secret: str, data: dict[str, Any]) ->
     )
     identity = Identity("a" * 26, 0.0, "m", "1", host=secret, job=secret, capabilities={"limits": ("no", secret)})
     identity_redact(identity)
-    left = json.dumps(json.loads(dumps(report_redacted(report))), ensure_ascii=False) + repr(identity)
+    left = json.dumps(json.loads(dumps(redact_report(report))), ensure_ascii=False) + repr(identity)
     assert left.isascii()
-    assert report_redacted(report_redacted(report)) == report_redacted(report)
+    assert redact_report(redact_report(report)) == redact_report(report)
 
 
 def test_words_of_the_protocol_stay() -> None:
@@ -121,6 +121,6 @@ def test_another_word_than_strict_is_refused(capfd: pytest.CaptureFixture[str]) 
 
 def test_what_kind_of_parity_it_is_stays_readable() -> None:
     told = parity_data(Parity("shadow calls of their model", "passed", kind="shadow", region="their model", samples=3))
-    (fact,) = report_redacted(Report((1, 1), (0.0, 1.0), facts=[Fact("parity", 0.5, told)])).facts
+    (fact,) = redact_report(Report((1, 1), (0.0, 1.0), facts=[Fact("parity", 0.5, told)])).facts
     back = parity_of(fact.data)
     assert (back.kind, back.state, back.samples) == ("shadow", "passed", 3) and "their" not in str(fact.data)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import compilewatch
 import pytest
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.runtime.interpreters import one_thread_at_a_time
+from compilewatch.runtime.interpreters import is_gil_enabled
 
 from tests.agent.conftest import the_instance
 
@@ -37,7 +37,7 @@ def test_calls_and_regions_are_left_as_they_are(
     assert compilewatch.watch(answer) is answer
     with compilewatch.region("block"):
         assert answer() == 7
-    assert RECORDER.close(1, 0.0, 1.0).regions == []
+    assert RECORDER.rotate(1, 0.0, 1.0).regions == []
     assert "PYTHON_GIL=1" in capsys.readouterr().err
 
 
@@ -54,8 +54,8 @@ def test_calls_are_counted_while_the_lock_is_on(
         monkeypatch.delattr(sys, "_is_gil_enabled", raising=False)
     else:
         monkeypatch.setattr(sys, "_is_gil_enabled", enabled, raising=False)
-    assert one_thread_at_a_time()
+    assert is_gil_enabled()
     start(interval=200)
     compilewatch.watch(answer, name="forward")()
-    assert [region.calls for region in RECORDER.close(1, 0.0, 1.0).regions] == [1]
+    assert [region.calls for region in RECORDER.rotate(1, 0.0, 1.0).regions] == [1]
     assert "calls" not in capabilities()

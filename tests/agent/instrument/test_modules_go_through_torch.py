@@ -10,7 +10,7 @@ from pathlib import Path
 import compilewatch
 import pytest
 import torch
-from compilewatch.instrument.dynamo_skip import frames_skip
+from compilewatch.instrument.dynamo_skip import skip_frames
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.messages import Report
 from torch import nn
@@ -36,7 +36,7 @@ class Triangle(nn.Module):  # type: ignore[misc]
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     torch._dynamo.reset()
-    frames_skip()
+    skip_frames()
     yield
     assert RECORDER.internal_errors == 0, RECORDER.last_error
 

@@ -10,7 +10,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.instrument.dynamo_skip import frames_skip
+from compilewatch.instrument.dynamo_skip import skip_frames
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.messages import Report
 
@@ -30,7 +30,7 @@ class Net(torch.nn.Module):  # type: ignore[misc]
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     torch._dynamo.reset()
-    frames_skip()
+    skip_frames()
 
 
 def calls(report: Report) -> dict[tuple[str, str], int]:

@@ -58,7 +58,7 @@ ODD: st.SearchStrategy[Callable[[], Any]] = st.one_of(
 
 @pytest.fixture(scope="module", autouse=True)
 def recording() -> Iterator[None]:
-    RECORDER.off_for_good = False
+    RECORDER.is_disabled = False
     RECORDER.start()
     yield
     RECORDER.stop()
@@ -89,7 +89,7 @@ def test_odd_arguments(name: Any, value: Any, other: Any) -> None:
         compilewatch.mark(name, value=value, other=other)
     compilewatch.watch(value)
     compilewatch.ready()
-    loads(Report, dumps(RECORDER.close(1, 0.0, 1.0)))
+    loads(Report, dumps(RECORDER.rotate(1, 0.0, 1.0)))
     assert RECORDER.lines is not None, RECORDER.last_error
     assert RECORDER.internal_errors == 0, RECORDER.last_error
 
@@ -130,7 +130,7 @@ def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(tell:
     gc.set_threshold(1)
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
     over, until, rounds = threading.Event(), time.monotonic() + sized(0, 600), 0
-    draining = threading.Thread(target=lambda: [RECORDER.drain() for _ in iter(lambda: over.wait(0.0005), True)])
+    draining = threading.Thread(target=lambda: [RECORDER.collect() for _ in iter(lambda: over.wait(0.0005), True)])
     draining.start()
     try:
         while rounds < CALLS // 10 or time.monotonic() < until:
@@ -148,7 +148,7 @@ def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(tell:
     draining.join(60)
     assert not draining.is_alive() and RECORDER.internal_errors == 0, RECORDER.last_error
     found: dict[str, int] = {}
-    for region in RECORDER.close(1, 0.0, 1.0).regions:
+    for region in RECORDER.rotate(1, 0.0, 1.0).regions:
         found[region.name] = found.get(region.name, 0) + region.calls
     tell("9", runs=1, rounds=rounds, signals=counted[0])
     assert found == {"everywhere": 2 * rounds + counted[0], "in del": rounds, "in handler": rounds}
@@ -161,7 +161,7 @@ def test_a_fault_in_any_part_of_the_path_stays_inside(monkeypatch: pytest.Monkey
     call = compilewatch.watch(echo, name="faults")
     for part in ("line", "_create_buffer", "_find_or_create", "look", "disturbed", "fact", "call"):
         RECORDER.start()
-        RECORDER.look_at = 0.0
+        RECORDER.next_check_at = 0.0
         with monkeypatch.context() as patch:
             patch.setattr(type(RECORDER), part, exhausted)
             for _ in range(3):

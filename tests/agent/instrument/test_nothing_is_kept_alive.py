@@ -147,10 +147,10 @@ def test_a_watched_object_goes_with_its_last_user(window: Window) -> None:
     model = Model()
     model.large = Large()  # type: ignore[attr-defined]
     alive = [weakref.ref(model.large)]  # type: ignore[attr-defined]
-    watched, known = compilewatch.watch(model), len(object_proxy.TARGETS)
+    watched, known = compilewatch.watch(model), len(object_proxy.PROXY_TARGETS)
     watched()
     del model, watched
-    assert (living(alive), len(object_proxy.TARGETS)) == (0, known - 1)
+    assert (living(alive), len(object_proxy.PROXY_TARGETS)) == (0, known - 1)
 
 
 def test_a_million_calls_leave_nothing_behind(window: Window) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import compilewatch
-from compilewatch.agent import CLIENT
+from compilewatch.agent import AGENT
 from compilewatch.instrument import hotpath
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.messages import Report
@@ -23,7 +23,7 @@ def does(work: Callable[[], Any]) -> Any:
 
 
 def looked_up() -> None:
-    RECORDER.call().hits += 1
+    RECORDER.get_thread_state().hits += 1
 
 
 def in_a_thread(work: Callable[[], Any]) -> None:
@@ -59,7 +59,7 @@ def test_a_thread_with_the_number_of_one_that_has_ended_gets_a_record_of_its_own
     numbers = []
     for _ in range(20):
         in_a_thread(lambda: (numbers.append(threading.get_ident()), call(looked_up)))
-        assert hotpath.home.thread == 0
+        assert hotpath.own_thread.thread_id == 0
     RECORDER.count_lookups(False)
     [region] = window().regions
     assert (region.calls, region.sampled, region.compiled) == (20, 20, 20)
@@ -81,15 +81,15 @@ def test_in_a_forked_child_no_thread_finds_the_record_of_one_that_is_not_there(w
     begun, over = threading.Event(), threading.Event()
     elsewhere = threading.Thread(target=lambda: call(lambda: (begun.set(), over.wait(LIMIT))))
     elsewhere.start()
-    assert begun.wait(LIMIT) and hotpath.home.thread == elsewhere.ident
+    assert begun.wait(LIMIT) and hotpath.own_thread.thread_id == elsewhere.ident
     child = os.fork()
     if child == 0:
         try:
-            CLIENT._after_fork()
-            fresh = hotpath.home is hotpath.NOBODYS
+            AGENT._after_fork()
+            fresh = hotpath.own_thread is hotpath.NO_THREAD
             threading.Thread(target=lambda: call(lambda: None)).start()
             call(lambda: None)
-            kept = hotpath.home.line is None
+            kept = hotpath.own_thread.buffer is None
             os._exit(0 if fresh and kept else 1)
         finally:
             os._exit(2)

@@ -16,10 +16,10 @@ import json, sys, threading
 from importlib.metadata import EntryPoint
 register = EntryPoint(sys.argv[1], sys.argv[2], "vllm.general_plugins").load()
 register()
-from compilewatch.agent import CLIENT
-first = CLIENT.worker
+from compilewatch.agent import AGENT
+first = AGENT.worker
 register()
-print(json.dumps({"on": first is not None, "same": CLIENT.worker is first, "threads": threading.active_count()}))
+print(json.dumps({"on": first is not None, "same": AGENT.worker is first, "threads": threading.active_count()}))
 """
 
 

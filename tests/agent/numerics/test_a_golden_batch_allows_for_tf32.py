@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from compilewatch.numerics.comparison import judge
-from compilewatch.numerics.isolated_run import Batch, Result, run
+from compilewatch.numerics.comparison import judge_result
+from compilewatch.numerics.isolated_run import Batch, Result, run_isolated
 from compilewatch.numerics.tf32 import emulate_tf32, is_rough, round_operand
-from compilewatch.numerics.tolerance import _factor, share_alone
+from compilewatch.numerics.tolerance import _factor, eager_only_share
 from torch import Tensor, nn
 
 MANY = 100_000
@@ -51,7 +51,7 @@ def test_three_times_eagers_error_is_allowed_where_few_digits_are_kept() -> None
 
 
 def test_a_live_call_is_allowed_a_hundred_times_more_where_few_digits_are_kept() -> None:
-    assert [share_alone(torch, result(device, torch.float32)) for device in ("cpu", "cuda")] == [1e-4, 1e-2]
+    assert [eager_only_share(torch, result(device, torch.float32)) for device in ("cpu", "cuda")] == [1e-4, 1e-2]
 
 
 def test_an_operand_loses_its_last_thirteen_bits() -> None:
@@ -83,25 +83,25 @@ def results(make: Module, other: Module | None = None, grads: bool = False) -> t
     wrong = (other or make)()
     wrong.load_state_dict(module.state_dict())
     batch = Batch(torch, torch.randn(4, 3, 16, 16))
-    eager = run(torch, module, batch, module, grads=grads)
+    eager = run_isolated(torch, module, batch, module, grads=grads)
     with emulate_tf32(torch):
-        rounded, compiled = (run(torch, one, batch, one, grads=grads) for one in (module, wrong))
+        rounded, compiled = (run_isolated(torch, one, batch, one, grads=grads) for one in (module, wrong))
     exact = module.double()
-    return compiled, eager, rounded, run(torch, exact, batch, exact, grads=grads, dtype=torch.float64)
+    return compiled, eager, rounded, run_isolated(torch, exact, batch, exact, grads=grads, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("make", [Convolutions, patches, depthwise])
 @pytest.mark.parametrize("grads", [False, True])
 def test_what_tf32_makes_of_a_convolution_is_allowed(make: Module, grads: bool) -> None:
     compiled, eager, rounded, exact = results(make, grads=grads)
-    assert judge(torch, "one", compiled, eager, exact, "float64").state == "failed"
-    assert judge(torch, "one", compiled, rounded, exact, "float64").state == "passed"
-    assert judge(torch, "one", compiled, rounded, eager, "eager").state == "passed"  # where no higher precision can be had
+    assert judge_result(torch, "one", compiled, eager, exact, "float64").state == "failed"
+    assert judge_result(torch, "one", compiled, rounded, exact, "float64").state == "passed"
+    assert judge_result(torch, "one", compiled, rounded, eager, "eager").state == "passed"  # where no higher precision can be had
 
 
 def test_a_fault_is_found_in_tf32_as_well() -> None:
     compiled, _, rounded, exact = results(Convolutions, lambda: Convolutions(nn.functional.relu))
-    assert judge(torch, "one", compiled, rounded, exact, "float64").state == "failed"
+    assert judge_result(torch, "one", compiled, rounded, exact, "float64").state == "failed"
 
 
 def test_products_are_rounded_only_where_the_job_allows_it() -> None:

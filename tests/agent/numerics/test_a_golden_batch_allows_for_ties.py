@@ -8,7 +8,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.numerics.tolerance import TIES, picked
+from compilewatch.numerics.tolerance import MAX_TIES, compare_argmax
 from compilewatch.wire.messages import Report
 from torch import Tensor
 
@@ -38,7 +38,9 @@ def flipped(several: int) -> Wrong:
     return flip
 
 
-@pytest.mark.parametrize(("several", "state"), [(0, "passed"), (1, "passed"), (TIES, "passed"), (TIES + 1, "failed"), (32, "failed")])
+@pytest.mark.parametrize(
+    ("several", "state"), [(0, "passed"), (1, "passed"), (MAX_TIES, "passed"), (MAX_TIES + 1, "failed"), (32, "failed")]
+)
 def test_without_scores_a_few_places_may_differ(window: Window, several: int, state: str) -> None:
     fn = compiled_with(lambda x: x.argmax(-1), flipped(several))
     assert compilewatch.golden("places", fn, torch.randn(32, 8)).state == state
@@ -85,7 +87,7 @@ def test_with_scores_many_ties_pass_and_one_place_that_is_no_tie_fails(window: W
 def test_the_margin_is_the_distance_of_the_two_scores(dtype: torch.dtype) -> None:
     scores = torch.tensor([[1.0, 0.75, 0.0], [0.0, 2.0, 1.0]])
     nudged = torch.tensor([[0.75, 1.0, 0.0], [0.0, 2.0, 1.0]])
-    found = picked(torch, "output", nudged.argmax(-1).to(dtype), scores.argmax(-1).to(dtype), (nudged, scores))
+    found = compare_argmax(torch, "output", nudged.argmax(-1).to(dtype), scores.argmax(-1).to(dtype), (nudged, scores))
     assert found is not None
     assert (found.error, found.allowed) == (0.25, 0.5)
-    assert picked(torch, "output", nudged.argmax(-1), scores.argmax(-1) + 1, (nudged, scores)) is None
+    assert compare_argmax(torch, "output", nudged.argmax(-1), scores.argmax(-1) + 1, (nudged, scores)) is None

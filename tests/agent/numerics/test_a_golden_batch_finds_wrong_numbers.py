@@ -42,14 +42,14 @@ def test_a_compiler_that_gets_one_thing_wrong_is_found(window: Window, fault: st
     found = compilewatch.golden("g", make(), torch.randn(shape), grads=grads)
     assert (found.state, found.failed) == ("failed", True)
     assert "times the tolerance" in found.text
-    assert found.told.times is not None and found.told.times > 2.0
+    assert found.parity.times is not None and found.told.times > 2.0
     (fact,) = window().facts
     assert (fact.kind, fact.data["ok"], fact.data["state"], fact.data["text"]) == ("parity", False, "failed", found.text)
 
 
 def test_a_wrong_gradient_needs_gradients_to_be_found(window: Window) -> None:
     found = compilewatch.golden("g", perceptron(models.derives_wrongly), torch.randn(16, 48))
-    assert (found.state, found.told.gradients) == ("passed", 0)
+    assert (found.state, found.parity.gradients) == ("passed", 0)
 
 
 BY_INDUCTOR = (("perceptron", torch.float32, 0), ("ranker", torch.bfloat16, 0))
@@ -70,9 +70,9 @@ def test_a_healthy_model_passes(window: Window, name: str, dtype: torch.dtype, s
     module = kind().to(dtype)
     found = compilewatch.golden(name, torch.compile(module, backend=backend), inputs(dtype), grads=seed == 1)
     assert found.state == "passed", found.text
-    assert found.told.reference == "float64" and found.told.outputs >= 1
-    assert (found.told.gradients > 0) == (seed == 1)
-    assert found.told.error is not None and found.told.error > 0.0
+    assert found.parity.reference == "float64" and found.told.outputs >= 1
+    assert (found.parity.gradients > 0) == (seed == 1)
+    assert found.parity.error is not None and found.told.error > 0.0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
@@ -80,7 +80,7 @@ def test_other_precisions_pass_too(window: Window, dtype: torch.dtype) -> None:
     for name, (kind, inputs) in models.MODELS.items():
         found = compilewatch.golden(name, torch.compile(kind().to(dtype), backend="aot_eager"), inputs(dtype))
         assert found.state == "passed", found.text
-        assert found.told.reference == ("float64" if dtype is torch.float16 else "eager")
+        assert found.parity.reference == ("float64" if dtype is torch.float16 else "eager")
 
 
 def test_a_half_precision_result_is_held_against_a_higher_one(window: Window) -> None:
@@ -88,7 +88,7 @@ def test_a_half_precision_result_is_held_against_a_higher_one(window: Window) ->
     module = nn.Sequential(*(nn.Linear(64, 64) for _ in range(6))).to(torch.bfloat16)
     found = compilewatch.golden("deep", torch.compile(module, backend="aot_eager"), torch.randn(32, 64, dtype=torch.bfloat16))
     assert found.state == "passed"
-    assert found.told.eager_error is not None and found.told.eager_error > 1e-4
+    assert found.parity.eager_error is not None and found.told.eager_error > 1e-4
 
 
 def test_values_that_are_no_number_only_when_compiled_fail_and_are_counted(window: Window) -> None:
@@ -96,7 +96,7 @@ def test_values_that_are_no_number_only_when_compiled_fail_and_are_counted(windo
         return lambda *args: tuple(one / 0.0 for one in graph.forward(*args))
 
     found = compilewatch.golden("g", torch.compile(lambda x: x.abs() + 1.0, backend=broken), torch.randn(8, 8))
-    assert (found.state, found.told.nonfinite, found.told.eager_nonfinite) == ("failed", 64, 0)
+    assert (found.state, found.parity.nonfinite, found.told.eager_nonfinite) == ("failed", 64, 0)
     assert found.text == "64 values of output are NaN or infinite compiled and finite eager"
 
 
@@ -104,7 +104,7 @@ def test_values_that_are_no_number_in_eager_too_are_counted_and_no_fault(window:
     batch = torch.randn(8, 8).index_fill(0, torch.tensor([1]), -1.0)
     found = compilewatch.golden("g", torch.compile(torch.log, backend="aot_eager"), batch)
     assert found.state == "passed"
-    assert found.told.nonfinite == found.told.eager_nonfinite >= 8
+    assert found.parity.nonfinite == found.told.eager_nonfinite >= 8
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_it_is_held_against_the_method_as_it_was_written(window: Window, holder:
     for _ in range(CALLS):
         held(batch)
     found = compilewatch.golden(holder, held, batch)
-    assert (found.state, found.told.reference) == ("failed" if share else "passed", "float64"), found.text
+    assert (found.state, found.parity.reference) == ("failed" if share else "passed", "float64"), found.text
     assert compiler.dtypes == {torch.float32}, "the higher precision is never compiled"
 
 

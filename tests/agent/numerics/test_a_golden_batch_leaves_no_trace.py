@@ -42,7 +42,7 @@ def test_state_of_the_job_is_as_it_was(window: Window) -> None:
     with torch.no_grad():
         found = compilewatch.golden("g", eager_like(module), (batch,), grads=True)
         assert not torch.is_grad_enabled()
-    assert found.state == "passed" and found.told.gradients > 0
+    assert found.state == "passed" and found.parity.gradients > 0
     assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
     assert module.training and torch.equal(batch, given)
     assert torch.equal(module.one.weight.grad, torch.ones_like(module.one.weight)) and module.two.weight.grad is None
@@ -53,9 +53,9 @@ def test_state_of_the_job_is_as_it_was(window: Window) -> None:
 def test_calls_of_a_golden_batch_are_no_traffic(window: Window) -> None:
     watched = compilewatch.watch(eager_like(Perceptron()), name="forward")
     plain = compilewatch.golden("p", eager_like(Perceptron()), torch.randn(4, 48))
-    assert plain.told.region == "Perceptron"
+    assert plain.parity.region == "Perceptron"
     found = compilewatch.golden("g", watched, torch.randn(4, 48))
-    assert (found.state, found.told.region) == ("passed", "forward")
+    assert (found.state, found.parity.region) == ("passed", "forward")
     assert [region.calls for region in window().regions] == []
 
 
@@ -155,7 +155,7 @@ def test_modules_compiled_in_place_and_methods_are_held_against_themselves(windo
     assert module._compiled_call_impl is implementation
     found.append(compilewatch.golden("method", eager_like(Perceptron().forward), {"x": torch.randn(4, 48)}))
     found.append(compilewatch.golden("nested", eager_like(nn.Sequential(Perceptron(), Perceptron())), (torch.randn(4, 48),)))
-    assert [(one.state, one.told.reference) for one in found] == [("passed", "float64")] * 3
+    assert [(one.state, one.parity.reference) for one in found] == [("passed", "float64")] * 3
 
 
 def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) -> None:
@@ -171,14 +171,14 @@ def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) 
 def test_without_room_for_a_copy_eager_alone_is_the_reference(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference_models, "_free", lambda torch, device: 0.0)
     found = compilewatch.golden("g", eager_like(Perceptron()), torch.randn(4, 48))
-    assert (found.state, found.told.reference) == ("passed", "eager")
+    assert (found.state, found.parity.reference) == ("passed", "eager")
     assert "against eager" in found.text
 
 
 def test_code_that_knows_one_precision_is_held_against_eager_alone(window: Window) -> None:
     weight = torch.randn(8, 8)
     found = compilewatch.golden("g", eager_like(lambda x: x @ weight), torch.randn(4, 8))
-    assert (found.state, found.told.reference) == ("passed", "eager")
+    assert (found.state, found.parity.reference) == ("passed", "eager")
 
 
 def test_names_are_bounded(window: Window) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from compilewatch.errors import NotCompared
-from compilewatch.numerics.compare_outputs import MOST as VALUES
-from compilewatch.numerics.compare_outputs import Pair, ruled, side_by_side
-from compilewatch.numerics.tolerance import Compared
+from compilewatch.errors import ComparisonError
+from compilewatch.numerics.compare_outputs import MAX_VALUES as VALUES
+from compilewatch.numerics.compare_outputs import Pair, compare_pairs, pair_outputs
+from compilewatch.numerics.tolerance import Comparison
 from compilewatch.recording.recorder import Recorder
-from compilewatch.sources.cuda.deferred_reads import LATER, MOST, Later, Timed, one_gpu
+from compilewatch.sources.cuda.deferred_reads import DEFERRED_READS, MAX_WAITING, CallTimer, DeferredReads, gpu_of
 from compilewatch.sources.cuda.gpu_time import GpuTime
 
 
@@ -52,92 +52,92 @@ class Gpu:
         yield
 
 
-def asked(later: Later, gpu: Gpu, then: Callable[[], None]) -> None:
+def asked(later: DeferredReads, gpu: Gpu, then: Callable[[], None]) -> None:
     later.add(SimpleNamespace(cuda=gpu), "cuda:0", then)
 
 
-def room(later: Later, gpu: Gpu) -> bool:
+def room(later: DeferredReads, gpu: Gpu) -> bool:
     return later.has_room(SimpleNamespace(cuda=gpu))
 
 
 def test_nothing_is_read_before_the_gpu_has_come_so_far() -> None:
-    later, gpu, read = Later(), Gpu(), list[str]()
-    later.begin()
+    later, gpu, read = DeferredReads(), Gpu(), list[str]()
+    later.start()
     for name in ("first", "second"):
         asked(later, gpu, lambda name=name: read.append(name))  # type: ignore[misc]
-    later.read(gpu)
+    later.run_ready(gpu)
     assert read == []
     gpu.reached = 1
-    later.read(gpu)
+    later.run_ready(gpu)
     assert read == ["first"] and gpu.streams == ["own stream of cuda:0"]
     gpu.reached = 2
-    later.read(gpu)
+    later.run_ready(gpu)
     assert read == ["first", "second"]
 
 
 def test_while_a_graph_is_captured_nothing_is_asked() -> None:
-    later, gpu = Later(), Gpu()
+    later, gpu = DeferredReads(), Gpu()
     assert not room(later, gpu)  # the agent's thread has not said yet that it reads
-    later.begin()
+    later.start()
     assert room(later, gpu)
     gpu.capturing = True
     assert not room(later, gpu)
 
 
 def test_a_gpu_that_is_far_behind_is_asked_no_more() -> None:
-    later, gpu = Later(), Gpu()
-    later.begin()
-    for _ in range(MOST):
+    later, gpu = DeferredReads(), Gpu()
+    later.start()
+    for _ in range(MAX_WAITING):
         assert room(later, gpu)
         asked(later, gpu, lambda: None)
     assert not room(later, gpu)
     gpu.reached = 1
-    later.read(gpu)
+    later.run_ready(gpu)
     assert room(later, gpu)
 
 
 def test_where_nobody_can_read_the_reason_is_said() -> None:
-    later, gpu = Later(), Gpu()
-    later.begin()
+    later, gpu = DeferredReads(), Gpu()
+    later.start()
     asked(later, gpu, lambda: None)
-    later.end("the CUDA runtime is not loaded as a shared library")
-    with pytest.raises(NotCompared, match="the GPU cannot be read without waiting for it: the CUDA runtime is not loaded"):
+    later.stop("the CUDA runtime is not loaded as a shared library")
+    with pytest.raises(ComparisonError, match="the GPU cannot be read without waiting for it: the CUDA runtime is not loaded"):
         room(later, gpu)
 
 
 def test_a_source_that_is_taken_off_or_installed_anew_reads_nothing_of_before() -> None:
     source, gpu = GpuTime(), Gpu()
-    LATER.begin()
-    asked(LATER, gpu, lambda: None)
+    DEFERRED_READS.start()
+    asked(DEFERRED_READS, gpu, lambda: None)
     source.install(Recorder())
-    assert not room(LATER, gpu)
-    LATER.begin()
+    assert not room(DEFERRED_READS, gpu)
+    DEFERRED_READS.start()
     source.uninstall()
-    assert not room(LATER, gpu)
+    assert not room(DEFERRED_READS, gpu)
     gpu.reached = 1
-    LATER.read(gpu)
+    DEFERRED_READS.run_ready(gpu)
     assert gpu.streams == []
 
 
 def test_a_large_answer_is_held_in_part_and_an_odd_one_as_what_it_is() -> None:
     eager = torch.arange(2.0 * VALUES + 2).reshape(2, -1)
-    held = side_by_side(torch, eager + 1.0, eager, on_gpu=True)
+    held = pair_outputs(torch, eager + 1.0, eager, on_gpu=True)
     assert isinstance(held, list) and VALUES // 2 < held[0].eager.numel() <= VALUES
     assert torch.equal(held[0].compiled, held[0].eager + 1.0)
     small = torch.ones(4)
-    (copied,) = side_by_side(torch, small, small, on_gpu=True)
+    (copied,) = pair_outputs(torch, small, small, on_gpu=True)
     assert isinstance(copied, Pair) and copied.compiled.data_ptr() != small.data_ptr()  # a replay may write over it
-    found, share = ruled(torch, [Pair("output", small * 1.5, small)])
+    found, share = compare_pairs(torch, [Pair("output", small * 1.5, small)])
     assert found.times > 1 and share == pytest.approx(0.5)
-    assert isinstance(side_by_side(torch, {"a": small}, small, on_gpu=True), Compared)
-    (other,) = side_by_side(torch, torch.ones(3), small, on_gpu=True)
-    assert "float32[3] compiled and float32[4] eager" in ruled(torch, [other])[0].wrong
+    assert isinstance(pair_outputs(torch, {"a": small}, small, on_gpu=True), Comparison)
+    (other,) = pair_outputs(torch, torch.ones(3), small, on_gpu=True)
+    assert "float32[3] compiled and float32[4] eager" in compare_pairs(torch, [other])[0].wrong
 
 
 def test_on_the_cpu_the_host_is_the_clock() -> None:
-    timed = Timed(torch, None)
+    timed = CallTimer(torch, None)
     timed.stop()
-    assert timed.seconds == timed.host > 0 and timed.on_gpu is None
-    assert one_gpu([torch.ones(2)], "output is") is None
-    with pytest.raises(NotCompared, match="its output is on meta: reading would wait for it"):
-        one_gpu([torch.ones(2, device="meta")], "output is")
+    assert timed.seconds == timed.host_seconds > 0 and timed.gpu_seconds is None
+    assert gpu_of([torch.ones(2)], "output is") is None
+    with pytest.raises(ComparisonError, match="its output is on meta: reading would wait for it"):
+        gpu_of([torch.ones(2, device="meta")], "output is")

@@ -23,8 +23,8 @@ Window = Callable[[], Report]
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nan_check, "EVERY", 1)
-    monkeypatch.setattr(live_results, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(nan_check, "SAMPLE_INTERVAL", 1)
+    monkeypatch.setattr(live_results, "REPORT_INTERVAL_S", 0.0)
     monkeypatch.setattr(live_results, "_names", set())
     monkeypatch.setattr(RECORDER.specs, "finite", False)
 
@@ -103,7 +103,7 @@ call(torch.zeros(4))
 
 
 def test_about_one_call_in_a_hundred_is_looked_at(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nan_check, "EVERY", 100)
+    monkeypatch.setattr(nan_check, "SAMPLE_INTERVAL", 100)
     call = compilewatch.watch(half, name="forward", finite=True)
     for _ in range(5000):
         call(torch.ones(2))

@@ -25,7 +25,7 @@ Window = Callable[[], Report]
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
-    monkeypatch.setattr(live_results, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(live_results, "REPORT_INTERVAL_S", 0.0)
     monkeypatch.setattr(live_results, "_names", set())
     monkeypatch.setattr(shadowing, "_off", [])
 
@@ -206,9 +206,9 @@ def test_what_the_callable_raises_is_raised(window: Window) -> None:
 
 def test_a_call_while_something_compiles_is_not_looked_at(window: Window) -> None:
     model = every_call(lambda x: x * 2.0)
-    RECORDER.compile_started("another frame")
+    RECORDER.on_compile_start("another frame")
     model(torch.ones(4))
-    RECORDER.compile_stopped()
+    RECORDER.on_compile_stop()
     assert not [fact for fact in window().facts if fact.kind == "parity"]
     model(torch.ones(4))
     assert last(window()).samples == 1
@@ -253,7 +253,7 @@ def test_a_module_stays_a_module(window: Window) -> None:
     module = Perceptron().eval()
     model = every_call(module)
     assert isinstance(model, nn.Module) and set(model.state_dict()) == {f"_orig_mod.{name}" for name in module.state_dict()}
-    assert compilewatch.golden("g", model, torch.randn(4, 48)).told.region == "Perceptron"
+    assert compilewatch.golden("g", model, torch.randn(4, 48)).parity.region == "Perceptron"
     assert compilewatch.eager_baseline(model, torch.randn(4, 48), calls=3).calls == 3
 
 

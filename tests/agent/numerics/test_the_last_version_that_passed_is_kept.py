@@ -11,7 +11,7 @@ import pytest
 import torch
 from compilewatch.agent import shutdown
 from compilewatch.numerics.golden import Golden
-from compilewatch.numerics.golden_history import MAX_VERSIONS, Kept, Summary, against, summary_of
+from compilewatch.numerics.golden_history import MAX_VERSIONS, GoldenHistory, Summary, compare_summaries, summarize
 
 from tests.agent.golden_models import Perceptron
 
@@ -31,11 +31,11 @@ def test_a_version_is_held_against_the_one_before(start: Start, tmp_path: Path) 
     module, batch = Perceptron(), torch.randn(16, 48)
     first = passed(start, tmp_path, "1", module, batch)
     again = passed(start, tmp_path, "1", module, batch)
-    assert (first.told.last, again.told.last) == ("", "")
+    assert (first.parity.last, again.told.last) == ("", "")
     same = passed(start, tmp_path, "2", module, batch)
-    assert (same.told.last, same.told.last_version, same.told.last_change) == ("same", "1", 0.0)
-    assert passed(start, tmp_path, "3", Perceptron(), batch).told.last == "other weights"
-    assert passed(start, tmp_path, "4", module, torch.randn(16, 48)).told.last in ("other inputs", "other weights")
+    assert (same.parity.last, same.told.last_version, same.told.last_change) == ("same", "1", 0.0)
+    assert passed(start, tmp_path, "3", Perceptron(), batch).parity.last == "other weights"
+    assert passed(start, tmp_path, "4", module, torch.randn(16, 48)).parity.last in ("other inputs", "other weights")
 
 
 def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(start: Start, tmp_path: Path) -> None:
@@ -47,9 +47,9 @@ def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(st
     changed.load_state_dict(module.state_dict())
     passed(start, tmp_path, "1", module, batch)
     found = passed(start, tmp_path, "2", changed, batch)
-    assert (found.state, found.told.last) == ("passed", "differs")
+    assert (found.state, found.parity.last) == ("passed", "differs")
     # An estimate from four projections: the size is right, the second digit is not.
-    assert found.told.last_change is not None and 0.01 < found.told.last_change < 0.05
+    assert found.parity.last_change is not None and 0.01 < found.told.last_change < 0.05
 
 
 def test_the_file_is_this_users_alone_and_holds_no_value(start: Start, tmp_path: Path) -> None:
@@ -67,18 +67,18 @@ def test_a_damaged_file_and_a_spool_that_is_off_cost_only_the_comparison(start: 
     passed(start, tmp_path, "1", module, batch)
     (path,) = tmp_path.glob("compilewatch-*/golden/*.golden")
     path.write_bytes(b'[1, {"0": [1, 2, 3]}]')
-    assert passed(start, tmp_path, "2", module, batch).told.last == ""
+    assert passed(start, tmp_path, "2", module, batch).parity.last == ""
     start(version="3", spool="off")
     torch._dynamo.reset()
-    assert compilewatch.golden("batch", torch.compile(module, backend="aot_eager"), batch).told.last == ""
+    assert compilewatch.golden("batch", torch.compile(module, backend="aot_eager"), batch).parity.last == ""
 
 
 def test_few_versions_are_kept(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "golden", "m", "g")
+    kept = GoldenHistory(tmp_path / "golden", "m", "g")
     for version in range(MAX_VERSIONS + 3):
         kept.write(str(version), Summary("cpu", [1.0], [2.0], {"output": [float(version)] * 5}))
     assert list(kept.read()) == [str(version) for version in range(3, MAX_VERSIONS + 3)]
-    newest = kept.last("6")
+    newest = kept.read_last("6")
     assert newest is not None and newest[0] == "5"
 
 
@@ -86,10 +86,10 @@ def test_few_versions_are_kept(tmp_path: Path) -> None:
 def test_a_change_of_the_whole_is_seen_and_rounding_is_not(share: float, state: str) -> None:
     one = torch.randn(64, 64)
     changed = one + share * torch.randn(64, 64)
-    then, now = (summary_of(torch, "cpu", [one], [], {"output": value}) for value in (one, changed))
-    assert against(then, now, 1e-4)[0] == state
+    then, now = (summarize(torch, "cpu", [one], [], {"output": value}) for value in (one, changed))
+    assert compare_summaries(then, now, 1e-4)[0] == state
 
 
 def test_what_is_small_is_not_summarised() -> None:
-    summary = summary_of(torch, "cpu", [], [], {"loss": torch.tensor(3.25), "few": torch.ones(63)})
-    assert summary.outputs == {} and against(summary, summary, 1e-4) == ("too small", None)
+    summary = summarize(torch, "cpu", [], [], {"loss": torch.tensor(3.25), "few": torch.ones(63)})
+    assert summary.outputs == {} and compare_summaries(summary, summary, 1e-4) == ("too small", None)

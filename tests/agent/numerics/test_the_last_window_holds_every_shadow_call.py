@@ -19,7 +19,7 @@ from compilewatch.wire.numerics import Parity, parity_of
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
     monkeypatch.setattr(live_results, "_names", set())
-    monkeypatch.setattr(nan_check, "EVERY", 1)
+    monkeypatch.setattr(nan_check, "SAMPLE_INTERVAL", 1)
     monkeypatch.setattr(shadowing, "_off", [])
 
 
@@ -53,6 +53,6 @@ def test_totals_that_fail_to_report_cost_no_window(window: Callable[[], Report])
         raise RuntimeError("no totals")
 
     before = RECORDER.internal_errors
-    RECORDER.report_at_close("shadow calls of step", fail)
+    RECORDER.report_at_rotation("shadow calls of step", fail)
     assert window().regions == []
     assert RECORDER.internal_errors == before + 1

@@ -7,12 +7,12 @@ import time
 import compilewatch
 import pytest
 from compilewatch.config import Config
-from compilewatch.control.command_handler import Commands
-from compilewatch.instrument.hotpath import call_wrapper
-from compilewatch.instrument.kill_switch import EAGER, SWITCH, routed_function
-from compilewatch.recording.call_sampling import NONE_LEFT
+from compilewatch.control.command_handler import CommandHandler
+from compilewatch.instrument.hotpath import wrap_call
+from compilewatch.instrument.kill_switch import EAGER, KILL_SWITCH, route_function
+from compilewatch.recording.call_sampling import NO_TOKENS
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import Spec
+from compilewatch.recording.region_spec import RegionSpec
 from compilewatch.wire.command import Command
 from compilewatch.wire.messages import Identity, Report
 
@@ -24,10 +24,10 @@ def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -
         return "compiled"
 
     compiled._torchdynamo_orig_callable = lambda: "eager"  # type: ignore[attr-defined]
-    SWITCH.possible = True
-    call = call_wrapper(routed_function(compiled), RECORDER.register(Spec("f")))
-    sampled(call).issue(100)
-    commands = Commands(
+    KILL_SWITCH.is_allowed = True
+    call = wrap_call(route_function(compiled), RECORDER.register(RegionSpec("f")))
+    sampled(call).issue_tokens(100)
+    commands = CommandHandler(
         Config(endpoint="file:/dev/null", model="m", version="1"), RECORDER, lambda: Identity(id="i", started=0.0, model="m", version="1")
     )
     assert call() == "compiled"
@@ -38,7 +38,7 @@ def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -
             for _ in range(BURST):
                 call()
             second_passes()
-        assert call() == "eager" and {line.sampling.every for line in RECORDER._all_buffers} == {1}
+        assert call() == "eager" and {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
     finally:
         commands.close()
     assert call() == "compiled"
@@ -52,8 +52,8 @@ def test_a_region_that_holds_others_is_timed_whole(window: Window) -> None:
         for _ in range(BURST):
             outer(inner)
         second_passes()
-    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.every > 1}
-    assert sampling.line is not None and sampling.line.region.name == "inner" and sampling.nested
+    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.calls_per_timed > 1}
+    assert sampling.buffer is not None and sampling.line.region.name == "inner" and sampling.is_nested
     window()
     for _ in range(BURST):
         outer(inner)
@@ -73,7 +73,7 @@ def test_a_block_in_a_call_says_that_the_region_holds_others(window: Window) -> 
         for _ in range(BURST):
             call()
         second_passes()
-    assert {line.region.name for line in RECORDER._all_buffers if line.sampling.tickets is not NONE_LEFT} == set()
+    assert {line.region.name for line in RECORDER._all_buffers if line.sampling.skip_tokens is not NO_TOKENS} == set()
 
 
 def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,20 +84,20 @@ def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Wi
             outer(inner)
             inner()
         second_passes()
-    assert {line.sampling.every for line in RECORDER._all_buffers} == {1}
+    assert {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
     window()
-    monkeypatch.setattr("compilewatch.recording.sampler.ALIKE_SECONDS", -1.0)  # so long ago
+    monkeypatch.setattr("compilewatch.recording.sampler.UNIFORM_NESTING_SECONDS", -1.0)  # so long ago
     for _ in range(BURST):
         outer(inner)
     second_passes()
-    found = {line.region.outermost: line.sampling.every for line in RECORDER._all_buffers if line.region.name == "inner"}
+    found = {line.region.outermost: line.sampling.calls_per_timed for line in RECORDER._all_buffers if line.region.name == "inner"}
     assert found[True] == 1 < found[False]
 
 
 def test_the_first_call_inside_one_that_is_only_counted_ends_the_counting(window: Window) -> None:
     inner = compilewatch.watch(answer, name="inner")
     outer = compilewatch.watch(answer, name="outer")
-    sampled(outer).issue(BURST)
+    sampled(outer).issue_tokens(BURST)
     window()
     for _ in range(BURST):
         outer(inner)
@@ -109,7 +109,7 @@ def test_a_call_elsewhere_in_a_region_that_is_known_ends_the_counting_with_the_n
     inner = compilewatch.watch(answer, name="inner")
     outer = compilewatch.watch(answer, name="outer")
     inner()
-    sampled(outer).issue(100)
+    sampled(outer).issue_tokens(100)
     window()
     for _ in range(BURST):
         outer(inner)
@@ -124,7 +124,7 @@ def test_a_call_under_way_is_counted_when_it_is_over(window: Window) -> None:
 
     reports: list[Report] = []
     call = compilewatch.watch(answer, name="f")
-    sampled(call).issue(100)
+    sampled(call).issue_tokens(100)
     window()
     with pytest.raises(ValueError, match="NCCL"):
         call(fails)
@@ -140,9 +140,9 @@ def test_a_counted_call_that_is_found_in_another_ends_the_counting(window: Windo
             outer()
         second_passes()
     for line in RECORDER._all_buffers:
-        line.sampling.issue(BURST)
+        line.sampling.issue_tokens(BURST)
     outer(lambda: inner(second_passes))
-    assert {line.region.name: (line.sampling.every, line.holds) for line in RECORDER._all_buffers} == {
+    assert {line.region.name: (line.sampling.calls_per_timed, line.has_nested_calls) for line in RECORDER._all_buffers} == {
         "inner": (1, False),
         "outer": (1, True),
     }
@@ -154,7 +154,7 @@ def test_a_function_that_begins_to_call_itself_is_timed_from_the_next_timed_call
             call(depth - 1)
 
     call = compilewatch.watch(job, name="f")
-    sampled(call).issue(100)
+    sampled(call).issue_tokens(100)
     window()
     for _ in range(BURST):
         call(1)
@@ -165,6 +165,6 @@ def test_a_function_that_begins_to_call_itself_is_timed_from_the_next_timed_call
 def test_an_agent_that_is_off_counts_nothing(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     RECORDER.stop()
-    assert call(lambda: 7) == 7 and sampling.tickets is NONE_LEFT
+    assert call(lambda: 7) == 7 and sampling.skip_tokens is NO_TOKENS

@@ -43,13 +43,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> TurnedClock:
     return turned
 
 
-def begin(clock: TurnedClock, folder: Path) -> reporter.Instance:
+def begin(clock: TurnedClock, folder: Path) -> reporter.Reporter:
     config = Config(model="m", version="1", endpoint=f"file:{folder / 'reports'}", spool="off")
-    return reporter.Instance(config, RECORDER, InstalledSources(RECORDER), clock.wall)
+    return reporter.Reporter(config, RECORDER, InstalledSources(RECORDER), clock.wall)
 
 
-def windows(one: reporter.Instance) -> list[tuple[float, float]]:
-    return [(entry.start, entry.end) for entry in one.outbox.waiting()]
+def windows(one: reporter.Reporter) -> list[tuple[float, float]]:
+    return [(entry.start, entry.end) for entry in one.outbox.pending()]
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())

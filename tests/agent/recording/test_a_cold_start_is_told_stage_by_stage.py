@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compilewatch.identity.process_start import process_started
-from compilewatch.recording.cold_start import Stretch, stages_of
+from compilewatch.identity.process_start import process_start_time
+from compilewatch.recording.cold_start import Stage, stages_of
 
 from tests.agent.programs import run
 
@@ -114,18 +114,18 @@ def test_strict_redaction_keeps_the_stages_and_not_the_names_of_marks(tmp_path: 
 
 def test_the_start_of_this_process_is_what_the_kernel_says() -> None:
     entry = Path(f"/proc/{os.getpid()}")
-    assert abs(process_started() - entry.stat().st_ctime) < 5.0 or process_started() < time.time()
-    assert process_started() == pytest.approx(process_started(), abs=0.05)
+    assert abs(process_start_time() - entry.stat().st_ctime) < 5.0 or process_start_time() < time.time()
+    assert process_start_time() == pytest.approx(process_start_time(), abs=0.05)
 
 
 def test_overlapping_stretches_are_counted_once_and_the_first_named_has_the_time() -> None:
-    stretches = [Stretch("import torch", 10.0, 14.0), Stretch("compile", 12.0, 18.0), Stretch("compile", 15.0, 16.0)]
+    stretches = [Stage("import torch", 10.0, 14.0), Stage("compile", 12.0, 18.0), Stage("compile", 15.0, 16.0)]
     stages, unaccounted = stages_of(9.0, 20.0, stretches, {})
     assert stages == {"import torch": [1.0, 4.0], "compile": [5.0, 4.0]}
     assert unaccounted == 3.0
 
 
 def test_a_mark_explains_only_what_lies_between_it_and_the_last_thing_known() -> None:
-    stages, unaccounted = stages_of(0.0, 10.0, [Stretch("import torch", 1.0, 2.0)], {"weights loaded": 5.0, "later": 30.0})
+    stages, unaccounted = stages_of(0.0, 10.0, [Stage("import torch", 1.0, 2.0)], {"weights loaded": 5.0, "later": 30.0})
     assert stages == {"import torch": [1.0, 1.0], "weights loaded": [2.0, 3.0]}
     assert unaccounted == 6.0

@@ -10,7 +10,7 @@ import weakref
 import compilewatch
 import pytest
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import Line
+from compilewatch.recording.series_buffer import SeriesBuffer
 from compilewatch.wire.messages import Compile
 
 from tests.agent.short_calls import BURST, Window, answer, held_up, sampled, second_passes
@@ -18,14 +18,14 @@ from tests.agent.short_calls import BURST, Window, answer, held_up, sampled, sec
 
 def test_a_call_that_compiles_is_never_missed(window: Window) -> None:
     def compiles() -> None:
-        RECORDER.compile_started("f")
+        RECORDER.on_compile_start("f")
         time.sleep(0.05)
-        RECORDER.compile_stopped()
+        RECORDER.on_compile_stop()
 
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     call(compiles)
     for _ in range(50):
         call()
@@ -40,11 +40,11 @@ def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     end_call = held_up(call)
-    RECORDER.compile_started("g")
+    RECORDER.on_compile_start("g")
     time.sleep(0.05)
-    RECORDER.compile_stopped()
+    RECORDER.on_compile_stop()
     end_call()
     [region] = window().regions
     assert region.warmup is not None and (region.calls, region.warmup.count) == (1, 1) and region.warmup.min >= 0.05
@@ -52,12 +52,12 @@ def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window
 
 def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(window: Window) -> None:
     def compiles() -> None:
-        RECORDER.compile_finished(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": 3.0}))
+        RECORDER.record_compile(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": 3.0}))
 
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     call(compiles)
     report = window()
     [region] = report.regions
@@ -67,12 +67,12 @@ def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(win
 
 def test_a_call_that_compiles_and_then_fails_is_counted_once(window: Window) -> None:
     def fails() -> None:
-        RECORDER.compile_started("f")
-        RECORDER.compile_stopped()
+        RECORDER.on_compile_start("f")
+        RECORDER.on_compile_stop()
         raise ValueError("no such shape")
 
     call = compilewatch.watch(answer, name="f")
-    sampled(call).issue(100)
+    sampled(call).issue_tokens(100)
     window()
     with pytest.raises(ValueError, match="no such shape"):
         call(fails)
@@ -84,16 +84,16 @@ def test_a_call_that_compiles_and_then_fails_is_counted_once(window: Window) -> 
 def test_what_compiles_in_a_call_that_is_only_counted_is_its_own(window: Window) -> None:
     def in_a_block() -> None:
         with compilewatch.region("block"):
-            found.append(RECORDER.innermost())
+            found.append(RECORDER.find_innermost())
 
     call = compilewatch.watch(answer, name="f")
-    sampled(call).issue(100)
-    found: list[Line | None] = []
-    call(lambda: found.append(RECORDER.innermost()))
+    sampled(call).issue_tokens(100)
+    found: list[SeriesBuffer | None] = []
+    call(lambda: found.append(RECORDER.find_innermost()))
     call(in_a_block)
     assert [line and line.region.name for line in found] == ["f", "block"]
-    assert RECORDER.innermost() is None
-    assert {line.region.name: line.holds for line in RECORDER._all_buffers} == {"f": True, "block": False}
+    assert RECORDER.find_innermost() is None
+    assert {line.region.name: line.has_nested_calls for line in RECORDER._all_buffers} == {"f": True, "block": False}
 
 
 def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> None:
@@ -101,8 +101,8 @@ def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> N
         """Stands for a tensor."""
 
     def compiles(batch: Batch) -> None:
-        RECORDER.compile_started("f")
-        RECORDER.compile_stopped()
+        RECORDER.on_compile_start("f")
+        RECORDER.on_compile_stop()
 
     def job() -> weakref.ref[Batch]:
         batch = Batch()
@@ -110,7 +110,7 @@ def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> N
         return weakref.ref(batch)
 
     call = compilewatch.watch(lambda x=None, work=None: work(x) if work else x, name="f")
-    sampled(call).issue(100)
+    sampled(call).issue_tokens(100)
     gc.disable()
     try:
         assert job()() is None
@@ -126,23 +126,23 @@ def test_a_call_that_ends_before_the_compilation_elsewhere_did_not_wait_for_it(w
         compiling.wait(60)
 
     call = compilewatch.watch(answer, name="f")
-    sampled(call).issue(100)
+    sampled(call).issue_tokens(100)
     window()
     other = threading.Thread(target=call, args=(works,))
     other.start()
     begun.wait(60)
-    RECORDER.compile_started("g")
+    RECORDER.on_compile_start("g")
     compiling.set()
     other.join()
     assert [(region.calls, region.warmup) for region in window().regions] == [(1, None)]
-    RECORDER.compile_stopped()
+    RECORDER.on_compile_stop()
     assert window().regions == []
 
 
 def test_the_call_that_compiled_is_told_though_the_one_around_it_fails(window: Window) -> None:
     def compiles() -> None:
-        RECORDER.compile_started("f")
-        RECORDER.compile_stopped()
+        RECORDER.on_compile_start("f")
+        RECORDER.on_compile_stop()
 
     def fails() -> None:
         inner(compiles)
@@ -155,7 +155,7 @@ def test_the_call_that_compiled_is_told_though_the_one_around_it_fails(window: W
             outer()
         second_passes()
     for line in RECORDER._all_buffers:
-        line.sampling.issue(100)
+        line.sampling.issue_tokens(100)
     window()
     with pytest.raises(ValueError, match="no such key"):
         outer(fails)

@@ -8,7 +8,7 @@ import threading
 from types import FunctionType, ModuleType
 from typing import Any
 
-from compilewatch.recording.aggregate import MORE
+from compilewatch.recording.aggregate import OVERFLOW_TEXT
 from compilewatch.recording.recorder import Recorder
 from compilewatch.sources.dynamo.scrubber import guard_group, guard_reason
 from compilewatch.wire.codec import dumps
@@ -48,12 +48,12 @@ def test_a_million_different_guards_are_all_counted_in_bounded_memory() -> None:
         recorder.finding("guard", f"{number} {tail}", "model.py:7 in forward")
         if number % 99_991 == 0:
             assert held(recorder) < MIB
-    report = recorder.close(1, 0.0, 1.0)
+    report = recorder.rotate(1, 0.0, 1.0)
     assert total(report) == MILLION
     assert len(report.findings) <= MAX_FINDINGS
     assert report.findings[0].text == f"0 {tail}"
-    assert next(finding for finding in report.findings if finding.text == MORE).count > MILLION - MAX_FINDINGS
-    assert recorder.truncated_events >= MILLION - MAX_FINDINGS
+    assert next(finding for finding in report.findings if finding.text == OVERFLOW_TEXT).count > MILLION - MAX_FINDINGS
+    assert recorder.truncated_event_count >= MILLION - MAX_FINDINGS
     assert len(dumps(report)) < MIB // 2
 
 
@@ -62,9 +62,9 @@ def test_absurdly_long_guards_are_cut_before_they_are_kept() -> None:
     for number in range(1_000):
         text = f"{number} == L['" + "y" * 20_000
         recorder.finding("guard", guard_group(text))
-        recorder.compile_finished(Compile(1.0, f"0/{number}", "recompile", "ok", reason=guard_reason(text)))
+        recorder.record_compile(Compile(1.0, f"0/{number}", "recompile", "ok", reason=guard_reason(text)))
     assert held(recorder) < 2 * MIB
-    report = recorder.close(1, 0.0, 1.0)
+    report = recorder.rotate(1, 0.0, 1.0)
     assert total(report) == 1_000
     assert len(report.compiles) == MAX_COMPILES
 
@@ -79,7 +79,7 @@ def test_counts_stay_exact_when_many_threads_find_things_at_once() -> None:
     threads = [threading.Thread(target=find, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    closed = sum(total(recorder.close(seq, 0.0, 1.0)) for seq in range(1, 50))
+    closed = sum(total(recorder.rotate(seq, 0.0, 1.0)) for seq in range(1, 50))
     for thread in threads:
         thread.join(60)
-    assert closed + total(recorder.close(50, 0.0, 1.0)) == 40_000
+    assert closed + total(recorder.rotate(50, 0.0, 1.0)) == 40_000

@@ -7,11 +7,11 @@ import threading
 
 import compilewatch
 import numpy as np
-from compilewatch.instrument.hotpath import call_wrapper
-from compilewatch.recording.call_sampling import _MAX_BATCHES, MOST_EVERY, NONE_LEFT, Sampling
+from compilewatch.instrument.hotpath import wrap_call
+from compilewatch.recording.call_sampling import _MAX_BATCHES, MAX_CALLS_PER_TIMED, NO_TOKENS, Sampling
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import Spec
-from compilewatch.recording.series_buffer import Line
+from compilewatch.recording.region_spec import RegionSpec
+from compilewatch.recording.series_buffer import SeriesBuffer
 from compilewatch.wire.messages import Region
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ from tests.agent.short_calls import BURST, Window, answer, sampled, second_passe
 
 def test_every_call_is_counted_and_one_in_so_many_is_timed(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
-    every = sampled(call).every
+    every = sampled(call).calls_per_timed
     assert [(region.calls, region.latency and region.latency.count) for region in window().regions] == [(2 * BURST, 2 * BURST)]
     assert [call(i) for i in range(BURST)] == list(range(BURST))
     [region] = window().regions
@@ -77,7 +77,7 @@ def test_switching_the_count_of_lookups_under_way_changes_no_count(window: Windo
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     call(lambda: RECORDER.count_lookups(True))
     call(lambda: RECORDER.count_lookups(False))
     [region] = window().regions
@@ -85,7 +85,7 @@ def test_switching_the_count_of_lookups_under_way_changes_no_count(window: Windo
 
 
 def test_a_callable_that_is_certain_to_run_eager_says_so_of_every_call(window: Window) -> None:
-    call = call_wrapper(answer, RECORDER.register(Spec("f", runtime="torch.compile", eager="disabled")))
+    call = wrap_call(answer, RECORDER.register(RegionSpec("f", runtime="torch.compile", eager_cause="disabled")))
     sampled(call)
     window()
     for _ in range(BURST):
@@ -98,16 +98,16 @@ def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
     sampling = Sampling()
 
     def second(calls: int, usual: float, quiet: bool = True) -> int:
-        sampling.calls, sampling.timed, sampling.seconds = calls, 100, 100 * usual
-        sampling.pace(1.0, quiet)
-        return sampling.every
+        sampling.call_count, sampling.timed_count, sampling.timed_seconds = calls, 100, 100 * usual
+        sampling.adapt_rate(1.0, quiet)
+        return sampling.calls_per_timed
 
-    assert [second(9_000, 110e-6), second(90_000, 10e-6)] == [225, MOST_EVERY]
+    assert [second(9_000, 110e-6), second(90_000, 10e-6)] == [225, MAX_CALLS_PER_TIMED]
     assert [second(500, 100e-6) for _ in range(3)] + [second(110, 100e-6) for _ in range(2)] == [128, 32, 12, 3, 2]
     assert [second(70, 100e-6), second(400, 2.5e-3), second(600, 1.6e-3), second(400, 2.5e-3), second(300, 3.1e-3)] == [1, 1, 15, 10, 1]
     assert second(18_000, 55e-6, quiet=False) == 1
-    sampling.calls, sampling.timed, sampling.seconds = 0, 0, 0.0
-    assert not sampling.pace(1.0, True)
+    sampling.call_count, sampling.timed_count, sampling.timed_seconds = 0, 0, 0.0
+    assert not sampling.adapt_rate(1.0, True)
 
 
 def test_the_jobs_own_random_numbers_stay_as_they_are(window: Window) -> None:
@@ -123,14 +123,14 @@ def test_the_jobs_own_random_numbers_stay_as_they_are(window: Window) -> None:
 
 @given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=20), st.integers(0, 1 << 30))
 def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(timed: list[int], untimed: int) -> None:
-    sampling, lines = Sampling(), [Line(Spec("f"), Region("f", 0, f"2^{i}")) for i in range(len(timed))]
+    sampling, lines = Sampling(), [SeriesBuffer(RegionSpec("f"), Region("f", 0, f"2^{i}")) for i in range(len(timed))]
     for line, count in zip(lines, timed, strict=True):
-        line.timed = count
-    sampling.line = lines[0]
-    sampling.issue(0)
+        line.timed_count = count
+    sampling.buffer = lines[0]
+    sampling.issue_tokens(0)
     sampling._batches[0].remaining = untimed
-    sampling.count()
-    sampling.settle(lines)
+    sampling.count_tokens()
+    sampling.flush_counts(lines)
     given_out = [line.region.calls for line in lines]
     assert sum(given_out) == untimed and min(given_out) >= 0
     if sum(timed):
@@ -138,56 +138,58 @@ def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(timed: list[in
 
 
 def taken(sampling: Sampling, held: int = 0) -> int:
-    sampling.count()
-    return sampling.take(held)
+    sampling.count_tokens()
+    return sampling.take_untimed(held)
 
 
 def test_tickets_that_were_replaced_or_taken_back_are_counted_right() -> None:
-    sampling, line = Sampling(), Line(Spec("f"), Region("f", 0))
-    sampling.line, sampling.every = line, 10
-    sampling.issue(5)
-    late = sampling.tickets
+    sampling, line = Sampling(), SeriesBuffer(RegionSpec("f"), Region("f", 0))
+    sampling.buffer, sampling.calls_per_timed = line, 10
+    sampling.issue_tokens(5)
+    late = sampling.skip_tokens
     assert [next(late), next(late)] == [sampling, sampling]
-    sampling.issue(3)
+    sampling.issue_tokens(3)
     assert taken(sampling) == 2
     next(late)  # by a thread that had looked at them before they were replaced
     assert taken(sampling) == 1
-    sampling.undone.append(1)  # a call that the window before has counted failed
+    sampling.corrections.append(1)  # a call that the window before has counted failed
     assert taken(sampling) == 0
-    assert len(list(sampling.tickets)) == 3
+    assert len(list(sampling.skip_tokens)) == 3
     assert (taken(sampling, held=1), taken(sampling)) == (1, 1)  # one of them was under way
-    sampling.draw()
+    sampling.draw_skips()
     sampling.stop()
-    assert (taken(sampling), sampling.tickets) == (0, NONE_LEFT)
+    assert (taken(sampling), sampling.skip_tokens) == (0, NO_TOKENS)
 
 
 def test_a_call_that_began_before_a_fork_is_owed_to_nobody() -> None:
     sampling = Sampling()
-    sampling.line, sampling.every = Line(Spec("f"), Region("f", 0)), 10
-    sampling.undone.append(1)
+    sampling.buffer, sampling.calls_per_timed = SeriesBuffer(RegionSpec("f"), Region("f", 0)), 10
+    sampling.corrections.append(1)
     assert (taken(sampling), taken(sampling)) == (0, 0)
-    sampling.issue(5)
-    assert len(list(sampling.tickets)) == taken(sampling) == 5
+    sampling.issue_tokens(5)
+    assert len(list(sampling.skip_tokens)) == taken(sampling) == 5
 
 
 def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
     sampling = Sampling()
-    sampling.line, sampling.every = Line(Spec("f"), Region("f", 0)), 2
+    sampling.buffer, sampling.calls_per_timed = SeriesBuffer(RegionSpec("f"), Region("f", 0)), 2
     for _ in range(_MAX_BATCHES):
-        sampling.draw()
-    last = sampling.tickets
-    sampling.draw()
-    assert sampling.tickets is last
-    sampling.count()
-    sampling.draw()
-    assert sampling.tickets is not last
+        sampling.draw_skips()
+    last = sampling.skip_tokens
+    sampling.draw_skips()
+    assert sampling.skip_tokens is last
+    sampling.count_tokens()
+    sampling.draw_skips()
+    assert sampling.skip_tokens is not last
 
 
 def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.every = MOST_EVERY  # as calls that come this fast have it, unless other processes take the time from this one
+    sampling.calls_per_timed = (
+        MAX_CALLS_PER_TIMED  # as calls that come this fast have it, unless other processes take the time from this one
+    )
     for _ in range(1_500_000):
         call()
     [region] = window().regions
@@ -198,7 +200,7 @@ def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(wi
 def test_a_region_that_rests_is_sampled_from_the_first_call_on_when_calls_come_back(window: Window) -> None:
     """Tokens of one answer come in bursts: else the first second of each would be timed call by call."""
     call = compilewatch.watch(answer, name="f")
-    every = sampled(call).every
+    every = sampled(call).calls_per_timed
     window()
     for _ in range(5):
         second_passes()
@@ -213,7 +215,7 @@ def test_rare_calls_after_a_burst_are_all_timed_soon(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     seconds = 0
-    while sampling.every > 1:
+    while sampling.calls_per_timed > 1:
         for _ in range(4):
             call(1)
         second_passes()

@@ -32,8 +32,8 @@ def only(report: Report, name: str) -> Region:
 
 def test_a_call_that_saw_a_compilation_is_warm_up(window: Window) -> None:
     def first() -> None:
-        RECORDER.compile_started("f")
-        RECORDER.compile_stopped()
+        RECORDER.on_compile_start("f")
+        RECORDER.on_compile_stop()
 
     work: list[Callable[[], None]] = [first, lambda: None, lambda: None]
     call = compilewatch.watch(next_of(work), name="f")
@@ -46,8 +46,8 @@ def test_a_call_that_saw_a_compilation_is_warm_up(window: Window) -> None:
 
 def test_guard_lookups_decide_what_a_call_counts_as(window: Window) -> None:
     def lookups(hits: int, misses: int) -> None:
-        RECORDER.call().hits += hits
-        RECORDER.call().misses += misses
+        RECORDER.get_thread_state().hits += hits
+        RECORDER.get_thread_state().misses += misses
 
     call = compilewatch.watch(lookups, name="f")
     call(1, 0)  # before anything is counted
@@ -60,7 +60,7 @@ def test_guard_lookups_decide_what_a_call_counts_as(window: Window) -> None:
 
 
 def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
-    work: list[Callable[[], None]] = [lambda: RECORDER.latch("f (a.py:1)", "limit"), lambda: None]
+    work: list[Callable[[], None]] = [lambda: RECORDER.record_eager_fallback("f (a.py:1)", "limit"), lambda: None]
     inner = compilewatch.watch(next_of(work), name="inner")
     outer = compilewatch.watch(inner, name="outer")
     other = compilewatch.watch(nothing, name="other")
@@ -68,7 +68,7 @@ def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
     outer()
     outer()
     other()
-    RECORDER.unlatch()
+    RECORDER.clear_eager_fallbacks()
     work.append(lambda: None)
     outer()
     RECORDER.count_lookups(False)
@@ -80,16 +80,16 @@ def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
 
 
 def test_a_stance_of_the_process_holds_for_every_region_that_compiles(window: Window) -> None:
-    work: list[Callable[[], None]] = [lambda: RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok")), lambda: None, lambda: None]
+    work: list[Callable[[], None]] = [lambda: RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok")), lambda: None, lambda: None]
     compiles = compilewatch.watch(next_of(work), name="compiles")
     told = compilewatch.watch(nothing, name="told", runtime="torch.compile")
     never = compilewatch.watch(nothing, name="never")
     compiles()
     RECORDER.count_lookups(True)
-    RECORDER.eager_everywhere("stance")
+    RECORDER.set_process_eager("stance")
     for call in (compiles, told, never):
         call()
-    RECORDER.eager_everywhere("")
+    RECORDER.set_process_eager("")
     for call in (compiles, told, never):
         call()
     RECORDER.count_lookups(False)
@@ -99,11 +99,11 @@ def test_a_stance_of_the_process_holds_for_every_region_that_compiles(window: Wi
 
 
 def test_what_overrides_comes_before_what_is_known_of_a_frame(window: Window) -> None:
-    call = compilewatch.watch(lambda cause=None: RECORDER.latch("f", "limit"), name="f", runtime="torch.compile")
+    call = compilewatch.watch(lambda cause=None: RECORDER.record_eager_fallback("f", "limit"), name="f", runtime="torch.compile")
     RECORDER.count_lookups(True)
     call()
     for overrides in (False, True):
-        RECORDER.eager_everywhere("stance", overrides)
+        RECORDER.set_process_eager("stance", overrides)
         call()
     RECORDER.count_lookups(False)
     assert only(window(), "f").eager_by == {"limit": 2, "stance": 1}
@@ -111,9 +111,9 @@ def test_what_overrides_comes_before_what_is_known_of_a_frame(window: Window) ->
 
 def test_a_cause_that_nobody_knows_is_refused(window: Window) -> None:
     with pytest.raises(ValueError, match="unknown cause 'bored'"):
-        RECORDER.latch("f", "bored")
+        RECORDER.record_eager_fallback("f", "bored")
     with pytest.raises(ValueError, match="unknown cause 'bored'"):
-        RECORDER.eager_everywhere("bored")
+        RECORDER.set_process_eager("bored")
 
 
 def test_a_compilation_inside_a_served_region_stalls_a_request(window: Window) -> None:
@@ -121,29 +121,29 @@ def test_a_compilation_inside_a_served_region_stalls_a_request(window: Window) -
     call = compilewatch.watch(next_of(work), name="f")
 
     def compiles() -> None:
-        RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok"))
+        RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok"))
 
     work.insert(0, compiles)
     call()
     call()
-    RECORDER.drain()
+    RECORDER.collect()
     work.append(compiles)
     call()
-    RECORDER.compile_finished(Compile(1.0, "0/2", "first", "ok"))
+    RECORDER.record_compile(Compile(1.0, "0/2", "first", "ok"))
     assert [compile.in_request for compile in window().compiles] == [False, True, False]
 
 
 def test_after_ready_every_watched_call_that_compiles_is_a_request(window: Window) -> None:
-    call = compilewatch.watch(lambda: RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok")), name="f")
+    call = compilewatch.watch(lambda: RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok")), name="f")
     call()
     compilewatch.ready()
     call()
-    RECORDER.compile_finished(Compile(1.0, "0/1", "first", "ok"))
+    RECORDER.record_compile(Compile(1.0, "0/1", "first", "ok"))
     assert [compile.in_request for compile in window().compiles] == [False, True, False]
 
 
 def test_where_nothing_is_watched_every_compilation_after_ready_is_in_a_request(window: Window) -> None:
-    RECORDER.compile_finished(Compile(1.0, "0/0", "first", "ok"))
+    RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok"))
     compilewatch.ready()
-    RECORDER.compile_finished(Compile(1.0, "0/1", "first", "ok"))
+    RECORDER.record_compile(Compile(1.0, "0/1", "first", "ok"))
     assert [compile.in_request for compile in window().compiles] == [False, True]

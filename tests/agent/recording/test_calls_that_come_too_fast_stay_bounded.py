@@ -9,14 +9,14 @@ from collections.abc import Callable
 import compilewatch
 import pytest
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import CHUNK, LONG, MOST_CHUNKS, TOO_LONG, Line, take
+from compilewatch.recording.series_buffer import CHUNK_CALLS, LONG_CALLS, MAX_CALLER_CHUNKS, MAX_CALLS, SeriesBuffer, take_snapshot
 from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
 
 
 @pytest.fixture
-def line(window: Window) -> Line:
+def line(window: Window) -> SeriesBuffer:
     """The line of a region that was called once."""
     compilewatch.watch(lambda: None, name="fast")()
     window()
@@ -24,31 +24,31 @@ def line(window: Window) -> Line:
     return found
 
 
-def looked(line: Line) -> None:
-    RECORDER.look(line, time.perf_counter())
+def looked(line: SeriesBuffer) -> None:
+    RECORDER.shorten_if_long(line, time.perf_counter())
 
 
-def test_one_caller_bins_some_of_what_is_too_much_and_goes_on(line: Line) -> None:
-    line.plain += [1e-6] * TOO_LONG
+def test_one_caller_bins_some_of_what_is_too_much_and_goes_on(line: SeriesBuffer) -> None:
+    line.plain += [1e-6] * MAX_CALLS
     looked(line)
-    assert line.waiting() == TOO_LONG - MOST_CHUNKS * CHUNK
-    del line.plain[LONG:]
+    assert line.pending_calls() == MAX_CALLS - MAX_CALLER_CHUNKS * CHUNK_CALLS
+    del line.plain[LONG_CALLS:]
     looked(line)
-    assert line.waiting() == LONG
+    assert line.pending_calls() == LONG_CALLS
 
 
-def test_what_nobody_can_bin_is_counted_without_its_time(line: Line, window: Window) -> None:
-    line.plain += [1e-6] * (4 * TOO_LONG) + [1e-3] * LONG
+def test_what_nobody_can_bin_is_counted_without_its_time(line: SeriesBuffer, window: Window) -> None:
+    line.plain += [1e-6] * (4 * MAX_CALLS) + [1e-3] * LONG_CALLS
     looked(line)
-    assert line.waiting() < TOO_LONG
+    assert line.pending_calls() < MAX_CALLS
     [region] = window().regions
-    assert region.calls == 4 * TOO_LONG + LONG
+    assert region.calls == 4 * MAX_CALLS + LONG_CALLS
     assert region.latency is not None
-    assert region.latency.count == TOO_LONG - LONG  # those of which the time is known, the newest
+    assert region.latency.count == MAX_CALLS - LONG_CALLS  # those of which the time is known, the newest
     assert region.latency.quantile(0.95) == pytest.approx(1e-3, rel=0.02)
 
 
-def test_what_comes_while_some_is_taken_stays(line: Line) -> None:
+def test_what_comes_while_some_is_taken_stays(line: SeriesBuffer) -> None:
     def came() -> None:
         for number in range(200_000):
             values.append(number)
@@ -59,7 +59,7 @@ def test_what_comes_while_some_is_taken_stays(line: Line) -> None:
     for thread in adding:
         thread.start()
     while any(thread.is_alive() for thread in adding) or values:
-        taken += take(values, CHUNK)
+        taken += take_snapshot(values, CHUNK_CALLS)
     assert sorted(taken) == sorted([*range(-5_000, 0), *range(200_000), *range(200_000)])
 
 
@@ -75,7 +75,7 @@ def test_a_window_of_eight_threads_without_a_pause_has_every_call(window: Window
         thread.start()
     most = 0
     while any(thread.is_alive() for thread in threads):
-        most = max(most, sum(line.waiting() for line in RECORDER._all_buffers))
+        most = max(most, sum(line.pending_calls() for line in RECORDER._all_buffers))
         time.sleep(0.01)
     assert sum(region.calls for region in window().regions) == 800_000
     assert most < 800_000

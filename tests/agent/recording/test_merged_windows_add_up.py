@@ -56,8 +56,8 @@ def test_totals_ranges_and_frozen_bytes(given_windows: list[tuple[list[Region], 
         whole += totals([report])
         outbox.add(report)
         if number in attempts:
-            frozen.update({entry.seq: entry.body for entry in outbox.batch(limit=2)})
-    entries = outbox.waiting()
+            frozen.update({entry.seq: entry.body for entry in outbox.next_batch(limit=2)})
+    entries = outbox.pending()
     reports = [loads(Report, entry.body) for entry in entries]
     assert [seq for report in reports for seq in range(report.seq[0], report.seq[1] + 1)] == list(range(1, len(given_windows) + 1))
     assert totals(reports) == whole

@@ -26,15 +26,15 @@ def test_two_threads_hand_out_tickets_at_once(window: Window, monkeypatch: pytes
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    hand_out = sampling.hand_out
+    hand_out = sampling.publish_tokens
 
     def preempted(given: Iterator[Sampling]) -> None:
-        sampling.hand_out = hand_out
-        in_another_thread(lambda: sampling.issue(5))
+        sampling.publish_tokens = hand_out
+        in_another_thread(lambda: sampling.issue_tokens(5))
         hand_out(given)
 
-    sampling.hand_out = preempted
-    sampling.issue(100)
+    sampling.publish_tokens = preempted
+    sampling.issue_tokens(100)
     told = 0
     for _ in range(3):
         for _ in range(10):
@@ -53,28 +53,28 @@ def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decide
     alike, handed_out = module._has_uniform_nesting, []
 
     def compiles_meanwhile(*args: Any) -> bool:
-        in_another_thread(lambda: RECORDER.compile_started("g"))
+        in_another_thread(lambda: RECORDER.on_compile_start("g"))
         return alike(*args)
 
     monkeypatch.setattr(module, "_has_uniform_nesting", compiles_meanwhile)
     monkeypatch.setattr(Sampling, "issue", lambda *args: handed_out.append(args))
     second_passes()
-    assert handed_out == [] and {line.sampling.every for line in RECORDER._all_buffers} == {1}
+    assert handed_out == [] and {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
 
 
 def test_sampling_ends_under_a_counted_call_that_then_compiles(window: Window) -> None:
     def compiles_later() -> None:
         in_another_thread(lambda: call())
         second_passes()  # so few calls that each is timed from now on
-        assert sampling.every == 1
-        RECORDER.compile_started("f")
+        assert sampling.calls_per_timed == 1
+        RECORDER.on_compile_start("f")
         time.sleep(0.05)
-        RECORDER.compile_stopped()
+        RECORDER.on_compile_stop()
 
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     call(compiles_later)
     [region] = window().regions
     assert region.warmup is not None and (region.calls, region.warmup.count) == (2, 1)
@@ -84,16 +84,16 @@ def test_two_compilations_begin_at_once_while_a_counted_call_waits(window: Windo
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     end_call = held_up(call)
     sampler = RECORDER.sampler
     stop = sampler.stop
 
     def compiles() -> None:
-        RECORDER.compile_started("h")
+        RECORDER.on_compile_start("h")
         started.set()
         ended.wait(60)
-        RECORDER.compile_stopped()
+        RECORDER.on_compile_stop()
 
     def preempted() -> None:
         sampler.stop = stop  # type: ignore[method-assign]
@@ -103,8 +103,8 @@ def test_two_compilations_begin_at_once_while_a_counted_call_waits(window: Windo
 
     started, ended, other = threading.Event(), threading.Event(), threading.Thread(target=compiles)
     sampler.stop = preempted  # type: ignore[method-assign]
-    RECORDER.compile_started("g")
-    RECORDER.compile_stopped()
+    RECORDER.on_compile_start("g")
+    RECORDER.on_compile_stop()
     end_call()
     counts = [region.calls for _ in range(3) for region in window().regions]
     ended.set()

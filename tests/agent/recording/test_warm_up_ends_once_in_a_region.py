@@ -12,8 +12,8 @@ from typing import Any
 
 import compilewatch
 import pytest
-from compilewatch.agent import CLIENT
-from compilewatch.recording.aggregate import regions_merge
+from compilewatch.agent import AGENT
+from compilewatch.recording.aggregate import merge_regions
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.wire.codec import decode, encode
 from compilewatch.wire.messages import Compile, Identity, Region, Report, Request
@@ -26,16 +26,16 @@ Window = Callable[[], Report]
 
 
 def compiles() -> None:
-    RECORDER.compile_started("f")
-    RECORDER.compile_stopped()
+    RECORDER.on_compile_start("f")
+    RECORDER.on_compile_stop()
 
 
 def hits() -> None:
-    RECORDER.call().hits += 1
+    RECORDER.get_thread_state().hits += 1
 
 
 def misses() -> None:
-    RECORDER.call().misses += 1
+    RECORDER.get_thread_state().misses += 1
 
 
 def nothing() -> None:
@@ -127,10 +127,10 @@ def test_a_call_that_is_only_counted_is_stalled_where_it_compiles_after_warm_up(
         around(work)
     window()
     sampling = sampled(call)
-    sampling.issue(100)
+    sampling.issue_tokens(100)
     window()
     end_call = held_up(call)
-    call(lambda: (RECORDER.compile_started("f"), time.sleep(0.02), RECORDER.compile_stopped()))
+    call(lambda: (RECORDER.on_compile_start("f"), time.sleep(0.02), RECORDER.on_compile_stop()))
     assert kinds(window()) == {"calls": 1, "stalled": 1}  # the other one may fail yet
     end_call()
     report = window()
@@ -142,7 +142,7 @@ def test_a_counted_call_that_waited_and_fails_windows_later_is_an_error_alone(wi
     call = compilewatch.watch(answer, name="f")
     for work in (compiles, nothing):
         call(work)
-    sampled(call).issue(100)
+    sampled(call).issue_tokens(100)
     window()
 
     def fails() -> None:
@@ -161,9 +161,9 @@ def test_a_record_with_absurd_seconds_reaches_no_sketch(window: Window, seconds:
     call = compilewatch.watch(answer, name="f")
     for work in (compiles, nothing):
         call(work)
-    sampled(call).issue(100)
+    sampled(call).issue_tokens(100)
     window()
-    call(lambda: RECORDER.compile_finished(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": seconds})))
+    call(lambda: RECORDER.record_compile(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": seconds})))
     [region] = window().regions
     assert region.stalled is not None and region.stalled.count == 1 and 0.0 <= region.stalled.max < 60.0
 
@@ -182,7 +182,7 @@ def in_a_child(work: Callable[[], Any]) -> Any:
     child = os.fork()
     if child == 0:
         try:
-            CLIENT._after_fork()
+            AGENT._after_fork()
             os.write(write, json.dumps(work()).encode())
         finally:
             os._exit(0)
@@ -217,7 +217,7 @@ def test_an_empty_sketch_says_that_none_were_stalled_and_travels_as_that() -> No
 
 @pytest.mark.parametrize("seconds", [[], [2.0]])
 def test_windows_that_are_merged_keep_what_they_say_of_stalled_calls(seconds: list[float]) -> None:
-    [merged] = regions_merge([Region("f", 1, stalled=Sketch()), Region("f", 1, stalled=Sketch.of(seconds)), Region("f", 1)])
+    [merged] = merge_regions([Region("f", 1, stalled=Sketch()), Region("f", 1, stalled=Sketch.of(seconds)), Region("f", 1)])
     assert (merged.calls, merged.stalled) == (3, Sketch.of(seconds))
 
 

@@ -14,9 +14,9 @@ from compilewatch.runtime.private_files import (
     file_open,
     file_read,
     file_replace,
-    files_kept,
     folder_open,
     folder_trim,
+    list_files,
 )
 
 
@@ -95,7 +95,7 @@ def test_the_oldest_files_make_room(tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("stays")
     assert folder_trim(tmp_path, ".run", max_files=4, max_bytes=1000) == 2
     assert folder_trim(tmp_path, ".run", max_files=4, max_bytes=25) == 2
-    assert [kept.path.name for kept in files_kept(tmp_path, ".run")] == ["4.run", "5.run"]
+    assert [kept.path.name for kept in list_files(tmp_path, ".run")] == ["4.run", "5.run"]
     assert (tmp_path / "other.txt").exists()
 
 

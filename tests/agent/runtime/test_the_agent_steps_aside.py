@@ -25,7 +25,7 @@ def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callabl
     call = compilewatch.watch(job, name="forward")
     call()
     for number in range(20):
-        RECORDER.internal_error(ValueError(number))
+        RECORDER.record_internal_error(ValueError(number))
     assert RECORDER.lines is None
     assert call() == 7
     dashboard.wait(lambda it: any(fact.data.get("name") == "agent switched itself off" for r in it.reports() for fact in r.facts))
@@ -36,20 +36,20 @@ def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callabl
 
 def test_a_job_that_recurses_too_deep_leaves_the_agent_on(window: Callable[[], object]) -> None:
     for _ in range(40):
-        RECORDER.internal_error(RecursionError("maximum recursion depth exceeded"))
+        RECORDER.record_internal_error(RecursionError("maximum recursion depth exceeded"))
     assert (RECORDER.internal_errors, RECORDER.lines is not None) == (40, True)
     for number in range(20):
-        RECORDER.internal_error(ValueError(number))
+        RECORDER.record_internal_error(ValueError(number))
     assert RECORDER.lines is None
 
 
 def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
     before = RECORDER.internal_errors
-    with FaultBarrier(RECORDER.internal_error):
+    with FaultBarrier(RECORDER.record_internal_error):
         raise MemoryError
     assert RECORDER.internal_errors == before + 1
     for passing in (KeyboardInterrupt, SystemExit):
-        with pytest.raises(passing), FaultBarrier(RECORDER.internal_error):
+        with pytest.raises(passing), FaultBarrier(RECORDER.record_internal_error):
             raise passing
     RECORDER.internal_errors = 0
 
@@ -100,4 +100,4 @@ def test_starting_fails_quietly_when_no_thread_can_be_had(monkeypatch: pytest.Mo
     assert agent.init(model="m", endpoint="file:/dev/null") is False
     assert capfd.readouterr().err == "compilewatch: off: the agent failed to start (RuntimeError: can't start new thread)\n"
     assert RECORDER.lines is None
-    assert agent.CLIENT.sources.capabilities() == {}  # nothing stays bound to torch
+    assert agent.AGENT.sources.capabilities() == {}  # nothing stays bound to torch

@@ -16,7 +16,7 @@ import compilewatch
 
 def work(end=""):
     compilewatch.init(model="m", interval=200)
-    compilewatch.agent.CLIENT.worker.settle()
+    compilewatch.agent.AGENT.worker.settle()
     compilewatch.watch(lambda: None, name="forward")()
     exec(end)
 

@@ -65,7 +65,7 @@ def test_what_cannot_be_read_is_no_wish(asked: str) -> None:
 def test_an_acknowledgement_ends_the_waiting() -> None:
     one = sender(Answer(500), 1.0)
     one.attempt(IDENTITY)
-    assert not one.due()
+    assert not one.is_due()
     one._transport = Scripted(Answer(200, ack=Ack([(1, 1)], 2)))
     assert one.attempt(IDENTITY)
     assert (one.failures, len(one.outbox), one.next_attempt) == (0, 0, 1000.0)

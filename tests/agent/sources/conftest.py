@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from compilewatch.recording.recorder import RECORDER, Recorder
-from compilewatch.sources import SOURCES, Answer, Source, load
+from compilewatch.sources import SOURCES, Capability, Source, load
 from compilewatch.wire.messages import Compile, Fact, Finding, Report
 
 BOUND = (
@@ -44,7 +44,7 @@ class Seen:
         self.recorder = recorder or Recorder()
         self.recorder.start()
         self.sources: list[Source] = [load(listed) for listed in SOURCES if listed[1] in here]
-        self.answers: dict[str, Answer] = {source.name: source.install(self.recorder) for source in self.sources}
+        self.answers: dict[str, Capability] = {source.name: source.install(self.recorder) for source in self.sources}
 
     def look(self) -> Report:
         """Closes the window; errors of the agent's own fail the test that caused them."""
@@ -52,7 +52,7 @@ class Seen:
         return self.look_despite_errors()
 
     def look_despite_errors(self) -> Report:
-        return self.recorder.close(1, 0.0, 1.0)
+        return self.recorder.rotate(1, 0.0, 1.0)
 
     def poll(self) -> None:
         for source in self.sources:

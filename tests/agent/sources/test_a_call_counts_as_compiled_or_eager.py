@@ -12,7 +12,7 @@ import pytest
 import torch
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.sources.dynamo import guard_lookups
-from compilewatch.sources.dynamo.guard_lookups import guard_hook
+from compilewatch.sources.dynamo.guard_lookups import make_guard_hook
 from compilewatch.wire.messages import Region
 
 from tests.agent.sources.conftest import Seen
@@ -188,11 +188,11 @@ def test_the_calls_right_after_a_long_compilation_are_counted(watching: Seen, mo
     call = watched(doubled)
     call(torch.ones(3))
     now = guard_lookups.time.monotonic()
-    watching.recorder.compile_started("slow")
+    watching.recorder.on_compile_start("slow")
     for second in range(60):
         monkeypatch.setattr(guard_lookups.time, "monotonic", lambda: now + second + 0.5)  # noqa: B023 - read in this turn
         source.poll(watching.recorder)
-    watching.recorder.compile_stopped()
+    watching.recorder.on_compile_stop()
     watching.look()
     for _ in range(9):
         call(torch.ones(3))
@@ -203,10 +203,10 @@ def test_the_calls_right_after_a_long_compilation_are_counted(watching: Seen, mo
 def test_guard_collectives_own_the_hook_while_they_are_on(watching: Seen) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
     assert torch.compiler.set_enable_guard_collectives(True) is False
-    assert watching.recorder.token == 0
+    assert watching.recorder.lookup_step == 0
     assert source.poll(watching.recorder) == ("no", "guard collectives are on and own torch's hook")
     assert torch.compiler.set_enable_guard_collectives(False) is True
-    assert watching.recorder.token != 0
+    assert watching.recorder.lookup_step != 0
     assert source.poll(watching.recorder) == ("yes", "")
 
 
@@ -219,7 +219,7 @@ def test_guard_collectives_that_are_switched_on_unheard_end_the_count_at_their_f
     imported_early(True)
     try:
         call(torch.ones(3))
-        assert RECORDER.token == 0
+        assert RECORDER.lookup_step == 0
         assert source.poll(RECORDER) == ("no", "guard collectives are on and own torch's hook")
         for _ in range(3):
             call(torch.ones(3))
@@ -236,7 +236,7 @@ def test_where_guard_collectives_are_on_already_the_hook_stays_theirs() -> None:
     try:
         seen = Seen()
         assert seen.answers["compiled_calls"][0] == "no"
-        assert seen.recorder.token == 0
+        assert seen.recorder.lookup_step == 0
         seen.uninstall()
     finally:
         assert torch.compiler.set_enable_guard_collectives(False) is True
@@ -249,7 +249,7 @@ def test_the_previous_hooks_answer_is_torchs_answer(seen: Seen) -> None:
         asked.append(hit)
         return False
 
-    hook = guard_hook(seen.recorder, refuse, itertools.count())
+    hook = make_guard_hook(seen.recorder, refuse, itertools.count())
     assert hook(True) is False
     assert asked == [True]
-    assert (seen.recorder.call().hits, seen.recorder.call().misses) == (0, 1)
+    assert (seen.recorder.get_thread_state().hits, seen.recorder.call().misses) == (0, 1)

@@ -27,7 +27,7 @@ def test_a_compilation_before_the_thread_came_by_is_told_with_its_start_and_phas
     assert late.capabilities()["compilations"][0] == "no"
     assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2)).tolist() == [2.0, 2.0]
     assert late.capabilities()["compilations"] == ("yes", "")
-    report = RECORDER.close(1, 0.0, 1.0)
+    report = RECORDER.rotate(1, 0.0, 1.0)
     (event,) = report.compiles
     assert (event.kind, event.outcome, event.frame) == ("first", "ok", "<lambda>")
     assert {"dynamo", "guards"} <= set(event.seconds)

@@ -8,7 +8,7 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.instrument.dynamo_skip import frames_skip
+from compilewatch.instrument.dynamo_skip import skip_frames
 
 from tests.agent.sources.conftest import Seen
 
@@ -38,7 +38,7 @@ WAYS: dict[str, Callable[[Block], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_outer_graph_holds_both(way: str, watching: Seen) -> None:
-    frames_skip()
+    skip_frames()
     model = torch.nn.Sequential(WAYS[way](Block()), WAYS[way](Block()))
     outer = compilewatch.compile(model, backend="eager", fullgraph=True, name="outer")
     x = torch.ones(2, 4)

@@ -24,7 +24,7 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
 
 def looked(seen: Seen) -> Report:
     """The window, with what the agent's thread explains before it closes."""
-    MissCauses.of(seen.recorder).tell()
+    MissCauses.of(seen.recorder).explain_queued()
     return seen.look()
 
 

@@ -28,7 +28,7 @@ def test_the_same_holds_while_lookups_are_not_counted(watching: Seen) -> None:
         compiled(torch.ones(4))
     counting = next(source for source in watching.sources if source.name == "compiled_calls")
     counting.uninstall()
-    assert watching.recorder.token == 0
+    assert watching.recorder.lookup_step == 0
     assert compilewatch.golden("bare", bare, torch.ones(4)).state == "not compared"
     assert compilewatch.golden("whole", whole, torch.ones(4)).state == "passed"
-    assert watching.recorder.token == 0
+    assert watching.recorder.lookup_step == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from compilewatch.sources.dynamo.user_frames import Place, is_engines, users_place
+from compilewatch.sources.dynamo.user_frames import Place, find_user_caller, is_vllm_file
 
 ASK = "def ask(users_place):\n    return users_place()\n"
 
@@ -31,22 +31,22 @@ def asked_from(path: Path) -> Callable[..., Place | None]:
 
 
 def test_files_of_the_engine_are_its_own_and_those_next_to_it_are_not(engine: Path) -> None:
-    assert is_engines(str(engine / "model.py")) and is_engines(str(engine / "models" / "llama.py"))
-    assert not is_engines(str(engine.parent / "vllm_other" / "model.py")) and not is_engines(str(engine.parent / "torch" / "nn.py"))
+    assert is_vllm_file(str(engine / "model.py")) and is_vllm_file(str(engine / "models" / "llama.py"))
+    assert not is_vllm_file(str(engine.parent / "vllm_other" / "model.py")) and not is_vllm_file(str(engine.parent / "torch" / "nn.py"))
 
 
 def test_without_the_engine_no_file_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "vllm", raising=False)
-    assert not is_engines("/x/site-packages/vllm/model.py")
+    assert not is_vllm_file("/x/site-packages/vllm/model.py")
     monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))  # a package without a file
-    assert not is_engines("/x/site-packages/vllm/model.py")
+    assert not is_vllm_file("/x/site-packages/vllm/model.py")
 
 
 def test_the_users_line_below_an_engines_is_the_place(tmp_path: Path) -> None:
-    place = asked_from(tmp_path / "serve.py")(users_place)
+    place = asked_from(tmp_path / "serve.py")(find_user_caller)
     assert place is not None and (Path(place.file).name, place.line) == ("serve.py", 2)
 
 
 def test_an_installed_file_is_never_the_place(engine: Path) -> None:
-    place = asked_from(engine / "runner.py")(users_place)
+    place = asked_from(engine / "runner.py")(find_user_caller)
     assert place is None or Path(place.file).name != "runner.py"

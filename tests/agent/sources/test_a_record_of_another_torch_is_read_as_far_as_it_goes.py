@@ -104,12 +104,12 @@ def test_an_object_that_is_nothing_like_a_record_is_told_as_unknown(seen: Seen) 
         assert compile.frame == ""
 
 
-@pytest.mark.parametrize("name", user_frames.COMPILING)
+@pytest.mark.parametrize("name", user_frames.COMPILE_VARIABLES)
 @pytest.mark.parametrize("value", [ABSENT, None, object(), "words"], ids=["absent", "None", "an object", "words"])
 def test_each_variable_of_torchs_compiler_may_hold_anything(seen: Seen, monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> None:
     from compilewatch.sources.dynamo import compile_reporter
 
-    original = user_frames.compiling_locals
+    original = user_frames.read_compiling_locals
 
     def changed() -> dict[str, Any]:
         found = dict(original())

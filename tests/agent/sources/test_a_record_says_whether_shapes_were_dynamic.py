@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from compilewatch.sources.dynamo.compile_options import NOT_KNOWN, options_told
+from compilewatch.sources.dynamo.compile_options import UNKNOWN_OPTIONS, options_of_record
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,9 @@ from compilewatch.sources.dynamo.compile_options import NOT_KNOWN, options_told
     ],
 )
 def test_a_record_says_whether_shapes_were_dynamic(settings: str, dynamic: str) -> None:
-    assert options_told(SimpleNamespace(dynamo_config=settings)).dynamic == dynamic
+    assert options_of_record(SimpleNamespace(dynamo_config=settings)).dynamic == dynamic
 
 
 @pytest.mark.parametrize("settings", ["", "[]", "{", '{"automatic_dynamic_shapes": 3}', None, 7])
 def test_settings_that_are_not_as_torch_writes_them_say_nothing(settings: object) -> None:
-    assert options_told(SimpleNamespace(dynamo_config=settings)) == NOT_KNOWN
+    assert options_of_record(SimpleNamespace(dynamo_config=settings)) == UNKNOWN_OPTIONS

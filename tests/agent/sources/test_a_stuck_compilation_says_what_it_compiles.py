@@ -80,7 +80,7 @@ def test_a_backward_that_hangs_goes_by_its_forward(seen: Seen) -> None:
 
 def test_of_several_the_oldest_is_told(seen: Seen) -> None:
     for frame in ("first", "second"):
-        thread = threading.Thread(target=seen.recorder.compile_started, args=(frame,))
+        thread = threading.Thread(target=seen.recorder.on_compile_start, args=(frame,))
         thread.start()
         thread.join(60)
     assert seen.look().gauges.compiling_frame == "first"

@@ -11,10 +11,10 @@ from typing import Any
 import compilewatch
 import pytest
 import torch
-from compilewatch.instrument.async_calls import awaited
-from compilewatch.instrument.segments import Pieces
+from compilewatch.instrument.async_calls import wrap_awaitable
+from compilewatch.instrument.segments import Segments
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.region_spec import Spec
+from compilewatch.recording.region_spec import RegionSpec
 from compilewatch.wire.messages import Region
 
 from tests.agent.sources.conftest import Seen
@@ -255,8 +255,8 @@ def test_an_awaitable_that_cannot_be_driven_is_awaited_as_it_is(watching: Seen) 
         return "old"
 
     async def all_of_them() -> list[Any]:
-        pieces = Pieces(RECORDER.register(Spec("any")))
-        return [await awaited(one, pieces) for one in (Plain(), Late(), old(), asyncio.sleep(0, "plain"))]
+        pieces = Segments(RECORDER.register(RegionSpec("any")))
+        return [await wrap_awaitable(one, pieces) for one in (Plain(), Late(), old(), asyncio.sleep(0, "plain"))]
 
     assert asyncio.run(all_of_them()) == [None, "late", "old", "plain"]
 

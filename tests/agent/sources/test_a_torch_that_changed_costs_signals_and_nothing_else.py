@@ -16,7 +16,7 @@ import torch
 from compilewatch.recording.call_recorder import MAX_INTERNAL_ERRORS
 from compilewatch.runtime import torch_internals
 from compilewatch.runtime.torch_internals import (
-    ALL,
+    ALL_NAMES,
     BUILD_GUARDS,
     CALL_AHEAD,
     CALL_PACKAGE,
@@ -30,7 +30,7 @@ from compilewatch.runtime.torch_internals import (
     WRAP_COMPILED,
     TorchName,
 )
-from compilewatch.sources.function_patch import MAX_FAULTS, Binding
+from compilewatch.sources.function_patch import MAX_FAULTS, FunctionPatch
 from compilewatch.wire.messages import Report
 from torch._C._dynamo.eval_frame import set_guard_complete_hook
 
@@ -65,7 +65,7 @@ def bound_names() -> list[TorchName]:
     """The names that torch calls through us."""
     for module in MODULES:
         importlib.import_module(module)
-    with patch.object(Binding, "__init__", autospec=True, side_effect=Binding.__init__) as made:
+    with patch.object(FunctionPatch, "__init__", autospec=True, side_effect=FunctionPatch.__init__) as made:
         Seen().uninstall()
     return [call.args[1] for call in made.call_args_list]
 
@@ -76,7 +76,7 @@ WRAPPED = (
     *(LOAD_ARTIFACTS, LOAD_PACKAGE, CALL_PACKAGE, CALL_AHEAD),
 )
 # A name of torch's own that raises when torch calls it fails with us and without.
-CASES = [(name, fault) for name in ALL for fault in FAULTS if fault != "raising" or name not in (*HEARD, *WRAPPED)]
+CASES = [(name, fault) for name in ALL_NAMES for fault in FAULTS if fault != "raising" or name not in (*HEARD, *WRAPPED)]
 
 
 def scaled(x: torch.Tensor) -> torch.Tensor:
@@ -151,7 +151,7 @@ def test_with_every_name_in_place_the_job_is_told_as_it_was() -> None:
         seen.uninstall()
 
 
-@pytest.mark.parametrize(("name", "fault"), CASES, ids=lambda value: value.short if isinstance(value, TorchName) else value)
+@pytest.mark.parametrize(("name", "fault"), CASES, ids=lambda value: value.short_name if isinstance(value, TorchName) else value)
 def test_a_changed_name_is_said_and_costs_no_more_than_its_signal(
     name: TorchName, fault: str, monkeypatch: pytest.MonkeyPatch, quiet: None
 ) -> None:
@@ -171,8 +171,8 @@ def test_a_changed_name_is_said_and_costs_no_more_than_its_signal(
     assert seen.recorder.internal_errors == 0, seen.recorder.last_error
     told = [(compile.kind, compile.outcome) for compile in report.compiles]
     assert told == TOLD
-    if name.costs and not (name == CUDA_MEMORY and fault == "raising"):  # without CUDA it is not called, so nothing is lost
-        assert any(name.short in why for grade, why in answers.values() if grade != "yes"), answers
+    if name.lost_capability and not (name == CUDA_MEMORY and fault == "raising"):  # without CUDA it is not called, so nothing is lost
+        assert any(name.short_name in why for grade, why in answers.values() if grade != "yes"), answers
 
 
 PUBLIC = r'"(__file__|__version__|is_compiling|cuda)"'
@@ -219,4 +219,4 @@ def test_a_name_that_torch_calls_in_another_way_is_listened_to_no_longer(
     told = [(compile.kind, compile.outcome) for compile in report.compiles]
     assert told == TOLD
     if seen.recorder.internal_errors:
-        assert any(f"{name.short} is called in an unknown way" in why for _, why in answers.values())
+        assert any(f"{name.short_name} is called in an unknown way" in why for _, why in answers.values())

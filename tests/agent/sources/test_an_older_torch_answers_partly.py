@@ -29,7 +29,7 @@ def compiles_without(names: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple
     compiled(torch.ones(3))
     source.uninstall()
     assert recorder.internal_errors == 0, recorder.last_error
-    return answer, recorder.close(1, 0.0, 1.0).compiles
+    return answer, recorder.rotate(1, 0.0, 1.0).compiles
 
 
 def test_without_events_the_record_alone_gives_phases(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_without_a_guard_hook_calls_are_not_counted(monkeypatch: pytest.MonkeyPa
     recorder, source = Recorder(), CompiledCalls()
     monkeypatch.delattr(torch._C._dynamo.eval_frame, "set_guard_complete_hook")
     assert source.install(recorder) == ("no", "this torch has no set_guard_complete_hook")
-    assert recorder.token == 0
+    assert recorder.lookup_step == 0
     source.uninstall()
 
 
@@ -72,5 +72,5 @@ def test_an_unknown_shape_of_record_is_read_as_far_as_it_goes(monkeypatch: pytes
     source.install(recorder)
     utils.log_compilation_event(object())
     source.uninstall()
-    (compile,) = recorder.close(1, 0.0, 1.0).compiles
+    (compile,) = recorder.rotate(1, 0.0, 1.0).compiles
     assert (compile.kind, compile.outcome, compile.frame) == ("first", "ok", "")

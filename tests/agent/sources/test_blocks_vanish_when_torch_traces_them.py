@@ -8,7 +8,7 @@ import sys
 import compilewatch
 import pytest
 import torch
-from compilewatch.instrument.dynamo_skip import frames_skip
+from compilewatch.instrument.dynamo_skip import skip_frames
 
 from tests.agent.sources.conftest import Seen
 
@@ -23,7 +23,7 @@ def traced(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("fullgraph", [True, False])
 def test_it_is_one_graph(watching: Seen, fullgraph: bool) -> None:
-    frames_skip()
+    skip_frames()
     call = compilewatch.compile(traced, backend="eager", fullgraph=fullgraph)
     for _ in range(3):
         assert call(torch.ones(2)).tolist() == [3.0, 3.0]

@@ -12,7 +12,7 @@ import torch
 import torch._dynamo.utils as utils
 from compilewatch.recording.recorder import Recorder
 from compilewatch.sources.inductor.autotune_cache import AutotuneCache
-from compilewatch.sources.inductor.cache_lookups import CacheCounters, CacheLookups, Taken
+from compilewatch.sources.inductor.cache_lookups import CacheCounters, CacheLookups, LookupResult
 from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
 from compilewatch.sources.inductor.mega_cache import MegaCache
 from compilewatch.wire.messages import Compile, Report
@@ -41,7 +41,7 @@ def compiled(seen: Seen, backend: str | Callable[..., Any] = "inductor") -> Comp
 
 
 def told(seen: Seen) -> Report:
-    MissCauses.of(seen.recorder).tell()
+    MissCauses.of(seen.recorder).explain_queued()
     return seen.look()
 
 
@@ -136,7 +136,7 @@ def test_choices_of_kernels_are_a_miss_when_measured_and_a_hit_when_known() -> N
     def answers(benchmark: Callable[..., Any] | None) -> dict[str, str]:
         timings = cache.lookup([choice], "mm", "[4, 4]", benchmark=benchmark)
         assert benchmark is None or list(timings.values()) == [0.25]
-        return lookups.asked(lookups.take(), SimpleNamespace()).answers
+        return lookups.merge_answers(lookups.collect(), SimpleNamespace()).answers
 
     assert answers(None) == {}
     assert answers(lambda choices: dict.fromkeys(choices, 0.25)) == {"autotune": "miss"}
@@ -150,9 +150,9 @@ def test_choices_of_kernels_are_a_miss_when_measured_and_a_hit_when_known() -> N
 
 def counted(counters: Any, **grown: int) -> dict[str, str]:
     lookups = CacheLookups()
-    lookups.count_in(counters)
+    lookups.set_counters(counters)
     counters["inductor"].update(grown)
-    return lookups.asked(lookups.take(), SimpleNamespace()).answers
+    return lookups.merge_answers(lookups.collect(), SimpleNamespace()).answers
 
 
 def test_triton_kernels_out_of_a_bundle_are_a_hit_and_those_put_into_one_a_miss() -> None:
@@ -164,21 +164,21 @@ def test_triton_kernels_out_of_a_bundle_are_a_hit_and_those_put_into_one_a_miss(
 def test_an_older_torch_replays_the_counters_of_what_a_hit_stands_for() -> None:
     counters = defaultdict(Counter, aot_autograd=Counter(autograd_cache_hit=1))
     lookups = CacheLookups()
-    lookups.count_in(counters)
+    lookups.set_counters(counters)
     counters["aot_autograd"]["autograd_cache_hit"] += 1
     counters["inductor"]["fxgraph_cache_miss"] += 1
-    assert lookups.asked(lookups.take(), SimpleNamespace()).answers == {"fx": "hit", "aot": "hit"}
+    assert lookups.merge_answers(lookups.collect(), SimpleNamespace()).answers == {"fx": "hit", "aot": "hit"}
 
 
 def test_an_older_torch_whose_counters_were_cleared_between_two_looks_is_still_told() -> None:
     counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
     caches = CacheCounters(counters)
     counters["inductor"]["fxgraph_cache_hit"] += 1
-    assert caches.delta() == {"fx": "hit"}
+    assert caches.read_delta() == {"fx": "hit"}
     counters.clear()
     counters["inductor"]["fxgraph_cache_hit"] += 1
-    assert caches.delta() == {"fx": "hit"}
-    assert caches.delta() == {}
+    assert caches.read_delta() == {"fx": "hit"}
+    assert caches.read_delta() == {}
 
 
 @pytest.mark.parametrize(
@@ -195,4 +195,4 @@ def test_an_older_torch_whose_counters_were_cleared_between_two_looks_is_still_t
 )
 def test_a_record_that_counts_lookups_is_believed(counts: dict[str, Any], answer: dict[str, str]) -> None:
     record = SimpleNamespace(**{f"inductor_fx_{name}": value for name, value in counts.items()})
-    assert CacheLookups().asked(Taken([], {}), record).answers == answer
+    assert CacheLookups().merge_answers(LookupResult([], {}), record).answers == answer

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from compilewatch.recording.region_spec import Spec
-from compilewatch.recording.series_buffer import Line
+from compilewatch.recording.region_spec import RegionSpec
+from compilewatch.recording.series_buffer import SeriesBuffer
 from compilewatch.sources.cuda import gpu_time
-from compilewatch.sources.cuda.gpu_time import LEAST_GAP_S, MAX_PAIRS, SHARE, EventProbe, GpuTime
+from compilewatch.sources.cuda.gpu_time import COST_SHARE, MAX_PAIRS, MIN_GAP_S, EventProbe, GpuTime
 from compilewatch.wire.messages import Region
 
 EVENT_S, DEAR_EVENT_S = 8e-6, 90e-6
@@ -83,7 +83,7 @@ def gpu(host: Host) -> Gpu:
 
 @pytest.fixture
 def probe(gpu: Gpu) -> EventProbe:
-    return EventProbe(gpu, Line(Spec("step"), Region("step", 0)))
+    return EventProbe(gpu, SeriesBuffer(RegionSpec("step"), Region("step", 0)))
 
 
 def calls(probe: EventProbe, host: Host, seconds: float, every: float, dispatch: float) -> Iterator[int]:
@@ -108,8 +108,8 @@ def test_each_second_has_its_samples_within_the_bound(probe: EventProbe, host: H
     of_each = [seconds.count(second) for second in range(2, 30)]
     assert min(of_each) >= 4, "spread over each window of 10 s"
     assert min(sum(of_each[place : place + 10]) for place in range(len(of_each) - 9)) >= 60
-    assert 2 * EVENT_S * len(seconds) / 30.0 <= 1.5 * SHARE
-    assert max(of_each) <= 2 / LEAST_GAP_S
+    assert 2 * EVENT_S * len(seconds) / 30.0 <= 1.5 * COST_SHARE
+    assert max(of_each) <= 2 / MIN_GAP_S
     assert len(probe.line.gpu) >= len(seconds) - max(of_each)
 
 
@@ -118,7 +118,7 @@ def test_dear_events_leave_60_samples_in_a_window(probe: EventProbe, host: Host,
     seconds = list(calls(probe, host, 60.0, 0.0016, 0.0012))
     windows = [sum(second // 10 == window for second in seconds) for window in range(1, 6)]
     assert min(windows) >= 60
-    assert 2 * DEAR_EVENT_S * sum(windows) / 50.0 <= 1.5 * SHARE
+    assert 2 * DEAR_EVENT_S * sum(windows) / 50.0 <= 1.5 * COST_SHARE
 
 
 @pytest.mark.parametrize(("calls_in_burst", "every"), [(8, 0.400), (8, 0.080), (24, 1.2), (64, 0.640)])
@@ -138,7 +138,7 @@ def test_calls_that_come_in_bursts_have_their_samples(probe: EventProbe, host: H
             second = int(host.now - begins)
             probe.read()
     assert min(sampled[1:6]) >= 60
-    assert 2 * DEAR_EVENT_S * sum(sampled[1:6]) / 50.0 <= 1.5 * SHARE
+    assert 2 * DEAR_EVENT_S * sum(sampled[1:6]) / 50.0 <= 1.5 * COST_SHARE
 
 
 def test_a_burst_after_rare_calls_fills_no_pool(probe: EventProbe, host: Host, gpu: Gpu) -> None:
@@ -171,7 +171,7 @@ def test_calls_that_become_rarer_are_sampled_from_the_next_second_on(probe: Even
 def test_a_full_pool_skips_and_counts_and_goes_on(probe: EventProbe, host: Host, gpu: Gpu) -> None:
     gpu.reached = 0.0
     list(calls(probe, host, 25.0, 0.020, 0.0002))
-    assert (probe.line.gpu, probe.off) == ([], "")
+    assert (probe.line.gpu, probe.error) == ([], "")
     assert probe.skipped > MAX_PAIRS
     gpu.reached = float("inf")
     probe.read()
@@ -198,7 +198,7 @@ def test_threads_that_share_a_pool_never_break_it(probe: EventProbe, gpu: Gpu) -
         thread.start()
     for thread in threads:
         thread.join()
-    assert probe.off == ""
+    assert probe.error == ""
     assert probe.skipped > 0
 
 
@@ -209,7 +209,7 @@ def test_only_an_error_of_cuda_ends_sampling_and_the_capability_names_it(host: H
     monkeypatch.setattr(GpuTime, "_relax", lambda self: None)
     source.install(recorder)
     assert source.poll(recorder) == ("yes", "")
-    probes = [wanted[0](Line(Spec(name), Region(name, 0))) for name in ("encode", "decode")]
+    probes = [wanted[0](SeriesBuffer(RegionSpec(name), Region(name, 0))) for name in ("encode", "decode")]
     gpu.reached = 0.0
     list(calls(probes[0], host, 10.0, 0.020, 0.0002))
     answer, why = source.poll(recorder) or ("", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from compilewatch.sources.host.theil_sen import LEAST, POINTS, Slope
+from compilewatch.sources.host.theil_sen import MAX_POINTS, MIN_POINTS, Slope
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,11 +20,11 @@ def after(minutes: int, value_at: object) -> Slope:
 
 
 def test_a_few_minutes_say_nothing() -> None:
-    assert after(LEAST - 1, lambda hour: GIB * hour).per_hour is None
+    assert after(MIN_POINTS - 1, lambda hour: GIB * hour).per_hour is None
 
 
 def test_a_steady_leak_is_its_bytes_per_hour() -> None:
-    slope = after(LEAST, lambda hour: 9 * GIB + 0.5 * GIB * hour).per_hour
+    slope = after(MIN_POINTS, lambda hour: 9 * GIB + 0.5 * GIB * hour).per_hour
     assert slope is not None and abs(slope - 0.5 * GIB) < 1e6
 
 
@@ -47,5 +47,5 @@ def test_noise_and_a_fifth_of_wild_minutes_do_not_bend_it(leak: float, seed: int
 
 
 def test_it_is_about_the_last_hour() -> None:
-    slope = after(POINTS + 90, lambda hour: min(hour, 1.0) * GIB).per_hour
+    slope = after(MAX_POINTS + 90, lambda hour: min(hour, 1.0) * GIB).per_hour
     assert slope == 0.0

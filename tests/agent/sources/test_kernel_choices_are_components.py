@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from compilewatch.identity import autotuned_kernels
-from compilewatch.identity.autotuned_kernels import CHOSEN, MOST, chosen_note
+from compilewatch.identity.autotuned_kernels import KERNEL_CHOICES, MAX_OPERATORS, note_choice
 from compilewatch.identity.redaction import identity_redact
 from compilewatch.runtime import torch_internals
 from compilewatch.sources.inductor.kernel_choices import KernelChoices
@@ -69,14 +69,14 @@ class Measured:
 
 @pytest.fixture(autouse=True)
 def _none_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(autotuned_kernels, "CHOSEN", CHOSEN)
-    CHOSEN.clear()
+    monkeypatch.setattr(autotuned_kernels, "KERNEL_CHOICES", KERNEL_CHOICES)
+    KERNEL_CHOICES.clear()
 
 
 def chosen(name: str, key: str) -> str:
-    CHOSEN.clear()
-    chosen_note("mm", "(8, 8)", {Measured(name, key): 1.0, Measured("mm", "z"): 2.0})
-    (value,) = CHOSEN.values()
+    KERNEL_CHOICES.clear()
+    note_choice("mm", "(8, 8)", {Measured(name, key): 1.0, Measured("mm", "z"): 2.0})
+    (value,) = KERNEL_CHOICES.values()
     return value
 
 
@@ -86,15 +86,15 @@ def test_the_number_of_a_template_says_nothing_and_its_key_does() -> None:
 
 
 def test_one_candidate_and_what_failed_to_run_are_no_choice() -> None:
-    chosen_note("mm", "a", {Measured("mm"): 1.0})
-    chosen_note("mm", "b", {Measured("mm"): 1.0, Measured("triton_mm_1"): float("inf")})
-    assert CHOSEN == {}
+    note_choice("mm", "a", {Measured("mm"): 1.0})
+    note_choice("mm", "b", {Measured("mm"): 1.0, Measured("triton_mm_1"): float("inf")})
+    assert KERNEL_CHOICES == {}
 
 
 def test_so_many_are_told_and_no_more() -> None:
-    for number in range(MOST + 9):
-        chosen_note("mm", str(number), {Measured("mm"): 1.0, Measured("triton_mm_1"): 2.0})
-    assert len(CHOSEN) == MOST
+    for number in range(MAX_OPERATORS + 9):
+        note_choice("mm", str(number), {Measured("mm"): 1.0, Measured("triton_mm_1"): 2.0})
+    assert len(KERNEL_CHOICES) == MAX_OPERATORS
 
 
 def test_a_torch_without_the_lookup_says_no_and_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from compilewatch.sources.inductor.triton_recompiles import compiled_again, sentence
+from compilewatch.sources.inductor.triton_recompiles import count_recompiled_kernels, describe_recompile
 from compilewatch.wire.messages import Compile
 
 HIT = {"fx": "hit"}
@@ -31,8 +31,8 @@ def compile_of(cache: dict[str, str], triton: float = 2.0) -> Compile:
 
 def test_kernels_written_during_a_hit_are_counted(folder: Path) -> None:
     environ = {"TRITON_CACHE_DIR": str(folder)}
-    assert compiled_again(compile_of(HIT), environ) == 2
-    assert compiled_again(compile_of({"fx": "hit", "aot": "hit"}), environ) == 2
+    assert count_recompiled_kernels(compile_of(HIT), environ) == 2
+    assert count_recompiled_kernels(compile_of({"fx": "hit", "aot": "hit"}), environ) == 2
 
 
 OTHERS = {
@@ -45,16 +45,19 @@ OTHERS = {
 
 @pytest.mark.parametrize("one", OTHERS.values(), ids=OTHERS)
 def test_other_compilations_are_none(folder: Path, one: Compile) -> None:
-    assert compiled_again(one, {"TRITON_CACHE_DIR": str(folder)}) == 0
+    assert count_recompiled_kernels(one, {"TRITON_CACHE_DIR": str(folder)}) == 0
 
 
 def test_a_folder_that_is_not_there_is_no_fault(tmp_path: Path) -> None:
-    assert compiled_again(compile_of(HIT), {"TRITON_CACHE_DIR": str(tmp_path / "none")}) == 0
+    assert count_recompiled_kernels(compile_of(HIT), {"TRITON_CACHE_DIR": str(tmp_path / "none")}) == 0
 
 
 def test_the_sentence_names_what_is_known() -> None:
     here, there = {"triton cache folder": "aaaa"}, {"triton cache folder": "bbbb"}
-    assert sentence(1, here, there) == "the graph was there, Triton compiled 1 kernel again: triton cache folder: another one than before"
+    assert (
+        describe_recompile(1, here, there)
+        == "the graph was there, Triton compiled 1 kernel again: triton cache folder: another one than before"
+    )
     same = "triton cache folder is that of the last run, it was emptied or not used"
-    assert sentence(2, here, here) == f"the graph was there, Triton compiled 2 kernels again: {same}"
-    assert sentence(2, here, None) == "the graph was there, Triton compiled 2 kernels again: no earlier run is known"
+    assert describe_recompile(2, here, here) == f"the graph was there, Triton compiled 2 kernels again: {same}"
+    assert describe_recompile(2, here, None) == "the graph was there, Triton compiled 2 kernels again: no earlier run is known"

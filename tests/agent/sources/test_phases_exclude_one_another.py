@@ -22,8 +22,8 @@ def test_time_counts_for_the_innermost_open_phase() -> None:
     clock.end("a timer nobody maps", 5.5)
     clock.end("backend_compile", 6.0)
     clock.end("entire_frame_compile", 6.5)
-    assert clock.take() == {"dynamo": 1.5, "aot": 2.0, "inductor": 3.0}
-    assert not clock.running
+    assert clock.collect() == {"dynamo": 1.5, "aot": 2.0, "inductor": 3.0}
+    assert not clock.is_running
 
 
 def test_a_timer_that_never_ended_does_not_hold_the_outer_one_open() -> None:
@@ -31,8 +31,8 @@ def test_a_timer_that_never_ended_does_not_hold_the_outer_one_open() -> None:
     clock.begin("entire_frame_compile", 0.0)
     clock.begin("backend_compile", 1.0)
     clock.end("entire_frame_compile", 3.0)
-    assert clock.take() == {"dynamo": 1.0, "aot": 2.0}
-    assert not clock.running
+    assert clock.collect() == {"dynamo": 1.0, "aot": 2.0}
+    assert not clock.is_running
 
 
 def test_what_happens_while_headers_are_built_belongs_to_the_headers() -> None:
@@ -45,13 +45,13 @@ def test_what_happens_while_headers_are_built_belongs_to_the_headers() -> None:
     clock.begin("compile_file", 5.0)
     clock.end("compile_file", 6.0)
     clock.end("entire_frame_compile", 6.0)
-    assert clock.take() == {"dynamo": 1.0, "headers": 4.0, "cpp": 1.0}
+    assert clock.collect() == {"dynamo": 1.0, "headers": 4.0, "cpp": 1.0}
 
 
 def test_an_end_without_a_begin_changes_nothing() -> None:
     clock = PhaseClock()
     clock.end("backend_compile", 3.0)
-    assert clock.take() == {}
+    assert clock.collect() == {}
 
 
 def test_nested_totals_of_a_record_become_exclusive_where_there_are_no_events() -> None:

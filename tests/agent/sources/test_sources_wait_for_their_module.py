@@ -92,13 +92,13 @@ def test_two_that_wait_for_one_module_are_both_told(tmp_path: Path) -> None:
     (tmp_path / "awaited_by_two.py").write_text("value = 1\n")
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from compilewatch.runtime.import_hook import IMPORTED, ImportHook\n"
+        "from compilewatch.runtime.import_hook import IMPORT_TIMES, ImportHook\n"
         "told, hooks = [], [ImportHook(), ImportHook(), ImportHook()]\n"
         "for number, hook in enumerate(hooks):\n"
         "    hook.when_imported('awaited_by_two', lambda number=number: told.append(number))\n"
         "import awaited_by_two\n"
         "assert sorted(told) == [0, 1, 2], told\n"
-        "began, ended = IMPORTED['awaited_by_two']\n"
+        "began, ended = IMPORT_TIMES['awaited_by_two']\n"
         "assert began <= ended\n"
     )
     done = run(program, str(tmp_path))

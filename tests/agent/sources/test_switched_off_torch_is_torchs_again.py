@@ -53,7 +53,7 @@ for end in ("shutdown", "twenty faults"):
     call = compilewatch.watch(f, name="f")
     call(torch.ones(3))
     RECORDER.count_lookups(True)
-    worker = compilewatch.agent.CLIENT.worker
+    worker = compilewatch.agent.AGENT.worker
     worker._prepared.wait(300)
     during = sorted(place for place, (_, _, ours) in functions().items() if ours)
     if end == "shutdown":

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from compilewatch.sources.dynamo.scrubber import break_reason, error_reason, guard_group, guard_reason, normal, short_path
-from compilewatch.sources.dynamo.user_frames import is_installed, user_place
+from compilewatch.sources.dynamo.scrubber import break_reason, error_reason, guard_group, guard_reason, normalize, shorten_path
+from compilewatch.sources.dynamo.user_frames import find_user_place, is_installed
 
 REASONS = {
     "0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3": "tensor 'x' size mismatch at index 0. expected 2, actual 3",
@@ -77,18 +77,18 @@ def test_an_error_ends_where_torch_quotes_the_users_code() -> None:
 
 
 def test_paths_are_cut_to_the_package_or_the_working_folder() -> None:
-    assert short_path("/opt/venv/lib/python3.11/site-packages/timm/layers/mlp.py") == "timm/layers/mlp.py"
-    assert short_path(str(Path.cwd() / "ranker" / "model.py")) == "ranker/model.py"
-    assert short_path("/srv/elsewhere/deep/model.py") == "model.py"
-    assert short_path(str(Path(tempfile.gettempdir()) / "tmpabc" / "cell.py")) == "<tmp>/cell.py"
+    assert shorten_path("/opt/venv/lib/python3.11/site-packages/timm/layers/mlp.py") == "timm/layers/mlp.py"
+    assert shorten_path(str(Path.cwd() / "ranker" / "model.py")) == "ranker/model.py"
+    assert shorten_path("/srv/elsewhere/deep/model.py") == "model.py"
+    assert shorten_path(str(Path(tempfile.gettempdir()) / "tmpabc" / "cell.py")) == "<tmp>/cell.py"
 
 
 def test_paths_inside_a_text_are_cut_too() -> None:
-    assert normal("cannot open '/home/someone/private/data.bin' twice") == "cannot open 'data.bin' twice"
+    assert normalize("cannot open '/home/someone/private/data.bin' twice") == "cannot open 'data.bin' twice"
 
 
 def test_absurdly_long_texts_are_cut() -> None:
-    assert len(normal("x" * 5_000_000)) == 512
+    assert len(normalize("x" * 5_000_000)) == 512
     assert len(guard_reason("x" * 5_000_000)) == 2048
 
 
@@ -100,7 +100,7 @@ def test_the_users_frame_is_the_first_outside_torch_and_installed_packages() -> 
         (str(Path.cwd() / "app.py"), 3, "main"),
         ("z.py", 4, "z"),
     ]
-    place = user_place(frames)
+    place = find_user_place(frames)
     assert str(place) == "app.py:3 in main"
 
 

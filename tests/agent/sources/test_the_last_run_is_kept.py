@@ -10,8 +10,8 @@ import pytest
 from compilewatch.config import Config
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.private_files import FolderError
-from compilewatch.sources.inductor.cache_miss_reasons import Caches, MissCauses
-from compilewatch.sources.inductor.run_history import MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, SUFFIX, DamagedRun, Graph, LastRun, Run
+from compilewatch.sources.inductor.cache_miss_reasons import CacheCapability, MissCauses
+from compilewatch.sources.inductor.run_history import MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, SUFFIX, DamagedHistory, Graph, Run, RunHistory
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,21 +28,21 @@ def run_of(*graphs: Graph) -> Run:
     run = Run({"torch": "2.13", "env OMP_NUM_THREADS": "af12"})
     for one in graphs:
         run.add(one, {"inductor_config[max_autotune]": one.settings})
-        run.asked(one.key)
+        run.add_key(one.key)
     return run
 
 
 def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    kept = LastRun.of(config(tmp_path))
+    kept = RunHistory.open(config(tmp_path))
     assert kept.read() is None
     run = run_of(graph(1), graph(2, "s2"))
     kept.write(run)
     assert kept.read() == run
-    assert LastRun.of(config(tmp_path, "another model")).read() is None
+    assert RunHistory.open(config(tmp_path, "another model")).read() is None
 
 
 def test_the_file_is_this_users_alone(tmp_path: Path) -> None:
-    LastRun.of(config(tmp_path)).write(run_of(graph(1)))
+    RunHistory.open(config(tmp_path)).write(run_of(graph(1)))
     (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -50,7 +50,7 @@ def test_the_file_is_this_users_alone(tmp_path: Path) -> None:
 
 
 def test_a_later_run_adds_to_what_is_known(tmp_path: Path) -> None:
-    kept = LastRun.of(config(tmp_path))
+    kept = RunHistory.open(config(tmp_path))
     kept.write(run_of(graph(1)))
     later = run_of(graph(2))
     later.components = {"torch": "2.14"}
@@ -64,19 +64,19 @@ def test_a_later_run_adds_to_what_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, cut: int) -> None:
-    kept = LastRun.of(config(tmp_path))
+    kept = RunHistory.open(config(tmp_path))
     kept.write(run_of(graph(1)))
     (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
     path.write_bytes(path.read_bytes()[:-cut])
     recorder = Recorder()
-    causes, source = MissCauses.of(recorder), Caches()
-    causes.keep_in(config(tmp_path))
+    causes, source = MissCauses.of(recorder), CacheCapability()
+    causes.open_history(config(tmp_path))
     assert source.install(recorder) == ("partly", "no causes of misses: the history file of the last run was damaged and was removed")
     kept.write(run_of(graph(2)))
     known = kept.read()
     assert known is not None
     assert list(known.graphs) == ["key2"]
-    causes.keep_in(config(tmp_path))
+    causes.open_history(config(tmp_path))
     assert source.poll(recorder) == ("yes", "")
 
 
@@ -84,21 +84,21 @@ def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, cut: int) -> None:
     "text", [b"", b"[]", b"[2,[],[],{},[]]", b'[1,[{}],[["f",false,"k","s",{},7]],{},[]]', b'[1,[{}],{"a":1},{},[]]', b"{"]
 )
 def test_no_text_in_the_file_raises_anything_else(tmp_path: Path, text: bytes) -> None:
-    kept = LastRun.of(config(tmp_path))
+    kept = RunHistory.open(config(tmp_path))
     kept.write(run_of(graph(1)))
     (path,) = tmp_path.glob(f"compilewatch-*/runs/*{SUFFIX}")
     path.write_bytes(zlib.compress(text))
-    with pytest.raises(DamagedRun):
+    with pytest.raises(DamagedHistory):
         kept.read()
     assert not path.exists()
 
 
 def test_a_folder_that_is_switched_off_keeps_nothing(tmp_path: Path) -> None:
     with pytest.raises(FolderError):
-        LastRun.of(Config("ranker", "file:/dev/null", spool="off"))
+        RunHistory.open(Config("ranker", "file:/dev/null", spool="off"))
     recorder = Recorder()
-    MissCauses.of(recorder).keep_in(Config("ranker", "file:/dev/null", spool="off"))
-    answer, why = Caches().install(recorder)
+    MissCauses.of(recorder).open_history(Config("ranker", "file:/dev/null", spool="off"))
+    answer, why = CacheCapability().install(recorder)
     assert (answer, why.endswith("COMPILEWATCH_SPOOL is off")) == ("partly", True)
 
 
@@ -115,7 +115,7 @@ def test_however_much_is_added_the_newest_is_kept_and_the_bounds_hold(graphs: li
 
 
 def test_a_run_of_very_many_graphs_keeps_the_newest(tmp_path: Path) -> None:
-    kept = LastRun.of(config(tmp_path))
+    kept = RunHistory.open(config(tmp_path))
     kept.write(run_of(*(graph(number) for number in range(2 * MAX_KEYS))))
     known = kept.read()
     assert known is not None

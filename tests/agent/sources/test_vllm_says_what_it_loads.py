@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from compilewatch.config import Config
 from compilewatch.identity.compile_config import components
-from compilewatch.identity.vllm_cache_key import FACTORS_FILE, VLLM_KEY, VllmKey, derived_from, factors_hashed
+from compilewatch.identity.vllm_cache_key import FACTORS_FILE, VLLM_KEY, VllmKey, hash_factors, vllm_key_of
 from compilewatch.recording.recorder import Recorder
-from compilewatch.sources.inductor.cache_lookups import Asked, Lookup
+from compilewatch.sources.inductor.cache_lookups import CacheAnswers, Lookup
 from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
-from compilewatch.sources.inductor.run_history import LastRun
-from compilewatch.sources.log_filter import LogLines
+from compilewatch.sources.inductor.run_history import RunHistory
+from compilewatch.sources.log_filter import LogListener
 from compilewatch.wire.cache_miss_causes import EMPTY_FOLDER, ENGINE_CAUSE, NO_EARLIER_RUN, OTHER_FOLDER
 from compilewatch.wire.messages import Compile, Report
 
@@ -121,10 +121,10 @@ def test_lines_that_vllm_does_not_print_are_heard_and_stay_unprinted(caplog: pyt
 
 
 def test_no_value_of_a_factor_is_kept_and_each_variable_has_a_hash() -> None:
-    hashed = factors_hashed({"config_hash": "aed0cd3b15", "env": {"VLLM_API_KEY": "secret-7", "VLLM_PORT": None}, "code": ["a.py"]})
+    hashed = hash_factors({"config_hash": "aed0cd3b15", "env": {"VLLM_API_KEY": "secret-7", "VLLM_PORT": None}, "code": ["a.py"]})
     assert set(hashed) == {"vllm config_hash", "vllm env", "vllm env VLLM_API_KEY", "vllm env VLLM_PORT", "vllm code"}
     assert not any("secret" in value or "aed0" in value for value in hashed.values())
-    assert factors_hashed(["of another release"]) == {}
+    assert hash_factors(["of another release"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_no_value_of_a_factor_is_kept_and_each_variable_has_a_hash() -> None:
     ],
 )
 def test_a_folder_that_vllm_derives_is_known_by_its_path(folder: str, key: str) -> None:
-    assert derived_from(folder) == key
+    assert vllm_key_of(folder) == key
 
 
 class Start:
@@ -165,12 +165,12 @@ class Start:
         recorder = Recorder()
         recorder.start()
         causes = MissCauses.of(recorder)
-        causes.keep_in(Config("chat", "file:/dev/null", spool=str(self.root / "spool")))
+        causes.open_history(Config("chat", "file:/dev/null", spool=str(self.root / "spool")))
         then()
         compiled = Compile(0.0, "0/0", "first", "ok", frame="forward", file="llama.py")
-        causes.note(compiled, Asked({"fx": "miss"}, [Lookup("fx", "miss", GRAPH)]), "llama.py:1 in forward")
-        causes.tell()
-        report: Report = recorder.close(1, 0.0, 1.0)
+        causes.queue(compiled, CacheAnswers({"fx": "miss"}, [Lookup("fx", "miss", GRAPH)]), "llama.py:1 in forward")
+        causes.explain_queued()
+        report: Report = recorder.rotate(1, 0.0, 1.0)
         assert recorder.internal_errors == 0 and not causes.problem, (recorder.last_error, causes.problem)
         assert [finding.text for finding in found(report, "cache_miss")] == [compiled.miss]
         return compiled.miss
@@ -248,7 +248,7 @@ def test_the_factors_of_all_ranks_stay_in_the_file(start: Start) -> None:
     for rank in ("rank_0_0", "rank_1_0"):
         start.factors("one", {"config_hash": rank}, rank)
         start.cause("one", said(start, "one", rank), rank)
-    run = LastRun.of(Config("chat", "file:/dev/null", spool=str(start.root / "spool"))).read()
+    run = RunHistory.open(Config("chat", "file:/dev/null", spool=str(start.root / "spool"))).read()
     assert run is not None and set(run.engine) == {"rank_0_0/backbone", "rank_1_0/backbone"}
 
 
@@ -266,7 +266,7 @@ def test_a_level_that_the_job_sets_later_is_the_jobs(caplog: pytest.LogCaptureFi
     logger = logging.getLogger("engine.of.a.test")
     logger.parent.setLevel(logging.WARNING)  # type: ignore[union-attr]
     heard: list[str] = []
-    lines = LogLines(logger.name, lambda record: heard.append(record.getMessage()), Recorder())
+    lines = LogListener(logger.name, lambda record: heard.append(record.getMessage()), Recorder())
     logger.info("quiet")
     logger.setLevel(logging.INFO)
     logger.info("wanted")

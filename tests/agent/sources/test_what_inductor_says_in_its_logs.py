@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from compilewatch.sources.cuda.graph_rerecords import why_recorded
-from compilewatch.sources.cuda.graph_skips import partition_skip
+from compilewatch.sources.cuda.graph_rerecords import recording_cause
+from compilewatch.sources.cuda.graph_skips import partition_skip_reason
 
 from tests.agent.sources.conftest import Seen, found
 
@@ -91,18 +91,18 @@ def test_a_graph_of_which_no_part_can_be_recorded_is_a_skip_though_torch_says_no
     def graph(reasons: list[str], parts: list[object]) -> SimpleNamespace:
         return SimpleNamespace(cudagraph_info=SimpleNamespace(cudagraph_fail_reasons=reasons), partition_maps=parts)
 
-    assert partition_skip(graph([], [object()])) == ""
-    assert partition_skip(graph([], [])) == "skipping cudagraphs due to no part of the graph that can be recorded"
-    assert partition_skip(graph(["dynamic shapes", "x"], [])) == "skipping cudagraphs due to dynamic shapes, x"
+    assert partition_skip_reason(graph([], [object()])) == ""
+    assert partition_skip_reason(graph([], [])) == "skipping cudagraphs due to no part of the graph that can be recorded"
+    assert partition_skip_reason(graph(["dynamic shapes", "x"], [])) == "skipping cudagraphs due to dynamic shapes, x"
 
 
 def test_a_recording_says_why_it_is_made() -> None:
     def first() -> str:
-        return why_recorded(sys._getframe(), again=False)
+        return recording_cause(sys._getframe(), again=False)
 
     def mismatch(status: object) -> str:
         assert status
-        return why_recorded(sys._getframe(), again=True)
+        return recording_cause(sys._getframe(), again=True)
 
     def deferred_cudagraphify(fn_cache: dict[int, object]) -> str:
         assert fn_cache

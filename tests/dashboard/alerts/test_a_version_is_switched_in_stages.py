@@ -49,7 +49,7 @@ class Process:
     def hear(self, given: list[dict[str, Any]]) -> None:
         for one in given:
             public = self.number % 2 and self.public_key
-            order = command_open_public(one, public, PublicKey(bytes.fromhex(public)).verifies) if public else command_open(one, self.key)
+            order = command_open_public(one, public, PublicKey(bytes.fromhex(public)).verify) if public else command_open(one, self.key)
             if order.id not in self.known and not self.deaf:
                 self.known.add(order.id)
                 self._follow(order)

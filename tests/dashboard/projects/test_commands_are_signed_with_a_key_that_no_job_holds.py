@@ -43,7 +43,7 @@ def issue() -> Iterator[Issue]:
 
 def opened(given: dict[str, Any], public_key: str) -> Command:
     """As an agent with this public key opens it."""
-    return command_open_public(given, public_key, PublicKey(bytes.fromhex(public_key)).verifies)
+    return command_open_public(given, public_key, PublicKey(bytes.fromhex(public_key)).verify)
 
 
 @pytest.mark.django_db

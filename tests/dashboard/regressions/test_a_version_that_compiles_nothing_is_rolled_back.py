@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.recording.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
+from compilewatch.recording.compile_requests import FINDING_TEXT, WHY_DROPPED, WHY_FAILED, WHY_SKIPPED
 from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Finding, Report
 
@@ -109,9 +109,9 @@ def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
 @pytest.mark.parametrize(
     ("why", "words"),
     [
-        (DROPPED, "its calls do not go through what torch.compile made"),
-        (FAILED, "each compilation failed, and the error was swallowed"),
-        (SKIPPED, "torch skips the function, and finds no graph in it"),
+        (WHY_DROPPED, "its calls do not go through what torch.compile made"),
+        (WHY_FAILED, "each compilation failed, and the error was swallowed"),
+        (WHY_SKIPPED, "torch skips the function, and finds no graph in it"),
     ],
 )
 @pytest.mark.parametrize(("where", "place"), [("ranker/serve.py:28", " (ranker/serve.py:28)"), ("", "")])
@@ -121,7 +121,7 @@ def test_the_cause_is_what_its_agents_say_and_where(
     healthy(side_by_side)
     for one in side_by_side:
         if one.identity.version == NEW:
-            compile_nothing(one, runtime="eager", text=TEXT.replace("{why}", why), where=where)
+            compile_nothing(one, runtime="eager", text=FINDING_TEXT.replace("{why}", why), where=where)
         send(one)
     deployments_judge()
     region = side_by_side[-1].model.region

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
-from compilewatch.recording.compile_requests import DROPPED, FAILED, SKIPPED, TEXT
-from compilewatch.sources.dynamo.compile_history import AGAIN as AGENT_AGAIN
+from compilewatch.recording.compile_requests import FINDING_TEXT, WHY_DROPPED, WHY_FAILED, WHY_SKIPPED
+from compilewatch.sources.dynamo.compile_history import REPEAT_REASONS as AGENT_AGAIN
 from compilewatch.wire.messages import FINDING_KINDS
 from django.test import Client
 
@@ -71,10 +71,10 @@ def test_new_kinds_have_a_title_and_a_remedy_on_the_page(signed_in: Client, proj
 
 
 @pytest.mark.parametrize(
-    ("why", "remedy"), [(DROPPED, "not self = torch.compile(self)"), (FAILED, "Fix the error"), (SKIPPED, "fullgraph")]
+    ("why", "remedy"), [(WHY_DROPPED, "not self = torch.compile(self)"), (WHY_FAILED, "Fix the error"), (WHY_SKIPPED, "fullgraph")]
 )
 def test_a_region_that_compiled_nothing_has_the_remedy_of_its_cause(why: str, remedy: str) -> None:
-    assert remedy in hint_for("compiled_nothing", TEXT.format(region="score", why=why))
+    assert remedy in hint_for("compiled_nothing", FINDING_TEXT.format(region="score", why=why))
 
 
 def test_a_compilation_that_fails_has_a_remedy() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from compilewatch.wire.cache_miss_causes import AOT_ALONE, OF_THREADS, OTHER_SIZES
+from compilewatch.wire.cache_miss_causes import ONLY_AOT_PREFIX, OTHER_SIZES, THREAD_COUNT
 
 from dashboard.fleet.selectors.compiled import Answers
 from dashboard.fleet.selectors.starts import Started
@@ -34,7 +34,7 @@ def brought(miss: str, *processes: Started) -> str:
     return row.newest.brought
 
 
-@pytest.mark.parametrize("before", ["", AOT_ALONE])
+@pytest.mark.parametrize("before", ["", ONLY_AOT_PREFIX])
 def test_the_first_process_with_the_new_value_brought_it(before: str) -> None:
     chain = (process(1, 1, freezing="a"), process(2, 2, freezing="b"), process(3, 2, freezing="b"))
     assert brought(before + FREEZING, *chain) == "2 on host-2"
@@ -55,6 +55,6 @@ def test_what_no_component_tells_came_with_the_version(cause: str) -> None:
     assert brought(cause, process(1, 1), process(2, 1)) == ""
 
 
-@pytest.mark.parametrize("cause", [OF_THREADS, OTHER_SIZES])
+@pytest.mark.parametrize("cause", [THREAD_COUNT, OTHER_SIZES])
 def test_a_machine_or_the_traffic_is_no_version(cause: str) -> None:
     assert brought(cause, process(1, 1), process(2, 2)) == ""

@@ -25,7 +25,7 @@ GPU = DEVICE == "cuda"
 ROUNDS, PHASE_SECONDS = 5, 1.5
 READ_SECONDS = 1.7
 """By then the agent has read what the GPU finished: it looks every second."""
-live_results.TELL_SECONDS = 0.2
+live_results.REPORT_INTERVAL_S = 0.2
 
 
 def built() -> tuple[Any, Any]:
@@ -138,7 +138,7 @@ def _passing(fn: Any, calls: int = 100_000) -> float:
 
 def planted() -> dict[str, Any]:
     """NaN in one answer, found while nobody waits; and a graph captured of a callable whose every answer is looked through."""
-    nan_check.EVERY = 1
+    nan_check.SAMPLE_INTERVAL = 1
     divide = compilewatch.watch(torch.compile(lambda x: x / x), name="divide", finite=True)
     ones, zeros = torch.ones(1000, device=DEVICE), torch.zeros(1000, device=DEVICE)
     for _ in range(3):

@@ -17,15 +17,15 @@ from compilewatch.wire.messages import Identity
 MAGIC = b"\xc3CW1"
 """Its first byte occurs in none of the agent's JSON."""
 IDENTITY, WINDOW, WATERMARK = b"I", b"W", b"A"
-MAX_PAYLOAD = 4 << 20
+MAX_PAYLOAD_BYTES = 4 << 20
 _HEAD = Struct(">4scII")
 _WINDOW_HEAD = Struct(">QQdd")
 _NUMBER = Struct(">Q")
-READ_BYTES = 64 << 10
+READ_CHUNK_BYTES = 64 << 10
 """Minimum number of bytes per read."""
-MOST_READ = 32 << 20
+MAX_READ_BYTES = 32 << 20
 """Maximum number of bytes read from one file: twice the size that a process writes."""
-MOST_DOUBTED = 64 << 20
+MAX_SUSPECT_BYTES = 64 << 20
 """Maximum number of bytes checked in vain.
 
 Crafted or random data in which every few bytes announce a large frame would otherwise take hours.
@@ -39,29 +39,29 @@ class Frame(NamedTuple):
     payload: bytes
 
 
-def frame(kind: bytes, payload: bytes) -> bytes:
+def encode_frame(kind: bytes, payload: bytes) -> bytes:
     """Encodes one frame."""
     return _HEAD.pack(MAGIC, kind, len(payload), zlib.crc32(payload, ord(kind))) + payload
 
 
-def head_frames(identity: bytes) -> bytes:
+def encode_head(identity: bytes) -> bytes:
     """Encodes the head of a file: the owner's identity, twice, because no window can be sent
     without it.
     """
-    return frame(IDENTITY, identity) * 2
+    return encode_frame(IDENTITY, identity) * 2
 
 
-def window_frame(entry: Entry) -> bytes:
+def encode_window(entry: Entry) -> bytes:
     """Encodes a window with its range, its times and the bytes to send."""
-    return frame(WINDOW, _WINDOW_HEAD.pack(*entry.seq, entry.start, entry.end) + entry.body)
+    return encode_frame(WINDOW, _WINDOW_HEAD.pack(*entry.seq, entry.start, entry.end) + entry.body)
 
 
-def watermark_frame(first_waiting: int) -> bytes:
+def encode_watermark(first_waiting: int) -> bytes:
     """Encodes the mark that every window below this sequence number is settled."""
-    return frame(WATERMARK, _NUMBER.pack(first_waiting))
+    return encode_frame(WATERMARK, _NUMBER.pack(first_waiting))
 
 
-def window_read(payload: bytes) -> Entry | None:
+def decode_window(payload: bytes) -> Entry | None:
     """Decodes the window in a frame's payload; None if the payload is invalid."""
     if len(payload) <= _WINDOW_HEAD.size:
         return None
@@ -80,16 +80,16 @@ class Contents:
     identity: Identity | None = None
     watermark: int = 0
     """Windows below this sequence number are settled."""
-    damaged: int = 0
+    damaged_ranges: int = 0
     """Number of damaged byte ranges; each held at least one window or identity."""
 
 
-def contents_read(file: BinaryIO) -> Contents:
+def read_contents(file: BinaryIO) -> Contents:
     """Reads a whole file once with one frame in memory at a time; raises OSError."""
     contents = Contents()
-    for record in frames_read(file):
+    for record in read_frames(file):
         if record is None:
-            contents.damaged += 1
+            contents.damaged_ranges += 1
         elif record.kind == IDENTITY:
             contents.identity = _identity_read(record.payload) or contents.identity
         elif record.kind == WATERMARK and len(record.payload) == _NUMBER.size:
@@ -104,25 +104,25 @@ def _identity_read(payload: bytes) -> Identity | None:
         return None
 
 
-def windows_read(file: BinaryIO, watermark: int) -> Iterator[Entry]:
+def read_windows(file: BinaryIO, watermark: int) -> Iterator[Entry]:
     """Yields the unsettled windows in the order of writing; raises OSError."""
-    for record in frames_read(file):
+    for record in read_frames(file):
         entry = (
-            window_read(record.payload) if record is not None and record.kind == WINDOW else None
+            decode_window(record.payload) if record is not None and record.kind == WINDOW else None
         )
         if entry is not None and entry.seq[1] >= watermark:
             yield entry
 
 
-def frames_read(file: BinaryIO) -> Iterator[Frame | None]:
+def read_frames(file: BinaryIO) -> Iterator[Frame | None]:
     """Yields each intact frame, and None for each damaged or skipped byte range; raises OSError."""
     file.seek(0)
     buffer, at, ended, damaged = b"", 0, False, False
-    unread, suspect_budget = MOST_READ, MOST_DOUBTED
+    unread, suspect_budget = MAX_READ_BYTES, MAX_SUSPECT_BYTES
     while True:
         record, needed = _frame_at(buffer, at)
         if record is None and needed > len(buffer) - at and not ended:
-            data = file.read(min(unread, max(READ_BYTES, needed - len(buffer) + at)))
+            data = file.read(min(unread, max(READ_CHUNK_BYTES, needed - len(buffer) + at)))
             unread -= len(data)
             buffer, at, ended = buffer[at:] + data, 0, not data
         elif record is None and at < len(buffer):
@@ -147,7 +147,7 @@ def _frame_at(buffer: bytes, at: int) -> tuple[Frame | None, int]:
     if len(head) < _HEAD.size:
         return None, _HEAD.size if head[: len(MAGIC)] == MAGIC[: len(head)] else 0
     magic, kind, length, checksum = _HEAD.unpack(head)
-    if magic != MAGIC or length > MAX_PAYLOAD:
+    if magic != MAGIC or length > MAX_PAYLOAD_BYTES:
         return None, 0
     payload = buffer[at + _HEAD.size : at + _HEAD.size + length]
     whole = len(payload) == length and zlib.crc32(payload, ord(kind)) == checksum

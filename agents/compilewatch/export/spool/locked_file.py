@@ -63,7 +63,7 @@ class LockedFile:
         return cls(path, descriptor)
 
     @classmethod
-    def take(cls, path: Path) -> LockedFile | None:
+    def open_if_free(cls, path: Path) -> LockedFile | None:
         """Opens the file if no process holds its lock; raises OSError."""
         if (os.getpid(), str(path)) in _open_files:
             return None  # opening and closing the file again would release the lock
@@ -94,7 +94,7 @@ class LockedFile:
         os.ftruncate(self._descriptor, size)
         self.size = size
 
-    def reader(self) -> BinaryIO:
+    def open_reader(self) -> BinaryIO:
         """Opens a reader at the beginning, independent of appends.
 
         Closing the reader leaves the file open.

@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from compilewatch.config import Config
-from compilewatch.export.outbox import Entry, Outbox, report_renumbered
+from compilewatch.export.outbox import Entry, Outbox, renumber_report
 from compilewatch.export.sender import Sender
-from compilewatch.export.spool.format import Contents, contents_read, watermark_frame, windows_read
+from compilewatch.export.spool.format import Contents, encode_watermark, read_contents, read_windows
 from compilewatch.export.spool.locked_file import UNFINISHED, LockedFile
-from compilewatch.export.spool.spool import SUFFIX, project_of, spool_folder, why_off
+from compilewatch.export.spool.spool import SUFFIX, disabled_reason, project_of, spool_folder
 from compilewatch.export.transport import Transport
 from compilewatch.identity.identity import successor_id
-from compilewatch.runtime.private_files import files_kept
+from compilewatch.runtime.private_files import list_files
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import MAX_REPORTS, MAX_WINDOW_AGE, Identity
 
-LOOK_SECONDS = 60.0
-UNFINISHED_SECONDS = 600.0
+SCAN_INTERVAL_SECONDS = 60.0
+UNFINISHED_MAX_AGE_SECONDS = 600.0
 MAX_BATCH_BYTES = 512 << 10
 
 
-class Leftover:
+class OrphanSpool:
     """One spool file of a dead instance; sent batch by batch, then removed."""
 
     def __init__(
@@ -51,12 +51,12 @@ class Leftover:
         """
         if not len(self._outbox):
             self._outbox.restore(self._batch())
-        if len(self._outbox) and self._sender.due():
+        if len(self._outbox) and self._sender.is_due():
             self._sender.attempt(self._identity)
             if self._outbox.renewable:
                 self._renew()
             if not len(self._outbox):
-                self.file.append(watermark_frame(self._last + 1))
+                self.file.append(encode_watermark(self._last + 1))
                 self._outbox.restore(self._batch())
         return not len(self._outbox)
 
@@ -66,7 +66,7 @@ class Leftover:
         for entry in self._windows:
             self._last = entry.seq[1]
             if self._open_next:
-                report = report_renumbered(entry, self._open_next)
+                report = renumber_report(entry, self._open_next)
                 self._open_next = report.seq[1] + 1
                 entry = Entry(report.seq, *report.window, dumps(report))
             batch.append(entry)
@@ -80,11 +80,11 @@ class Leftover:
 
         The id is derived from the first window, so that a restarted recovery chooses the same id.
         """
-        self._identity.id = successor_id(self._identity.id, self._outbox.waiting()[0].body)
+        self._identity.id = successor_id(self._identity.id, self._outbox.pending()[0].body)
         self._open_next = self._outbox.renumber() + 1
 
 
-class Leftovers:
+class SpoolRecovery:
     """Only the agent's thread uses it; it never raises OSError."""
 
     def __init__(
@@ -95,9 +95,9 @@ class Leftovers:
         self._config = config
         self._transport = transport
         self._clock = clock
-        self._off = bool(why_off(config))
+        self._off = bool(disabled_reason(config))
         self._project = project_of(config)
-        self._current: Leftover | None = None
+        self._current: OrphanSpool | None = None
         self._unreadable: set[Path] = set()
         self._next_scan_at = 0.0
 
@@ -107,7 +107,7 @@ class Leftovers:
             return
         try:
             if self._current is None and self._clock() >= self._next_scan_at:
-                self._next_scan_at = self._clock() + LOOK_SECONDS
+                self._next_scan_at = self._clock() + SCAN_INTERVAL_SECONDS
                 self._current = self._open_next()
             if self._current is not None and self._current.step():
                 self._current.file.remove()
@@ -125,19 +125,19 @@ class Leftovers:
         if current is not None:
             current.file.close()
 
-    def _open_next(self) -> Leftover | None:
+    def _open_next(self) -> OrphanSpool | None:
         """Opens the next file of this project that no process holds.
 
         Removes files that are too old for any dashboard.
         """
         folder, now = spool_folder(self._config), time.time()
-        for stored in files_kept(folder, SUFFIX + UNFINISHED):
-            if stored.written < now - UNFINISHED_SECONDS:
+        for stored in list_files(folder, SUFFIX + UNFINISHED):
+            if stored.modified_at < now - UNFINISHED_MAX_AGE_SECONDS:
                 stored.path.unlink(missing_ok=True)
-        for stored in files_kept(folder, SUFFIX):
+        for stored in list_files(folder, SUFFIX):
             is_own, too_old = (
                 stored.path.name.startswith(self._project),
-                stored.written < now - MAX_WINDOW_AGE,
+                stored.modified_at < now - MAX_WINDOW_AGE,
             )
             if (is_own or too_old) and stored.path not in self._unreadable:
                 try:
@@ -150,23 +150,23 @@ class Leftovers:
                     return spool
         return None
 
-    def _open_file(self, path: Path, *, remove: bool) -> Leftover | None:
+    def _open_file(self, path: Path, *, remove: bool) -> OrphanSpool | None:
         """Opens the file for sending.
 
         Returns None if another process holds it, or if it was useless and has been removed. Raises
         OSError.
         """
-        file = LockedFile.take(path)
+        file = LockedFile.open_if_free(path)
         if file is None:
             return None
         try:
-            contents = Contents() if remove else contents_read(file.reader())
-            self.errors += contents.damaged
+            contents = Contents() if remove else read_contents(file.open_reader())
+            self.errors += contents.damaged_ranges
             if contents.identity is not None:
-                return Leftover(
+                return OrphanSpool(
                     file,
                     contents.identity,
-                    windows_read(file.reader(), contents.watermark),
+                    read_windows(file.open_reader(), contents.watermark),
                     self._transport,
                 )
             self.errors += path.name.startswith(self._project)

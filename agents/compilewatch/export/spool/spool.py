@@ -33,13 +33,13 @@ from compilewatch.config import Config
 from compilewatch.export.outbox import Entry
 from compilewatch.export.spool.format import (
     IDENTITY,
-    frame,
-    head_frames,
-    watermark_frame,
-    window_frame,
+    encode_frame,
+    encode_head,
+    encode_watermark,
+    encode_window,
 )
 from compilewatch.export.spool.locked_file import CAN_LOCK, LockedFile
-from compilewatch.runtime.private_files import base_folder, files_kept, folder_open
+from compilewatch.runtime.private_files import base_folder, folder_open, list_files
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Identity
 
@@ -73,7 +73,7 @@ def project_of(config: Config) -> str:
     return hashlib.sha256(f"{config.endpoint}\0{config.api_key}".encode()).hexdigest()[:16]
 
 
-def why_off(config: Config) -> str:
+def disabled_reason(config: Config) -> str:
     """Returns why nothing is stored on disk; empty if the spool is on."""
     if config.spool == OFF:
         return (
@@ -90,7 +90,7 @@ def why_off(config: Config) -> str:
 
 def spool_capability(config: Config) -> tuple[str, str]:
     """Returns the spool's capability for these settings; creates and removes a test file."""
-    off = why_off(config)
+    off = disabled_reason(config)
     if off:
         return "no", off
     try:
@@ -120,9 +120,9 @@ class Spool:
         """
         self.problem = ""
         """Why windows are in memory only; empty if the spool works."""
-        self.said = False
+        self.has_warned = False
         """Whether the warning about the problem was printed."""
-        self._off = why_off(config)
+        self._off = disabled_reason(config)
         self._warn = say
         self._config = config
         self._identity = identity
@@ -147,11 +147,11 @@ class Spool:
         )
 
     @property
-    def holds(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all queued windows are on disk."""
         return not self._off and not self.problem
 
-    def keep(self, closed: Entry, waiting: Callable[[], list[Entry]]) -> None:
+    def store(self, closed: Entry, waiting: Callable[[], list[Entry]]) -> None:
         """Writes a window that just closed.
 
         `waiting` returns all unacknowledged windows, including this one.
@@ -162,7 +162,7 @@ class Spool:
             self.errors += 1
             return
         try:
-            self._store(window_frame(closed), waiting)
+            self._store(encode_window(closed), waiting)
         except OSError as error:
             self._handle_error(error)
         self._last_seq = closed.seq[1]
@@ -174,13 +174,13 @@ class Spool:
             return
         identity = dumps(self._identity)
         if identity != self._written_identity or file.size > self._check_at:
-            data = frame(IDENTITY, identity) + data
+            data = encode_frame(IDENTITY, identity) + data
             self._check_host(file.path, file.size + len(data))
             self._check_at = file.size + CHECK_BYTES
         file.append(data)
         self._written_identity = identity
 
-    def ahead_of_sending(self, waiting: list[Entry], merges: int) -> None:
+    def prepare_send(self, waiting: list[Entry], merges: int) -> None:
         """Rewrites the file before sending if windows were merged since the last rewrite.
 
         A later process would otherwise send the parts of a merged window under their own ranges,
@@ -197,7 +197,7 @@ class Spool:
             with suppress(OSError):
                 self._file.truncate(self._head_size)
 
-    def settled(self, waiting: list[Entry]) -> None:
+    def update_pending(self, waiting: list[Entry]) -> None:
         """Settles the windows that are no longer queued, and writes those that are queued again."""
         if self._file is None:
             return
@@ -210,7 +210,7 @@ class Spool:
             elif not waiting:
                 self._truncate(self._file)
             elif not self.problem:
-                self._file.append(watermark_frame(first))
+                self._file.append(encode_watermark(first))
             self._first_seq = first
         except OSError as error:
             self._handle_error(error)
@@ -229,9 +229,9 @@ class Spool:
             spool_folder(self._config) / f"{project_of(self._config)}-{self._identity.id}{SUFFIX}"
         )
         identity = dumps(self._identity)
-        head = head_frames(identity)
+        head = encode_head(identity)
         self._check_host(path, len(head) + sum(len(entry.body) for entry in waiting))
-        file = LockedFile.create(path, itertools.chain([head], map(window_frame, waiting)))
+        file = LockedFile.create(path, itertools.chain([head], map(encode_window, waiting)))
         if self._file is not None:
             self._file.close(replaced=True)
         self._file = file
@@ -256,7 +256,7 @@ class Spool:
 
     def _check_host(self, path: Path, size: int) -> None:
         others = sum(
-            stored.size for stored in files_kept(path.parent, SUFFIX) if stored.path != path
+            stored.size for stored in list_files(path.parent, SUFFIX) if stored.path != path
         )
         if others + size > MAX_HOST_BYTES:
             raise OSError(
@@ -267,8 +267,8 @@ class Spool:
     def _handle_error(self, error: OSError) -> None:
         self.errors += 1
         self.problem = f"{error.strerror or error}"
-        if not self.said:
-            self.said = True
+        if not self.has_warned:
+            self.has_warned = True
             self._warn(
                 f"closed windows are in memory only ({self.problem}) and are lost if this job "
                 f"is killed; {ADVICE}"

@@ -9,10 +9,10 @@ Invariants:
 - No caller ever waits for the GPU; only the agent's thread reads.
 - `add` runs on callers' threads and `read` on the agent's thread alone. `deque.append` and
   `popleft` are atomic under the GIL and in free-threaded Python, so there is no lock. Two callers
-  may both see the last free place, so the queue can exceed `MOST` by the number of threads.
+  may both see the last free place, so the queue can exceed `MAX_OPERATORS` by the number of threads.
 - While the current stream is captured into a CUDA graph, `has_room` is false: the capture would
   record the queued work too. The agent's thread first relaxes its own capture mode (`gpu_time`).
-- A callback keeps its tensors alive until the agent's thread has run it; `MOST` bounds this memory.
+- A callback keeps its tensors alive until the agent's thread has run it; `MAX_OPERATORS` bounds this memory.
 
 Cost: one event per entry and one query per poll.
 Source: the CUDA runtime API on `cudaEventQuery`. PyTorch's caching allocator frees blocks that
@@ -25,26 +25,26 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compilewatch.errors import NotCompared
+from compilewatch.errors import ComparisonError
 
-MOST = 8
+MAX_WAITING = 8
 """Maximum number of waiting entries; calls sampled while the queue is full are not checked."""
-WAITING = "the agent does not read from the GPU yet"
+NOT_STARTED = "the agent does not read from the GPU yet"
 
 
-class Later:
+class DeferredReads:
     """The queue of callbacks, in the order of `add`."""
 
     def __init__(self) -> None:
-        self._blocked_by = WAITING
+        self._blocked_by = NOT_STARTED
         self._waiting: deque[tuple[Any, Any, Callable[[], None]]] = deque()
         self._streams: dict[Any, Any] = {}
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Starts the queue: the agent's thread can read without disturbing a capture."""
         self._blocked_by = ""
 
-    def end(self, why: str = WAITING) -> None:
+    def stop(self, why: str = NOT_STARTED) -> None:
         """Stops the queue and drops the waiting entries."""
         self._blocked_by = why
         self._waiting.clear()
@@ -54,11 +54,13 @@ class Later:
         """True if an entry can be added now; false while this thread captures a graph.
 
         Raises NotCompared if the GPU can never be read."""
-        if self._blocked_by not in ("", WAITING):
-            raise NotCompared(f"the GPU cannot be read without waiting for it: {self._blocked_by}")
+        if self._blocked_by not in ("", NOT_STARTED):
+            raise ComparisonError(
+                f"the GPU cannot be read without waiting for it: {self._blocked_by}"
+            )
         return (
             not self._blocked_by
-            and len(self._waiting) < MOST
+            and len(self._waiting) < MAX_WAITING
             and not torch.cuda.is_current_stream_capturing()
         )
 
@@ -68,7 +70,7 @@ class Later:
         event.record(torch.cuda.current_stream(device))
         self._waiting.append((event, device, then))
 
-    def read(self, torch_cuda: Any) -> None:
+    def run_ready(self, torch_cuda: Any) -> None:
         """Runs the callbacks whose events have passed; only the agent's thread calls it."""
         while self._waiting and self._waiting[0][0].query():
             _, device, then = self._waiting.popleft()
@@ -78,10 +80,10 @@ class Later:
                 then()
 
 
-LATER = Later()
+DEFERRED_READS = DeferredReads()
 
 
-class Timed:
+class CallTimer:
     """Duration of a call: host time immediately, GPU time after the GPU has finished."""
 
     def __init__(self, torch: Any, device: Any) -> None:
@@ -92,18 +94,18 @@ class Timed:
         )
         self._stream = None if device is None else torch.cuda.current_stream(device)
         self._start = time.perf_counter()
-        self.host = 0.0
+        self.host_seconds = 0.0
         if self._events:
             self._events[0].record(self._stream)
 
     def stop(self) -> None:
         """Ends the call, or the submission of its GPU work."""
-        self.host = time.perf_counter() - self._start
+        self.host_seconds = time.perf_counter() - self._start
         if self._events:
             self._events[1].record(self._stream)
 
     @property
-    def on_gpu(self) -> float | None:
+    def gpu_seconds(self) -> float | None:
         """GPU seconds between both events; waits for the second event."""
         if not self._events:
             return None
@@ -113,18 +115,18 @@ class Timed:
     @property
     def seconds(self) -> float:
         """GPU seconds if the call ran on a GPU, else host seconds."""
-        on_gpu = self.on_gpu
-        return self.host if on_gpu is None else on_gpu
+        on_gpu = self.gpu_seconds
+        return self.host_seconds if on_gpu is None else on_gpu
 
 
-def one_gpu(tensors: Iterable[Any], what: str) -> Any:
+def gpu_of(tensors: Iterable[Any], what: str) -> Any:
     """The GPU of the tensors, or None for the CPU; raises NotCompared for other devices.
 
     `what` names the tensors in the error, with its verb."""
     found = {one.device for one in tensors if one.device.type != "cpu"}
     for device in found:
         if device.type != "cuda":
-            raise NotCompared(f"its {what} on {device.type}: reading would wait for it")
+            raise ComparisonError(f"its {what} on {device.type}: reading would wait for it")
     if len(found) > 1:
-        raise NotCompared(f"its {what} on several GPUs")
+        raise ComparisonError(f"its {what} on several GPUs")
     return next(iter(found), None)

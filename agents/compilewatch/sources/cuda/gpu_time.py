@@ -1,10 +1,10 @@
 """GPU time: pairs of CUDA events around sampled calls, read later without synchronisation.
 
 Algorithm: sampling with a cost budget (an adaptive rate). Each region has a gap in seconds between
-samples; the gap is the measured cost of a pair divided by `SHARE`, within `LEAST_GAP_S` and
-`LONGEST_GAP_S`. The gap is counted in calls, by the call rate of the last second, because the time
+samples; the gap is the measured cost of a pair divided by `MIN_BEYOND_SHARE`, within `MIN_GAP_S` and
+`MAX_GAP_S`. The gap is counted in calls, by the call rate of the last second, because the time
 between two calls is meaningless where threads call in bursts. The count is randomised, so that
-sampling does not synchronise with the job. The minimum of the last `COSTS` costs is used:
+sampling does not synchronise with the job. The minimum of the last `COST_SAMPLES` costs is used:
 contention only adds to a cost.
 
 Invariants:
@@ -17,7 +17,7 @@ Invariants:
   thread first sets its capture mode to relaxed: an event query in another mode can break a capture.
 - A full pool skips the sample and counts the skip. Only a CUDA error ends a probe.
 
-Cost: at most `SHARE` of a region's time; up to 64 event pairs a region.
+Cost: at most `MIN_BEYOND_SHARE` of a region's time; up to 64 event pairs a region.
 Source: CUDA runtime API, events and `cudaThreadExchangeStreamCaptureMode`."""
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from compilewatch.recording.call_sampling import chance
+from compilewatch.recording.call_sampling import draw_uniform
 from compilewatch.recording.recorder import Recorder
-from compilewatch.recording.series_buffer import Line
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.cuda.deferred_reads import LATER
+from compilewatch.recording.series_buffer import SeriesBuffer
+from compilewatch.sources import Capability, Source
+from compilewatch.sources.cuda.deferred_reads import DEFERRED_READS
 
-SHARE = 0.0015
+COST_SHARE = 0.0015
 """Maximum overhead of sampling as a share of a region's time.
 
 Watching may cost one hundredth in all, mostly for timing calls. A pair of events costs up to 180 us
 of a step on an H100, which leaves 80 samples in a reporting window of 10 s."""
-LEAST_GAP_S = 1 / 8
+MIN_GAP_S = 1 / 8
 """Minimum gap between two samples of one region: 80 samples in a reporting window of 10 s.
 
 For a CUDA graph of 70 us each sample delays the GPU by up to 170 us; the thread's clock shows only
 a part of this delay."""
-LONGEST_GAP_S = 10.0
-MOST_AHEAD = 1.5
+MAX_GAP_S = 10.0
+MAX_BURST = 1.5
 """Factor by which the samples of one second may exceed their share, after a burst of calls."""
-LEAST_READ_S = 0.5
+MIN_READ_S = 0.5
 """Minimum time between two estimates of the call rate; a shorter time is too noisy."""
 MAX_PAIRS = 64
-COSTS = 32
+COST_SAMPLES = 32
 """Number of pairs whose minimum cost is the cost of a pair, in CPU seconds of the thread.
 
 Wall time would include other threads' work where threads contend for the interpreter. Where threads
 contend for the driver, a thread spins, as its next launch would have done. With 4 and 8 threads
 that run 50 ms ahead on an H200, two of three pairs took 0.8 and 1.6 ms, the third 0.2 ms. With the
 median as the cost, a reporting window had only 20 and 31 samples."""
-RELAXED = 2
-WAITING: Answer = ("no", "the job has not started CUDA")
+RELAXED_CAPTURE_MODE = 2
+NOT_STARTED: Capability = ("no", "the job has not started CUDA")
 
 Pair = tuple[Any, Any, float]
 """Start event, end event, and the thread's CPU seconds for recording the start."""
@@ -79,22 +79,22 @@ class GpuTime(Source):
     def __init__(self) -> None:
         self._probes: list[EventProbe] = []
         self._relaxed_thread: int | None = None
-        self._answer: Answer = WAITING
+        self._answer: Capability = NOT_STARTED
 
-    def install(self, recorder: Recorder) -> Answer:
-        LATER.end()
+    def install(self, recorder: Recorder) -> Capability:
+        DEFERRED_READS.stop()
         self._cuda = sys.modules["torch.cuda"]
         if not all(
             hasattr(self._cuda, name)
             for name in ("Event", "is_initialized", "is_current_stream_capturing")
         ):
             self._answer = ("no", "this torch has no CUDA events")
-            LATER.end(self._answer[1])
+            DEFERRED_READS.stop(self._answer[1])
         return self._answer
 
-    def poll(self, recorder: Recorder) -> Answer | None:
+    def poll(self, recorder: Recorder) -> Capability | None:
         """Starts once CUDA has started, then reads the pairs that the GPU has finished."""
-        if self._answer is WAITING and self._cuda.is_initialized():
+        if self._answer is NOT_STARTED and self._cuda.is_initialized():
             self._begin(recorder)
             return self._answer
         if self._answer[0] == "no":
@@ -104,16 +104,18 @@ class GpuTime(Source):
             self._relax()
             for probe in self._probes:
                 probe.read()
-            LATER.read(self._cuda)
+            DEFERRED_READS.run_ready(self._cuda)
         except Exception as error:
             self._stop(recorder, f"{type(error).__name__}: {error}"[:200])
             raise
         self._answer = self._capability()
         return None if self._answer == before else self._answer
 
-    def _capability(self) -> Answer:
+    def _capability(self) -> Capability:
         """Capability of the probes: CUDA errors first, then skipped samples."""
-        errors = [f"{probe.line.region.name}: {probe.off}" for probe in self._probes if probe.off]
+        errors = [
+            f"{probe.line.region.name}: {probe.error}" for probe in self._probes if probe.error
+        ]
         if errors:
             return (
                 "partly",
@@ -137,19 +139,19 @@ class GpuTime(Source):
                 "no",
                 f"the agent's thread cannot relax its capture mode: {error}"[:200],
             )
-            LATER.end(self._answer[1])
+            DEFERRED_READS.stop(self._answer[1])
             return
         self._answer = ("yes", "")
-        LATER.begin()
-        recorder.time_with(self._probe_for)
+        DEFERRED_READS.start()
+        recorder.set_probe(self._probe_for)
 
     def _stop(self, recorder: Recorder, why: str) -> None:
         self._answer = ("no", why)
-        LATER.end(why)
-        recorder.time_with(None)
+        DEFERRED_READS.stop(why)
+        recorder.set_probe(None)
         self._probes = []
 
-    def _probe_for(self, line: Line) -> EventProbe:
+    def _probe_for(self, line: SeriesBuffer) -> EventProbe:
         probe = EventProbe(self._cuda, line)
         self._probes.append(probe)
         return probe
@@ -158,7 +160,7 @@ class GpuTime(Source):
         """Relaxes the capture mode, once per reading thread; a new reporter has a new thread."""
         if self._relaxed_thread == threading.get_ident():
             return
-        mode = ctypes.c_int(RELAXED)
+        mode = ctypes.c_int(RELAXED_CAPTURE_MODE)
         status = _cuda_runtime().cudaThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         if status != 0:
             raise OSError(f"cudaThreadExchangeStreamCaptureMode returned {status}")
@@ -166,7 +168,7 @@ class GpuTime(Source):
 
     def uninstall(self) -> None:
         self._probes = []
-        LATER.end()
+        DEFERRED_READS.stop()
 
 
 def _cuda_runtime() -> ctypes.CDLL:
@@ -181,8 +183,8 @@ def _cuda_runtime() -> ctypes.CDLL:
 class EventProbe:
     """The sampled calls of one buffer; the module's header describes the sampling."""
 
-    def __init__(self, cuda: Any, line: Line) -> None:
-        self.off = ""
+    def __init__(self, cuda: Any, line: SeriesBuffer) -> None:
+        self.error = ""
         """The CUDA error that ended the probe; empty if none."""
         self.skipped = 0
         """Samples that were due while all pairs waited for the GPU."""
@@ -198,8 +200,8 @@ class EventProbe:
         """Samples since the last reading, about a second ago."""
         self._last_sample_s = -math.inf
         self._read = time.perf_counter()
-        self._costs: deque[float] = deque(maxlen=COSTS)
-        self._gap = LEAST_GAP_S
+        self._costs: deque[float] = deque(maxlen=COST_SAMPLES)
+        self._gap = MIN_GAP_S
         self._free: list[tuple[Any, Any]] = [self._new_pair() for _ in range(4)]
         self._pool_size = len(self._free)
         self._waiting: deque[tuple[Any, Any]] = deque()
@@ -208,12 +210,12 @@ class EventProbe:
         """Records the first event of a sampled call; None for a call that is not sampled."""
         self._calls += 1
         self._countdown -= 1
-        if self._countdown > 0 or self.off:
+        if self._countdown > 0 or self.error:
             return None
         now = time.perf_counter()
         if (
             not self._rate and now - self._last_sample_s < self._gap
-        ) or self._samples * self._gap > MOST_AHEAD * max(1.0, now - self._read):
+        ) or self._samples * self._gap > MAX_BURST * max(1.0, now - self._read):
             return None
         start = time.thread_time()
         try:
@@ -222,7 +224,7 @@ class EventProbe:
             self._last_sample_s = now
             self._samples += 1
             # Random, so that sampling does not synchronise with the job; the mean gap is `_gap`.
-            self._countdown = int(self._rate * self._gap * (0.5 + chance()) + chance())
+            self._countdown = int(self._rate * self._gap * (0.5 + draw_uniform()) + draw_uniform())
             pair = self._take_pair()
             if pair is None:
                 self.skipped += 1
@@ -260,10 +262,10 @@ class EventProbe:
             return
         self._waiting.append((first, second))
         self._costs.append(cost + time.thread_time() - start)
-        self._gap = min(LONGEST_GAP_S, max(LEAST_GAP_S, min(self._costs) / SHARE))
+        self._gap = min(MAX_GAP_S, max(MIN_GAP_S, min(self._costs) / COST_SHARE))
 
     def _stop_probe(self, error: Exception) -> None:
-        self.off = f"{type(error).__name__}: {error}"[:200]
+        self.error = f"{type(error).__name__}: {error}"[:200]
 
     def drop(self, pair: Pair) -> None:
         """Returns the pair of a call that raised."""
@@ -277,7 +279,7 @@ class EventProbe:
             self._free.append((start, end))
         now = time.perf_counter()
         elapsed = now - self._read
-        if elapsed < LEAST_READ_S:
+        if elapsed < MIN_READ_S:
             return
         self._rate, self._calls, self._samples, self._read = self._calls / elapsed, 0, 0, now
         self._countdown = min(self._countdown, int(1.5 * self._rate * self._gap))

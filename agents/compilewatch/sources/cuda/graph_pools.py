@@ -9,7 +9,7 @@ from compilewatch.runtime.torch_internals import CUDA_HISTORY
 PoolId = tuple[int, int]
 
 
-class Recordings:
+class RecordedPools:
     """Recordings of this process so far; the recording threads write it."""
 
     def __init__(self) -> None:
@@ -24,23 +24,23 @@ class Recordings:
             self.pools.setdefault(device, set()).add(pool)
 
 
-RECORDINGS = Recordings()
+RECORDINGS = RecordedPools()
 
 
 class GraphPools:
     """Size of the pools, read only after a new recording: a snapshot is slow for large pools."""
 
     def __init__(self) -> None:
-        self.why: str | None = None
+        self.problem: str | None = None
         self._sizes: dict[int, int] = {}
         self._snapshot_count = -1
 
-    def of(self, cuda: Any, index: int) -> int | None:
+    def size_of(self, cuda: Any, index: int) -> int | None:
         """Bytes reserved for the graphs of a device.
 
         None without graphs, or if torch cannot snapshot a single pool."""
         pools = RECORDINGS.pools.get(index)
-        if not pools or self.why is not None:
+        if not pools or self.problem is not None:
             return None
         if self._snapshot_count != RECORDINGS.count:
             self._snapshot_count = RECORDINGS.count
@@ -48,7 +48,7 @@ class GraphPools:
                 device: self._size(cuda, device, ids)
                 for device, ids in list(RECORDINGS.pools.items())
             }
-        return self._sizes.get(index) if self.why is None else None
+        return self._sizes.get(index) if self.problem is None else None
 
     def _size(self, cuda: Any, device: int, ids: set[PoolId]) -> int:
         segments = [
@@ -61,11 +61,11 @@ class GraphPools:
         try:
             return list(snapshot(pool, include_traces=False))
         except TypeError:
-            if CUDA_HISTORY.answer(False):
-                self.why = "the job records a memory history, which the snapshot would include"
+            if CUDA_HISTORY.call(False):
+                self.problem = "the job records a memory history, which the snapshot would include"
                 return []
         try:
             return list(snapshot(pool))
         except TypeError:
-            self.why = "this torch cannot snapshot a single pool"
+            self.problem = "this torch cannot snapshot a single pool"
             return []

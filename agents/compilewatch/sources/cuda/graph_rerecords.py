@@ -12,7 +12,7 @@ from typing import Any
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import RECORDING
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 from compilewatch.sources.cuda.graph_pools import RECORDINGS
 from compilewatch.sources.cuda.graph_skips import quoted_place
 
@@ -36,10 +36,10 @@ class CudaGraphRecordings(Source):
         self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
         self._known: weakref.WeakKeyDictionary[Any, set[object]] = weakref.WeakKeyDictionary()
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         if RECORDING.problem():
-            return "no", f"no {RECORDING.costs}: {RECORDING.problem()}"
-        previous, barrier = RECORDING.find(), FaultBarrier(recorder.internal_error)
+            return "no", f"no {RECORDING.lost_capability}: {RECORDING.problem()}"
+        previous, barrier = RECORDING.find(), FaultBarrier(recorder.record_internal_error)
 
         @functools.wraps(previous)
         def record(self_: Any, new_inputs: Any, function_id: Any, *rest: Any, **named: Any) -> Any:
@@ -66,19 +66,19 @@ class CudaGraphRecordings(Source):
             getattr(manager, "cuda_graphs_thread_pool", None),
         )
         known = self._known.setdefault(manager, set())
-        why = why_recorded(caller, function_id in known)
+        why = recording_cause(caller, function_id in known)
         if len(known) < MAX_REMEMBERED:
             known.add(function_id)
         if why:
             traces = getattr(manager, "ids_to_stack_traces", {}).get(function_id) or []
-            recorder.finding(
+            recorder.record_finding(
                 "cudagraph_rerecord",
                 why,
                 next((quoted_place(trace) for trace in traces if trace), ""),
             )
 
 
-def why_recorded(caller: FrameType, again: bool) -> str:
+def recording_cause(caller: FrameType, again: bool) -> str:
     """Reads the cause of a recording from torch's frames; empty for the first one of a function."""
     status = caller.f_locals.get("status")
     if status is not None:

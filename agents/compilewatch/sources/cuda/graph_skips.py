@@ -13,10 +13,10 @@ from typing import Any
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import COUNTERS, PARTITIONS
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 from compilewatch.sources.dynamo.compilation_metrics import frame_of
-from compilewatch.sources.dynamo.scrubber import normal
-from compilewatch.sources.dynamo.user_frames import compiling_locals, user_place
+from compilewatch.sources.dynamo.scrubber import normalize
+from compilewatch.sources.dynamo.user_frames import find_user_place, read_compiling_locals
 
 LOGGER = "torch._inductor.cudagraph_utils.__cudagraphs"
 _SKIPS = ("skipping cudagraph", "disabling cudagraph")
@@ -36,9 +36,9 @@ class CudaGraphs(Source):
         self._handler: _Handler | None = None
         self._last_count = 0
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         if self._handler is None:
-            self._last_count = skips_counted()
+            self._last_count = count_skips()
             self._handler = _Handler(recorder)
             logging.getLogger(LOGGER).addHandler(self._handler)
         return "partly", "torch skips some graphs without counting them"
@@ -46,11 +46,11 @@ class CudaGraphs(Source):
     def poll(self, recorder: Recorder) -> None:
         if self._handler is None:
             return
-        now, logged = skips_counted(), self._handler.take()
+        now, logged = count_skips(), self._handler.take()
         unlogged = now - (self._last_count if now >= self._last_count else 0) - logged
         self._last_count = now
         if unlogged > 0:
-            recorder.finding("cudagraph_skip", _UNLOGGED, "", unlogged)
+            recorder.record_finding("cudagraph_skip", _UNLOGGED, "", unlogged)
 
     def uninstall(self) -> None:
         if self._handler is not None:
@@ -67,20 +67,20 @@ class CudaGraphPartitions(Source):
     def __init__(self) -> None:
         self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         if PARTITIONS.problem():
-            return "no", f"no {PARTITIONS.costs}: {PARTITIONS.problem()}"
-        previous, barrier = PARTITIONS.find(), FaultBarrier(recorder.internal_error)
+            return "no", f"no {PARTITIONS.lost_capability}: {PARTITIONS.problem()}"
+        previous, barrier = PARTITIONS.find(), FaultBarrier(recorder.record_internal_error)
 
         @functools.wraps(previous)
         def partition(example_inputs: Any, compiled_graph: Any, *rest: Any, **named: Any) -> Any:
             result = previous(example_inputs, compiled_graph, *rest, **named)
             if self._bound is not None:
                 with barrier:
-                    reason = partition_skip(compiled_graph)
+                    reason = partition_skip_reason(compiled_graph)
                     if reason:
-                        recorder.finding(
-                            "cudagraph_skip", reason, frame_of(None, compiling_locals()).where
+                        recorder.record_finding(
+                            "cudagraph_skip", reason, frame_of(None, read_compiling_locals()).where
                         )
             return result
 
@@ -101,7 +101,7 @@ class _Handler(logging.Handler):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(logging.WARNING)
         self._recorder = recorder
-        self._barrier = FaultBarrier(recorder.internal_error)
+        self._barrier = FaultBarrier(recorder.record_internal_error)
         self._last = -1
         self._logged = 0
 
@@ -114,23 +114,23 @@ class _Handler(logging.Handler):
             text = record.getMessage()
             sizes = _SIZES.search(text)
             if sizes:
-                self._recorder.finding(
+                self._recorder.record_finding(
                     "cudagraph_rerecord",
                     f"{sizes[1]} distinct input sizes, each a CUDA graph of its own",
                 )
             elif text.lstrip().startswith(_SKIPS):
-                counted = skips_counted()
+                counted = count_skips()
                 if counted != self._last:
                     self._last = counted
                     self._logged += 1
-                    self._recorder.finding("cudagraph_skip", *skip_read(text))
+                    self._recorder.record_finding("cudagraph_skip", *parse_skip(text))
 
 
-def skip_read(text: str) -> tuple[str, str]:
+def parse_skip(text: str) -> tuple[str, str]:
     """Splits a record into the reason and the innermost user line; the quoted code is dropped."""
     end = _ENDS.search(text)
     reason = text[: end.start()] if end else text
-    return normal(reason).rstrip(".: "), quoted_place(text[len(reason) :])
+    return normalize(reason).rstrip(".: "), quoted_place(text[len(reason) :])
 
 
 def quoted_place(stack: str) -> str:
@@ -139,22 +139,22 @@ def quoted_place(stack: str) -> str:
         (match["file"], int(match["line"]), match["function"])
         for match in _STACK_LINE.finditer(stack)
     ]
-    return str(user_place(reversed(lines)) or "")
+    return str(find_user_place(reversed(lines)) or "")
 
 
-def partition_skip(compiled_graph: Any) -> str:
+def partition_skip_reason(compiled_graph: Any) -> str:
     """The reason why no part of the graph is recorded; empty if one is."""
     reasons = getattr(
         getattr(compiled_graph, "cudagraph_info", None), "cudagraph_fail_reasons", None
     )
     if reasons:
-        return normal(f"skipping cudagraphs due to {', '.join(map(str, reasons))}")
+        return normalize(f"skipping cudagraphs due to {', '.join(map(str, reasons))}")
     if not getattr(compiled_graph, "partition_maps", None):
         return "skipping cudagraphs due to no part of the graph that can be recorded"
     return ""
 
 
-def skips_counted() -> int:
+def count_skips() -> int:
     """Number of skips by torch's counter; 0 if it is unreadable."""
     counters = COUNTERS.find()
     group = counters.get("inductor") if isinstance(counters, Mapping) else None

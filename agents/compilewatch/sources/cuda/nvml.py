@@ -8,17 +8,17 @@ from typing import Any
 MISSING = "nvidia-ml-py is not installed: pip install compilewatch[nvml]"
 
 
-class Utilisation:
+class GpuUtilisation:
     """Imports the package at the first read, on the agent's thread, after CUDA has started."""
 
     def __init__(self) -> None:
-        self.why: str | None = None
+        self.problem: str | None = None
         self._nvml: Any = None
         self._handles: dict[int, Any] = {}
 
-    def of(self, cuda: Any, index: int) -> float | None:
+    def share_of(self, cuda: Any, index: int) -> float | None:
         """Utilisation between 0 and 1, or None with the reason in `why`."""
-        if self.why is not None:
+        if self.problem is not None:
             return None
         try:
             if self._nvml is None:
@@ -30,7 +30,7 @@ class Utilisation:
                 self._handles[index] = self._nvml.nvmlDeviceGetHandleByUUID(name)
             return float(self._nvml.nvmlDeviceGetUtilizationRates(self._handles[index]).gpu) / 100
         except ImportError:
-            self.why = MISSING
+            self.problem = MISSING
         except Exception as error:  # noqa: BLE001 - the package's own errors
-            self.why = f"{type(error).__name__}: {error}"[:150]
+            self.problem = f"{type(error).__name__}: {error}"[:150]
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.recording.region_spec import Spec
+from compilewatch.recording.region_spec import RegionSpec
 from compilewatch.sources.dynamo.compilation_metrics import Frame
 
 TEXT = (
@@ -21,13 +21,13 @@ TEXT = (
 _NUMERICS_FOLDER = str(Path(__file__).resolve().parents[2] / "numerics")
 
 
-class Unentered:
+class BypassedModules:
     """Records compilations of watched modules. At the end of the window, reports the modules whose
     wrapper no call has entered."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._candidates: list[tuple[Spec, str, str]] = []
+        self._candidates: list[tuple[RegionSpec, str, str]] = []
         self._reported: set[str] = set()
 
     def note(self, compiling: Mapping[str, Any], frame: Frame) -> None:
@@ -46,20 +46,20 @@ class Unentered:
             ]:
                 if (
                     spec.name not in self._reported
-                    and not self._recorder.entered(spec)
+                    and not self._recorder.has_begun(spec)
                     and not _is_comparison()
                 ):
                     self._reported.add(spec.name)
                     self._candidates.append(
                         (spec, f"{type(module).__name__}.{frame.name}", frame.where)
                     )
-                    self._recorder.report_at_close("unentered", self._report)
+                    self._recorder.report_at_rotation("unentered", self._report)
 
     def _report(self) -> None:
         while self._candidates:
             spec, method, where = self._candidates.pop()
-            if not self._recorder.entered(spec):
-                self._recorder.finding(
+            if not self._recorder.has_begun(spec):
+                self._recorder.record_finding(
                     "wrapper_not_entered", TEXT.format(method=method, region=spec.name), where
                 )
 

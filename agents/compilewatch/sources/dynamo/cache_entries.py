@@ -31,7 +31,7 @@ from typing import Any
 
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import BREAKS, GUARDED_CODE, TENSOR
-from compilewatch.sources.dynamo.user_frames import compiling_frame
+from compilewatch.sources.dynamo.user_frames import find_compiling_frame
 from compilewatch.sources.function_source import FunctionSource
 
 _GRAPH, _RESUME, _OPERAND = "__compiled_fn", "__resume_at", "___stack"
@@ -40,30 +40,37 @@ and an operand that the break left on the stack."""
 _EAGER_CALL_REASONS = ("torch.compiler.disable", "torch._dynamo.disable", "marked as skipped")
 """Parts of break reasons at a call that runs eager with all its callees, without lookups."""
 _MAX_CALLERS = 12
-_ENTRIES: weakref.WeakKeyDictionary[Recorder, Entries] = weakref.WeakKeyDictionary()
+_ENTRIES: weakref.WeakKeyDictionary[Recorder, EntryClassifier] = weakref.WeakKeyDictionary()
 
 
 class Entry:
     """State of one cache entry's code."""
 
-    __slots__ = ("beneath", "breaks", "eager", "graph", "lookups", "unseen")
+    __slots__ = (
+        "has_eager_break",
+        "has_graph",
+        "has_unchecked_break",
+        "is_below_skipped",
+        "lookups_at_break",
+        "resume_codes",
+    )
 
     def __init__(self, code: CodeType) -> None:
-        self.graph = any(name.startswith(_GRAPH) for name in code.co_names)
-        self.breaks: list[CodeType] = []
+        self.has_graph = any(name.startswith(_GRAPH) for name in code.co_names)
+        self.resume_codes: list[CodeType] = []
         """Code of the functions that resume after the break of this entry."""
-        self.unseen = False
+        self.has_unchecked_break = False
         """True if the entry breaks at a call that torch never looks up."""
-        self.lookups: int | None = None
+        self.lookups_at_break: int | None = None
         """Lookup count of the thread at the break. Set if the reason of the break does not show
         whether torch looks up the call."""
-        self.eager = False
+        self.has_eager_break = False
         """True if the break computes tensors eagerly."""
-        self.beneath = False
+        self.is_below_skipped = False
         """True if the entry was compiled below a frame that torch skipped."""
 
 
-class Entries:
+class EntryClassifier:
     """Cache entries of this process by their code, and the frames that torch skipped. One for each
     recorder."""
 
@@ -81,20 +88,20 @@ class Entries:
         """The break in torch's list that was read last."""
 
     @classmethod
-    def of(cls, recorder: Recorder) -> Entries:
+    def of(cls, recorder: Recorder) -> EntryClassifier:
         return _ENTRIES.setdefault(recorder, cls(recorder))
 
-    def made(self, code: CodeType, manager: Any, *_: Any, **__: Any) -> None:
+    def on_entry_created(self, code: CodeType, manager: Any, *_: Any, **__: Any) -> None:
         """Classify an entry that torch is about to store, and add the guard. After torch has stored
         the entry, its guards may be in use and must not change."""
-        compiling = compiling_frame()
+        compiling = find_compiling_frame()
         if compiling is None:
             return
         self._check_break(compiling)
         self._new_code = compiling.f_locals.get("code")
         entry = self._entries.setdefault(code, Entry(code))
         known = compiling.f_locals.get("globals") or {}
-        entry.breaks = [
+        entry.resume_codes = [
             known[name].__code__
             for name in code.co_names
             if name.startswith(_RESUME) and name in known
@@ -102,28 +109,33 @@ class Entries:
         self._check_reason(entry, self._new_code)
         # The result of a call at the very end is returned directly, so no hook observes the result.
         # Most likely the result is a tensor.
-        entry.eager = any(rest in self._eager for rest in entry.breaks) or (
-            entry.unseen and not entry.breaks
+        entry.has_eager_break = any(rest in self._eager for rest in entry.resume_codes) or (
+            entry.has_unchecked_break and not entry.resume_codes
         )
-        entry.beneath = self._is_below_skipped(compiling.f_back)
-        if not entry.graph or entry.breaks or entry.eager or entry.beneath:
+        entry.is_below_skipped = self._is_below_skipped(compiling.f_back)
+        if (
+            not entry.has_graph
+            or entry.resume_codes
+            or entry.has_eager_break
+            or entry.is_below_skipped
+        ):
             _add_last_guard(manager, self._make_guard(entry))
 
-    def ended(self, code: Any, stays_eager: bool) -> None:
+    def on_frame_end(self, code: Any, stays_eager: bool) -> None:
         """Record that torch has finished with a frame on this thread. `stays_eager`: torch left the
         frame eager although the frame contains work."""
         new_code, self._new_code, recorder = self._new_code, None, self._recorder()
         if new_code is not None and new_code is code:
             return  # `made` has recorded this entry
-        compiling = compiling_frame()
+        compiling = find_compiling_frame()
         if compiling is not None and compiling.f_locals.get("code") is code:
             self._check_break(compiling)
             if stays_eager:
-                self.skipped(code)
+                self.on_frame_skipped(code)
         if not stays_eager and recorder is not None:
-            recorder.met_no_graph(recorder.innermost())
+            recorder.record_no_graph(recorder.find_innermost())
 
-    def skipped(self, code: Any) -> None:
+    def on_frame_skipped(self, code: Any) -> None:
         """Record that torch leaves a frame with tensors eager, without further lookups."""
         if isinstance(code, CodeType):
             self._skipped.add(code)
@@ -141,8 +153,8 @@ class Entries:
         entry = self._entries[around.f_code]
         # Torch runs the hook before a compilation only if the function already has entries.
         if (
-            code in entry.breaks
-            and not entry.eager
+            code in entry.resume_codes
+            and not entry.has_eager_break
             and self._is_unchecked(entry, 1 + (known.get("cache_entry") is not None))
         ):
             given = [
@@ -167,21 +179,26 @@ class Entries:
             or stack[0].name != getattr(code, "co_name", "")
         ):
             return
-        entry.unseen = any(part in str(last.reason) for part in _EAGER_CALL_REASONS)
-        if len(stack) > 1 and recorder.token:
-            entry.lookups = self._count_lookups(recorder)
+        entry.has_unchecked_break = any(part in str(last.reason) for part in _EAGER_CALL_REASONS)
+        if len(stack) > 1 and recorder.lookup_step:
+            entry.lookups_at_break = self._count_lookups(recorder)
 
     def _count_lookups(self, recorder: Recorder) -> int:
-        call = recorder.call()
+        call = recorder.get_thread_state()
         return call.hits + call.misses + self._compile_count
 
     def _is_unchecked(self, entry: Entry, lookups: int) -> bool:
         """True if torch looked up nothing in the entry's break. The `lookups` steps since the break
         belong to the resume function."""
         recorder = self._recorder()
-        if entry.unseen or entry.lookups is None or recorder is None or not recorder.token:
-            return entry.unseen
-        return self._count_lookups(recorder) == entry.lookups + lookups
+        if (
+            entry.has_unchecked_break
+            or entry.lookups_at_break is None
+            or recorder is None
+            or not recorder.lookup_step
+        ):
+            return entry.has_unchecked_break
+        return self._count_lookups(recorder) == entry.lookups_at_break + lookups
 
     def _mark_eager(self, frame: FrameType | None, code: CodeType) -> None:
         """Mark the innermost running entry and later entries with the same break as partly
@@ -189,8 +206,8 @@ class Entries:
         around = next(_frames_of(self._entries, frame), None)
         if around is not None and around.f_code is not code:
             entry = self._entries[around.f_code]
-            entry.eager = True
-            self._eager.update(entry.breaks)
+            entry.has_eager_break = True
+            self._eager.update(entry.resume_codes)
 
     def _is_below_skipped(self, frame: FrameType | None) -> bool:
         """True if a frame that torch skipped is among the next callers."""
@@ -208,21 +225,23 @@ class Entries:
         entries = weakref.ref(self)
 
         def correct_counts(_: object) -> bool:
-            if entry.graph and not entry.eager and not entry.beneath:
+            if entry.has_graph and not entry.has_eager_break and not entry.is_below_skipped:
                 return True
             known = entries()
             recorder = None if known is None else known._recorder()
-            if known is None or recorder is None or not recorder.token:
+            if known is None or recorder is None or not recorder.lookup_step:
                 return True
             try:
-                call = recorder.call()
-                if not entry.graph:
+                call = recorder.get_thread_state()
+                if not entry.has_graph:
                     call.hits -= 1  # the hook adds one next, but this is no hit
-                    recorder.met_no_graph(call.line)
-                if entry.eager or (entry.beneath and known._is_below_skipped(sys._getframe(1))):
+                    recorder.record_no_graph(call.buffer)
+                if entry.has_eager_break or (
+                    entry.is_below_skipped and known._is_below_skipped(sys._getframe(1))
+                ):
                     call.misses += 1
             except Exception as error:  # noqa: BLE001 - the lookup must continue
-                recorder.internal_error(error)
+                recorder.record_internal_error(error)
             return True
 
         return correct_counts
@@ -235,8 +254,8 @@ class CacheEntries(FunctionSource):
     module = "torch._dynamo.convert_frame"
     function = GUARDED_CODE
 
-    def hear(self, *args: Any, **kwargs: Any) -> None:
-        Entries.of(self._recorder).made(*args, **kwargs)
+    def on_call(self, *args: Any, **kwargs: Any) -> None:
+        EntryClassifier.of(self._recorder).on_entry_created(*args, **kwargs)
 
 
 def _frames_of(entries: Mapping[CodeType, Entry], frame: FrameType | None) -> Iterator[FrameType]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from compilewatch.runtime.torch_internals import MODULE, TENSOR
 
-MOST_VARIABLES = 64
+MAX_VARIABLES = 64
 
 
 class Inputs(NamedTuple):
@@ -22,7 +22,7 @@ class Inputs(NamedTuple):
     tensors: frozenset[tuple[str, str]] = frozenset()
     """Shape, dtype and `requires_grad` of each tensor, each with the name of the variable."""
 
-    def likeness(self, other: Inputs) -> tuple[bool, int]:
+    def similarity_to(self, other: Inputs) -> tuple[bool, int]:
         """Sort key of similarity: the same modules first, then the number of equal properties."""
         return self.modules == other.modules, len(self.tensors & other.tensors)
 
@@ -47,7 +47,7 @@ def inputs_of(variables: Mapping[str, Any]) -> Inputs:
     tensor, module = TENSOR.find(), MODULE.find()
     if not (isinstance(tensor, type) and isinstance(module, type)):
         return NO_INPUTS
-    for name, value in itertools.islice(_variables(variables), MOST_VARIABLES):
+    for name, value in itertools.islice(_variables(variables), MAX_VARIABLES):
         # Reads types only: `isinstance` reads `__class__`, which may run code of the job.
         if issubclass(type(value), module):
             modules.append(id(value))
@@ -64,12 +64,12 @@ def _variables(variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value.__self__
         elif type(value) in (tuple, list):
             yield from (
-                (f"{name}[{number}]", item) for number, item in enumerate(value[:MOST_VARIABLES])
+                (f"{name}[{number}]", item) for number, item in enumerate(value[:MAX_VARIABLES])
             )
         elif type(value) is dict:
             yield from (
                 (f"{name}[{key}]" if type(key) is str else name, item)
-                for key, item in itertools.islice(value.items(), MOST_VARIABLES)
+                for key, item in itertools.islice(value.items(), MAX_VARIABLES)
             )
         else:
             yield name, value

@@ -10,22 +10,37 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from compilewatch.sources.dynamo.call_inputs import Inputs
-from compilewatch.sources.dynamo.compile_history import AGAIN, Function, History, function_of
+from compilewatch.sources.dynamo.compile_history import (
+    REPEAT_REASONS,
+    Function,
+    History,
+    function_of,
+)
 from compilewatch.sources.dynamo.phase_timer import (
     HEADERS,
     phases_at_run_time,
     phases_of_record,
-    total_of_record,
+    total_seconds_of,
 )
 from compilewatch.sources.dynamo.scrubber import (
     break_reason,
     error_reason,
     guard_group,
     guard_reason,
-    short_path,
+    shorten_path,
 )
-from compilewatch.sources.dynamo.typed_getattr import line_number, number, text, truth
-from compilewatch.sources.dynamo.user_frames import Place, is_engines, is_installed, users_place
+from compilewatch.sources.dynamo.typed_getattr import (
+    get_bool,
+    get_line_number,
+    get_number,
+    get_text,
+)
+from compilewatch.sources.dynamo.user_frames import (
+    Place,
+    find_user_caller,
+    is_installed,
+    is_vllm_file,
+)
 from compilewatch.wire.messages import MAX_REASON
 
 _SOFT_FAILURES = ("Unsupported", "UserError", "SkipFrame")
@@ -54,34 +69,34 @@ class Frame(NamedTuple):
         return str(self.place or "")
 
 
-NOWHERE = Frame("", None)
+NO_FRAME = Frame("", None)
 
 
 def frame_of(record: Any, compiling: Mapping[str, Any]) -> Frame:
     """Return the frame of a record. The record of a compilation refused at the recompile limit
     names no frame; the frame then comes from the code in `compiling`."""
     code = compiling.get("code")
-    name = text(record, "co_name") or text(code, "co_name")
+    name = get_text(record, "co_name") or get_text(code, "co_name")
     if not name:
-        return NOWHERE
-    filename = text(record, "co_filename") or text(code, "co_filename")
-    line = line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno")
+        return NO_FRAME
+    filename = get_text(record, "co_filename") or get_text(code, "co_filename")
+    line = get_line_number(record, "co_firstlineno") or get_line_number(code, "co_firstlineno")
     caller = None
-    if is_installed(filename) and not is_engines(filename):
+    if is_installed(filename) and not is_vllm_file(filename):
         # A record from a trace has its caller: the frames of this thread are unrelated.
-        caller = record.caller if hasattr(record, "caller") else users_place()
-    return Frame(name, caller or Place(short_path(filename), line, name))
+        caller = record.caller if hasattr(record, "caller") else find_user_caller()
+    return Frame(name, caller or Place(shorten_path(filename), line, name))
 
 
-def function_compiled(record: Any, compiling: Mapping[str, Any]) -> Function:
+def function_of_record(record: Any, compiling: Mapping[str, Any]) -> Function:
     """Return the function by its place in the source, also for a function of a library."""
     code = compiling.get("code")
-    name = text(record, "co_name") or text(code, "co_name")
-    file = text(record, "co_filename") or text(code, "co_filename")
+    name = get_text(record, "co_name") or get_text(code, "co_name")
+    file = get_text(record, "co_filename") or get_text(code, "co_filename")
     return function_of(
         name,
         file,
-        line_number(record, "co_firstlineno") or line_number(code, "co_firstlineno"),
+        get_line_number(record, "co_firstlineno") or get_line_number(code, "co_firstlineno"),
         code,
     )
 
@@ -94,9 +109,9 @@ def compile_id_of(record: Any) -> str:
 def is_limit(record: Any) -> bool:
     """True if torch refused to compile the frame again. From now on, new inputs of the frame run
     eager without a message."""
-    reason = text(record, "fail_reason").lower()
+    reason = get_text(record, "fail_reason").lower()
     return (
-        text(record, "fail_type") == "Unsupported"
+        get_text(record, "fail_type") == "Unsupported"
         and "limit" in reason
         and ("exceed" in reason or "reached" in reason)
     )
@@ -106,7 +121,7 @@ def reasons_of(record: Any, compiling: Mapping[str, Any]) -> list[str]:
     """Return torch's reason for each cache entry that did not match, newest entry first. The
     record of some torch versions holds only the first reason."""
     listed = compiling.get("reasons") or getattr(record, "recompile_reasons", None)
-    first = text(record, "recompile_reason")
+    first = get_text(record, "recompile_reason")
     reasons = (
         [reason for reason in listed if isinstance(reason, str)] if isinstance(listed, list) else []
     )
@@ -122,8 +137,8 @@ def causes_of(reasons: Sequence[str], history: History, inputs: Inputs) -> list[
     causes: dict[str, list[str]] = {}
     # An entry whose guards all hold fails to match only because of a race or another backend.
     # Otherwise the entries compiled for the most similar call should have matched.
-    for reason in unrelated_to_inputs or history.blamed(reasons, inputs):
-        causes.setdefault(guard_told(reason), []).append(reason)
+    for reason in unrelated_to_inputs or history.find_closest_reasons(reasons, inputs):
+        causes.setdefault(guard_key(reason), []).append(reason)
     return sorted(causes.values(), key=len, reverse=True)
 
 
@@ -141,37 +156,40 @@ def recompile_reasons(causes: Iterable[Sequence[str]]) -> str:
 def is_at_run_time(record: Any) -> bool:
     """True if the record is about work of compiled code at run time: autotuning or CUDA graph
     recording."""
-    return bool(truth(record, "is_runtime"))
+    return bool(get_bool(record, "is_runtime"))
 
 
 def kind_of(record: Any, compiling: Mapping[str, Any]) -> str:
     if is_at_run_time(record):
         return "cuda_graph" if _is_recording(record) else "autotune"
-    if truth(record, "is_forward") is False or _is_lazy_backward(record):
+    if get_bool(record, "is_forward") is False or _is_lazy_backward(record):
         return "backward"
-    if truth(record, "has_guarded_code") and not number(record, "graph_op_count"):
+    if get_bool(record, "has_guarded_code") and not get_number(record, "graph_op_count"):
         return "empty"
     return "recompile" if _is_recompile(record, compiling) else "first"
 
 
 def outcome_of(record: Any, compiling: Mapping[str, Any]) -> str:
-    failure = text(record, "fail_type")
+    failure = get_text(record, "fail_type")
     if not failure:
         # Only a forward frame can end without failure and code: torch chose to leave it eager.
-        return "skipped" if truth(record, "has_guarded_code") is False else "ok"
+        return "skipped" if get_bool(record, "has_guarded_code") is False else "ok"
     if failure in _SOFT_FAILURES:
         return "raised" if compiling.get("one_graph") is True else "skipped"
-    return "suppressed" if truth(record, "config_suppress_errors") else "raised"
+    return "suppressed" if get_bool(record, "config_suppress_errors") else "raised"
 
 
 def reason_of(record: Any, outcome: str, recompiled: str, again: str) -> tuple[str, str]:
     """Return the kind of reason (one of REASON_KINDS) and the reason: the cause of the failure or
     of the recompile."""
-    failure = failure_of(record) if outcome != "ok" and text(record, "fail_reason") else ""
+    failure = failure_of(record) if outcome != "ok" and get_text(record, "fail_reason") else ""
     if is_limit(record):
         return "limit", recompiled
     if again:
-        return again, f"{AGAIN[again]}; it failed: {failure}" if failure else AGAIN[again]
+        return (
+            again,
+            f"{REPEAT_REASONS[again]}; it failed: {failure}" if failure else REPEAT_REASONS[again],
+        )
     if failure:
         return "failure", failure
     if recompiled == RACE:
@@ -179,33 +197,37 @@ def reason_of(record: Any, outcome: str, recompiled: str, again: str) -> tuple[s
     return ("guard" if recompiled else ""), recompiled
 
 
-def guard_told(reason: str) -> str:
+def guard_key(reason: str) -> str:
     """Return the guard whose failure caused a recompile, without the value that the guard met."""
     return RACE if _RACE_TEXT in reason else guard_group(reason)
 
 
-def saved_of(record: Any) -> float | None:
+def saved_seconds_of(record: Any) -> float | None:
     """Return torch's estimate of the seconds that its cache saved. Torch stores the estimate under
     another name."""
-    saved = number(record, "distributed_ephemeral_timeout_us")
+    saved = get_number(record, "distributed_ephemeral_timeout_us")
     return saved / 1e6 if saved and saved > 0 else None
 
 
 def failure_of(record: Any) -> str:
-    kind, reason = text(record, "fail_type"), text(record, "fail_reason")
+    kind, reason = get_text(record, "fail_type"), get_text(record, "fail_reason")
     return break_reason(reason) if kind in _SOFT_FAILURES else error_reason(f"{kind}: {reason}")
 
 
 def failure_place(record: Any, frame: Frame) -> str:
-    filename = text(record, "fail_user_frame_filename")
+    filename = get_text(record, "fail_user_frame_filename")
     if filename and not is_installed(filename):
         return str(
-            Place(short_path(filename), line_number(record, "fail_user_frame_lineno"), frame.name)
+            Place(
+                shorten_path(filename),
+                get_line_number(record, "fail_user_frame_lineno"),
+                frame.name,
+            )
         )
     return frame.where
 
 
-def at_run_time_alone(record: Any) -> Any:
+def run_time_part_of(record: Any) -> Any:
     """Return the run-time part of a record, or None. Torch adds the time of `aot_compile` to this
     record, which is already reported."""
     if not phases_at_run_time(record):
@@ -223,21 +245,21 @@ def seconds_of(record: Any, phases: dict[str, float]) -> dict[str, float]:
         # Without triton, the time under this name is the wait for the C++ compiler.
         exclusive["cpp"] = exclusive.get("cpp", 0.0) + exclusive.pop("triton")
     seconds = {phase: round(value, 6) for phase, value in exclusive.items()}
-    return {"total": max(round(total_of_record(record), 6), sum(seconds.values())), **seconds}
+    return {"total": max(round(total_seconds_of(record), 6), sum(seconds.values())), **seconds}
 
 
 def _is_recording(record: Any) -> bool:
     """True if the record is about recording CUDA graphs, not about autotuning. A recording without
     measurable time has 0 seconds; autotuning without a benchmark has None."""
     recorded, tuned = (
-        number(record, "runtime_cudagraphify_time_us"),
-        number(record, "runtime_triton_autotune_time_us"),
+        get_number(record, "runtime_cudagraphify_time_us"),
+        get_number(record, "runtime_triton_autotune_time_us"),
     )
     return recorded is not None and recorded >= (tuned or 0)
 
 
 def _is_lazy_backward(record: Any) -> bool:
-    return bool(number(record, "backward_cumulative_compile_time_us")) and not text(
+    return bool(get_number(record, "backward_cumulative_compile_time_us")) and not get_text(
         record, "co_name"
     )
 
@@ -248,5 +270,5 @@ def _is_recompile(record: Any, compiling: Mapping[str, Any]) -> bool:
     sizes = compiling.get("cache_size")
     # Entries of other objects of the class are no sign of a recompile: each module of a list
     # compiles once.
-    same = number(sizes, "num_cache_entries_with_same_id_matched_objs")
-    return bool(number(sizes, "num_cache_entries") if same is None else same)
+    same = get_number(sizes, "num_cache_entries_with_same_id_matched_objs")
+    return bool(get_number(sizes, "num_cache_entries") if same is None else same)

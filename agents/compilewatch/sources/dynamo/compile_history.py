@@ -17,13 +17,13 @@ from compilewatch.sources.dynamo.call_inputs import NO_INPUTS, Inputs
 from compilewatch.sources.dynamo.scrubber import compile_id_in
 
 RESET, NEW_CODE, FAILED = "reset", "new code object", "failed again"
-AGAIN = {
+REPEAT_REASONS = {
     RESET: "compiled again after torch._dynamo.reset()",
     NEW_CODE: "compiled again as a new code object of the same function",
     FAILED: "compiled again because its last compilation failed",
 }
 """Text of the finding for each kind of recompile without a failed guard."""
-MOST_ENTRIES, MOST_FUNCTIONS, MOST_OF_A_FUNCTION = 2048, 1024, 64
+MAX_ENTRIES, MAX_FUNCTIONS, MAX_PER_FUNCTION = 2048, 1024, 64
 _SHARED_NAMES = (
     "torch_dynamo_resume_in_",
     "<resume in ",
@@ -45,7 +45,7 @@ class Function(NamedTuple):
     """None: unknown."""
 
     @property
-    def is_one(self) -> bool:
+    def is_unique(self) -> bool:
         """True if no other function of this name can be at this place."""
         return bool(self.column) or not self.name.startswith(_SHARED_NAMES)
 
@@ -64,15 +64,15 @@ class _FunctionState:
             self.epoch = epoch
             self.numbers.clear()
             self.failed.clear()
-        if len(self.numbers) < MOST_OF_A_FUNCTION:
+        if len(self.numbers) < MAX_PER_FUNCTION:
             self.numbers.add(number)
         if not failed:
             self.failed.discard(inputs.modules)
-        elif len(self.failed) < MOST_OF_A_FUNCTION:
+        elif len(self.failed) < MAX_PER_FUNCTION:
             self.failed.add(inputs.modules)
         self.epoch_by_inputs[inputs] = epoch
         self.epoch_by_inputs.move_to_end(inputs)
-        if len(self.epoch_by_inputs) > MOST_OF_A_FUNCTION:
+        if len(self.epoch_by_inputs) > MAX_PER_FUNCTION:
             self.epoch_by_inputs.popitem(last=False)
 
     def is_from_earlier_epoch(self, epoch: int, inputs: Inputs) -> bool:
@@ -116,10 +116,10 @@ class History:
             self._epoch += 1
             self._entries.clear()
 
-    def blamed(self, reasons: Sequence[str], inputs: Inputs) -> list[str]:
+    def find_closest_reasons(self, reasons: Sequence[str], inputs: Inputs) -> list[str]:
         """Return the reasons of the cache entries that were compiled for the most similar calls."""
         scored = [
-            (reason, self._entries.get(compile_id_in(reason), NO_INPUTS).likeness(inputs))
+            (reason, self._entries.get(compile_id_in(reason), NO_INPUTS).similarity_to(inputs))
             for reason in reasons
         ]
         best = max((score for _, score in scored), default=None)
@@ -139,9 +139,9 @@ class History:
             known.note(self._epoch, number, inputs, failed)
             self._functions.move_to_end(function)
             self._entries[compile_id] = inputs
-            if len(self._functions) > MOST_FUNCTIONS:
+            if len(self._functions) > MAX_FUNCTIONS:
                 self._functions.popitem(last=False)
-            if len(self._entries) > MOST_ENTRIES:
+            if len(self._entries) > MAX_ENTRIES:
                 self._entries.popitem(last=False)
             return repeat
 
@@ -154,7 +154,7 @@ class History:
             return RESET if known.is_from_earlier_epoch(self._epoch, inputs) else ""
         if known.epoch != self._epoch or known.is_layer_from_earlier_epoch(self._epoch, inputs):
             return RESET
-        if number not in known.numbers and function.is_one:
+        if number not in known.numbers and function.is_unique:
             return NEW_CODE
         return FAILED if inputs.modules in known.failed else ""
 

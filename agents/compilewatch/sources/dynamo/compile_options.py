@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from compilewatch.instrument.compile_mode import backend_of
 from compilewatch.runtime.torch_internals import AUTOMATIC, STATIC_FIRST
-from compilewatch.sources.dynamo.typed_getattr import text
+from compilewatch.sources.dynamo.typed_getattr import get_text
 
 
 class Options(NamedTuple):
@@ -20,31 +20,31 @@ class Options(NamedTuple):
     fullgraph: bool | None = None
 
 
-NOT_KNOWN = Options()
+UNKNOWN_OPTIONS = Options()
 
 
 def options_of(compiling: Mapping[str, Any]) -> Options:
     """Return the arguments of torch's `_compile`. Torch applies `dynamic` as a setting during the
     call."""
     if not compiling:
-        return NOT_KNOWN
+        return UNKNOWN_OPTIONS
     backend, mode = backend_of(compiling.get("compiler_fn"))
     fullgraph = compiling.get("one_graph")
     dynamic = _dynamic(STATIC_FIRST.find(), AUTOMATIC.find())
     return Options(backend, mode, dynamic, fullgraph if isinstance(fullgraph, bool) else None)
 
 
-def options_told(record: Any) -> Options:
+def options_of_record(record: Any) -> Options:
     """Return the options in torch's record of a compilation, which holds the settings during the
     call."""
     try:
-        settings = json.loads(text(record, "dynamo_config") or "{}")
+        settings = json.loads(get_text(record, "dynamo_config") or "{}")
     except ValueError:
-        return NOT_KNOWN
+        return UNKNOWN_OPTIONS
     if not isinstance(settings, dict):
-        return NOT_KNOWN
+        return UNKNOWN_OPTIONS
     return Options(
-        dynamic=_dynamic(settings.get(STATIC_FIRST.short), settings.get(AUTOMATIC.short))
+        dynamic=_dynamic(settings.get(STATIC_FIRST.short_name), settings.get(AUTOMATIC.short_name))
     )
 
 

@@ -30,18 +30,18 @@ from typing import Any, NamedTuple
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.sources.cuda.memory_peak import MemoryPeak
-from compilewatch.sources.dynamo.bypassed_modules import Unentered
-from compilewatch.sources.dynamo.cache_entries import Entries
+from compilewatch.sources.dynamo.bypassed_modules import BypassedModules
+from compilewatch.sources.dynamo.cache_entries import EntryClassifier
 from compilewatch.sources.dynamo.call_inputs import NO_INPUTS, Inputs, inputs_of
 from compilewatch.sources.dynamo.compilation_metrics import (
-    NOWHERE,
+    NO_FRAME,
     Frame,
     causes_of,
     compile_id_of,
     failure_of,
     failure_place,
     frame_of,
-    function_compiled,
+    function_of_record,
     is_at_run_time,
     is_limit,
     kind_of,
@@ -49,77 +49,90 @@ from compilewatch.sources.dynamo.compilation_metrics import (
     reason_of,
     reasons_of,
     recompile_reasons,
-    saved_of,
+    saved_seconds_of,
     seconds_of,
 )
 from compilewatch.sources.dynamo.compile_history import History
-from compilewatch.sources.dynamo.compile_options import NOT_KNOWN, Options, options_of, options_told
+from compilewatch.sources.dynamo.compile_options import (
+    UNKNOWN_OPTIONS,
+    Options,
+    options_of,
+    options_of_record,
+)
 from compilewatch.sources.dynamo.graph_breaks import BreakList
-from compilewatch.sources.dynamo.guard_values import Failed, failed_guard
+from compilewatch.sources.dynamo.guard_values import FailedGuard, parse_failed_guard
 from compilewatch.sources.dynamo.late_hooks import CompiledModules
-from compilewatch.sources.dynamo.limit_settings import NOT_LIMITED, InForce, LimitsSet
+from compilewatch.sources.dynamo.limit_settings import NO_LIMIT, LimitSettings, LimitUsage
 from compilewatch.sources.dynamo.phase_timer import clock_of
 from compilewatch.sources.dynamo.recompile_findings import RecompileFindings
-from compilewatch.sources.dynamo.recompile_limits import Latches
-from compilewatch.sources.dynamo.typed_getattr import text
-from compilewatch.sources.dynamo.user_frames import compiled_locals, compiling_locals
-from compilewatch.sources.inductor.cache_lookups import NOTHING_ASKED, Asked, CacheLookups, Taken
+from compilewatch.sources.dynamo.recompile_limits import EagerFrames
+from compilewatch.sources.dynamo.typed_getattr import get_text
+from compilewatch.sources.dynamo.user_frames import read_compiled_locals, read_compiling_locals
+from compilewatch.sources.inductor.cache_lookups import (
+    NO_ANSWERS,
+    CacheAnswers,
+    CacheLookups,
+    LookupResult,
+)
 from compilewatch.sources.inductor.cache_miss_reasons import MissCauses
 from compilewatch.wire.messages import Compile
 
 _MAX_FRAMES = 1024
-NO_GUARDS: Mapping[str, Failed] = MappingProxyType({})
+NO_FAILED_GUARDS: Mapping[str, FailedGuard] = MappingProxyType({})
 _FRAME_KINDS = ("first", "recompile", "empty")
 
 
-class Ending(NamedTuple):
+class CompileOutcome(NamedTuple):
     """State of the compiling thread at the end of a compilation."""
 
-    ended: float
+    end_monotonic: float
     """Time of the end by `time.monotonic`."""
     at: float
     """Time of the end by `time.time`."""
-    compiling: Mapping[str, Any]
+    compile_locals: Mapping[str, Any]
     """Local variables of torch's `_compile`, as `compiling_locals` returns them."""
-    phases: dict[str, float]
+    phase_seconds: dict[str, float]
     in_request: bool
-    lookups: Taken
+    lookups: LookupResult
     inputs: Inputs = NO_INPUTS
-    in_force: InForce = NOT_LIMITED
-    failed: Mapping[str, Failed] = NO_GUARDS
+    limit_usage: LimitUsage = NO_LIMIT
+    failed_guards: Mapping[str, FailedGuard] = NO_FAILED_GUARDS
     """The failed guard of each of torch's reasons, with the values that the guard met."""
     record: Any = None
     """Substitute for torch's record, built from the frames of `_compile`."""
 
     @classmethod
-    def now(cls, recorder: Recorder) -> Ending:
+    def capture(cls, recorder: Recorder) -> CompileOutcome:
         """Capture the state of the calling thread, which has just compiled."""
-        lookups = CacheLookups.of(recorder).take()
+        lookups = CacheLookups.of(recorder).collect()
         ending = cls(
             time.monotonic(),
             time.time(),
-            compiling_locals(),
-            clock_of(recorder).take(),
-            recorder.in_request(),
+            read_compiling_locals(),
+            clock_of(recorder).collect(),
+            recorder.is_in_request(),
             lookups,
         )
-        with FaultBarrier(recorder.internal_error):
-            return ending._add_frame(LimitsSet.of(recorder))
+        with FaultBarrier(recorder.record_internal_error):
+            return ending._add_frame(LimitSettings.of(recorder))
         return ending
 
-    def _add_frame(self, limits: LimitsSet) -> Ending:
+    def _add_frame(self, limits: LimitSettings) -> CompileOutcome:
         """Add the inputs of the compiled function, its cache entries and its failed guards."""
-        variables = compiled_locals()
+        variables = read_compiled_locals()
         failed = {
-            reason: failed_guard(reason, variables) for reason in reasons_of(None, self.compiling)
+            reason: parse_failed_guard(reason, variables)
+            for reason in reasons_of(None, self.compile_locals)
         }
         return self._replace(
-            inputs=inputs_of(variables), in_force=limits.in_force(self.compiling), failed=failed
+            inputs=inputs_of(variables),
+            limit_usage=limits.find_usage(self.compile_locals),
+            failed_guards=failed,
         )
 
-    def of_event(self, compile_id: str, is_forward: bool) -> Ending:
+    def add_record(self, compile_id: str, is_forward: bool) -> CompileOutcome:
         """Add a substitute for torch's record, for a compilation that may get none."""
-        failure, known = sys.exc_info()[1], self.compiling
+        failure, known = sys.exc_info()[1], self.compile_locals
         return self._replace(
             record=SimpleNamespace(
                 compile_id=compile_id,
@@ -141,7 +154,7 @@ class _Facts(NamedTuple):
     """Facts about one compilation, merged from torch's record and the captured state."""
 
     record: Any
-    ending: Ending
+    ending: CompileOutcome
     compile_id: str
     kind: str
     outcome: str
@@ -159,20 +172,20 @@ class _Facts(NamedTuple):
         return self.kind in _FRAME_KINDS
 
 
-class Teller:
+class CompileReporter:
     """Reports compilations and keeps the frames compiled so far. Records of backward graphs and of
     work at run time name no frame: the compile ID of the forward frame identifies them."""
 
     def __init__(
-        self, recorder: Recorder, latches: Latches, lookups: CacheLookups, breaks: BreakList
+        self, recorder: Recorder, latches: EagerFrames, lookups: CacheLookups, breaks: BreakList
     ) -> None:
         self._recorder = recorder
         self._latches = latches
-        self._entries = Entries.of(recorder)
+        self._entries = EntryClassifier.of(recorder)
         self._lookups = lookups
         self._causes = MissCauses.of(recorder)
         self._modules = CompiledModules.of(recorder)
-        self._unentered = Unentered(recorder)
+        self._unentered = BypassedModules(recorder)
         self._breaks = breaks
         self._memory_peak = MemoryPeak()
         self._frames: OrderedDict[str, tuple[Frame, Options]] = OrderedDict()
@@ -180,34 +193,38 @@ class Teller:
         self._history = History.begin(recorder)
         self._findings = RecompileFindings(recorder)
 
-    def began(self, compile_id: str) -> str:
+    def on_compile_start(self, compile_id: str) -> str:
         """Record the start of a compilation on this thread; return the name of its frame."""
         self._memory_peak.record_start()
-        known, _ = self._frames.get(compile_id, (NOWHERE, NOT_KNOWN))
-        return text(compiling_locals().get("code"), "co_name") or known.name
+        known, _ = self._frames.get(compile_id, (NO_FRAME, UNKNOWN_OPTIONS))
+        return get_text(read_compiling_locals().get("code"), "co_name") or known.name
 
-    def tell(self, record: Any, ending: Ending) -> None:
+    def report(self, record: Any, ending: CompileOutcome) -> None:
         """Report one finished compilation: first the event, then its findings."""
         facts = self._collect_facts(record, ending)
         asked = self._collect_lookups(facts)
         compiled = self._build_event(facts, asked)
-        self._recorder.compile_finished(compiled)
-        self._causes.note(compiled, asked, facts.frame.where)
+        self._recorder.record_compile(compiled)
+        self._causes.queue(compiled, asked, facts.frame.where)
         if facts.outcome == "ok":
-            self._modules.note(ending.compiling.get("modules", {}))
-            self._unentered.note(ending.compiling, facts.frame)
+            self._modules.note(ending.compile_locals.get("modules", {}))
+            self._unentered.note(ending.compile_locals, facts.frame)
         if facts.kind == "first" and facts.compile_id.endswith("/0"):
-            self._latches.compiled_again(facts.frame)
+            self._latches.on_first_compile(facts.frame)
         if facts.is_frame:
             self._findings.report(
-                facts.frame, facts.repeat, facts.causes, ending.failed, ending.in_force.ignored
+                facts.frame,
+                facts.repeat,
+                facts.causes,
+                ending.failed_guards,
+                ending.limit_usage.ignored,
             )
         stays_eager = self._report_failure(facts)
         if facts.is_frame and facts.outcome != "raised" and not is_limit(record):
-            self._entries.ended(ending.compiling.get("code"), stays_eager)
+            self._entries.on_frame_end(ending.compile_locals.get("code"), stays_eager)
 
-    def _collect_facts(self, record: Any, ending: Ending) -> _Facts:
-        compile_id, compiling = compile_id_of(record), ending.compiling
+    def _collect_facts(self, record: Any, ending: CompileOutcome) -> _Facts:
+        compile_id, compiling = compile_id_of(record), ending.compile_locals
         kind, outcome = kind_of(record, compiling), outcome_of(record, compiling)
         frame, options = self._identify_frame(
             compile_id, record, compiling if kind in _FRAME_KINDS else {}
@@ -221,14 +238,14 @@ class Teller:
             record, ending, compile_id, kind, outcome, frame, options, repeat, causes, *reasons
         )
 
-    def _collect_lookups(self, facts: _Facts) -> Asked:
+    def _collect_lookups(self, facts: _Facts) -> CacheAnswers:
         """Return the cache lookups. A failed compilation has no code that a cache could hold, and
         no cache holds CUDA graphs: neither looks up anything."""
         if facts.outcome != "ok" or facts.kind == "cuda_graph":
-            return NOTHING_ASKED
-        return self._lookups.asked(facts.ending.lookups, facts.record)
+            return NO_ANSWERS
+        return self._lookups.merge_answers(facts.ending.lookups, facts.record)
 
-    def _build_event(self, facts: _Facts, asked: Asked) -> Compile:
+    def _build_event(self, facts: _Facts, asked: CacheAnswers) -> Compile:
         record, ending, frame = facts.record, facts.ending, facts.frame
         return Compile(
             at=ending.at,
@@ -240,23 +257,23 @@ class Teller:
             line=frame.line,
             reason=facts.reason,
             reason_kind=facts.reason_kind,
-            seconds=seconds_of(record, {} if is_at_run_time(record) else ending.phases),
+            seconds=seconds_of(record, {} if is_at_run_time(record) else ending.phase_seconds),
             cache=asked.answers,
-            saved=saved_of(record),
+            saved=saved_seconds_of(record),
             new_peak=self._memory_peak.read_new_peak(),
             in_request=ending.in_request,
             key=asked.key,
-            entries=ending.in_force.entries if facts.is_frame else None,
-            limit=ending.in_force.limit if facts.is_frame else None,
+            entries=ending.limit_usage.entries if facts.is_frame else None,
+            limit=ending.limit_usage.limit if facts.is_frame else None,
             **facts.options._asdict(),
         )
 
-    def _find_repeat(self, record: Any, kind: str, outcome: str, ending: Ending) -> str:
+    def _find_repeat(self, record: Any, kind: str, outcome: str, ending: CompileOutcome) -> str:
         """Return a key of AGAIN if a function compiles again and no guard is the cause."""
         compile_id = compile_id_of(record)
         if kind not in _FRAME_KINDS or not compile_id or is_limit(record):
             return ""
-        function = function_compiled(record, ending.compiling)
+        function = function_of_record(record, ending.compile_locals)
         return self._history.note(
             function, compile_id, kind, ending.inputs, outcome in ("raised", "suppressed")
         )
@@ -266,8 +283,8 @@ class Teller:
     ) -> tuple[Frame, Options]:
         frame = frame_of(record, compiling)
         if not frame.name:
-            return self._frames.get(compile_id, (NOWHERE, NOT_KNOWN))
-        found = frame, options_of(compiling) if compiling else options_told(record)
+            return self._frames.get(compile_id, (NO_FRAME, UNKNOWN_OPTIONS))
+        found = frame, options_of(compiling) if compiling else options_of_record(record)
         if not compile_id:
             return found  # compiled ahead of time: no later record refers to this frame
         self._frames[compile_id] = found
@@ -279,23 +296,25 @@ class Teller:
         """Report graph breaks, errors and eager fallback. Return True if torch leaves the frame
         eager until a reset although the frame contains work to compile."""
         record, frame, outcome = facts.record, facts.frame, facts.outcome
-        break_count = self._breaks.tell(self._recorder.finding)
+        break_count = self._breaks.report_new(self._recorder.record_finding)
         has_failed = bool(getattr(record, "fail_type", None))
         if is_limit(record):
             if outcome != "raised":
-                self._latches.latch(frame, "limit", reason=facts.reason)
+                self._latches.add(frame, "limit", reason=facts.reason)
             return False  # torch still looks up the inputs of the frame
         if outcome in ("raised", "suppressed"):
-            self._recorder.finding(
+            self._recorder.record_finding(
                 "compile_error", failure_of(record), failure_place(record, frame)
             )
         elif outcome == "skipped" and has_failed and not break_count:
-            self._recorder.finding("graph_break", failure_of(record), failure_place(record, frame))
+            self._recorder.record_finding(
+                "graph_break", failure_of(record), failure_place(record, frame)
+            )
         # Without a failure and a break, torch found nothing to compile: eager is not slower.
         stays_eager = outcome == "suppressed" or (
             outcome == "skipped" and (has_failed or bool(break_count))
         )
         if stays_eager:
             cause = "error" if outcome == "suppressed" else "skip"
-            self._latches.latch(frame, cause, reason=facts.reason)
+            self._latches.add(frame, cause, reason=facts.reason)
         return stays_eager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compilewatch.runtime.torch_internals import OPTIMIZE
-from compilewatch.sources.dynamo.user_frames import calling_place
+from compilewatch.sources.dynamo.user_frames import find_caller
 from compilewatch.sources.function_source import FunctionSource
 
 
@@ -16,5 +16,5 @@ class CompileRequests(FunctionSource):
     module = "torch._dynamo.eval_frame"
     function = OPTIMIZE
 
-    def hear(self, _: Any, target: Any, *__: Any, **___: Any) -> None:
-        self._recorder.compile_requests.add(target, str(calling_place() or ""))
+    def on_call(self, _: Any, target: Any, *__: Any, **___: Any) -> None:
+        self._recorder.compile_requests.add(target, str(find_caller() or ""))

@@ -14,22 +14,22 @@ _COMPILE_CONTEXT = "OptimizeContext"
 _MODULE_CALL_NAMES = ("__call__", "_call_impl", "_wrapped_call_impl")
 
 
-class Generators(FunctionSource):
+class GeneratorFunctions(FunctionSource):
     """Checks each function and module that torch wraps for compilation."""
 
     name = "generators"
     module = "torch._dynamo.eval_frame"
     function = WRAP_COMPILED
-    without = "no"
+    missing_state = "no"
 
-    def hear(self, context: Any, target: Any, *_: Any, **__: Any) -> None:
+    def on_call(self, context: Any, target: Any, *_: Any, **__: Any) -> None:
         code = _code_of(target)
         if (
             type(context).__name__ == _COMPILE_CONTEXT
             and getattr(code, "co_flags", 0) & _GENERATOR_FLAGS
         ):
             frame = frame_of(None, {"code": code})
-            self._recorder.finding(
+            self._recorder.record_finding(
                 "generator_not_compiled",
                 f"{frame.name} is a generator function; torch runs generator functions eager",
                 frame.where,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compilewatch.sources.dynamo.scrubber import break_reason
-from compilewatch.sources.dynamo.user_frames import user_place
+from compilewatch.sources.dynamo.user_frames import find_user_place
 
 
 class BreakList:
@@ -18,7 +18,7 @@ class BreakList:
         self._read_count = len(reasons)
         self._last_read = reasons[-1] if reasons else None
 
-    def tell(self, finding: Callable[[str, str, str, int], None]) -> int:
+    def report_new(self, finding: Callable[[str, str, str, int], None]) -> int:
         """Pass each group of new breaks to `finding(kind, text, where, count)`. Return the number
         of new breaks."""
         size = len(self._reasons)
@@ -45,5 +45,7 @@ def _where(entry: Any) -> str | None:
     stack = getattr(entry, "user_stack", None) or []
     if any("/torch/optim/" in frame.filename.replace("\\", "/") for frame in stack):
         return None
-    place = user_place((frame.filename, frame.lineno or 0, frame.name) for frame in reversed(stack))
+    place = find_user_place(
+        (frame.filename, frame.lineno or 0, frame.name) for frame in reversed(stack)
+    )
     return str(place) if place else ""

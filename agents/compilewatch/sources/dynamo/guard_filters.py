@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from compilewatch.identity.compile_config import NOTED
+from compilewatch.identity.compile_config import EXTRA_COMPONENTS
 from compilewatch.runtime.torch_internals import BUILD_GUARDS
 from compilewatch.sources.dynamo.compilation_metrics import frame_of
 from compilewatch.sources.function_source import FunctionSource
@@ -33,13 +33,13 @@ class GuardFilters(FunctionSource):
     name = "guard_filters"
     module = "torch._dynamo.guards"
     function = BUILD_GUARDS
-    without = "no"
+    missing_state = "no"
 
     def __init__(self) -> None:
         super().__init__()
         self._thread = _ThreadState()
 
-    def hear(
+    def on_call(
         self,
         _: Any,
         guards: Sequence[Any],
@@ -60,10 +60,10 @@ class GuardFilters(FunctionSource):
         kept = {id(guard) for guard in guards}
         removed = [guard for guard in before if id(guard) not in kept]
         name = _name(guard_filter_fn)
-        NOTED[GUARDS_LEFT_OUT] = name
+        EXTRA_COMPONENTS[GUARDS_LEFT_OUT] = name
         if removed:
             kinds = ", ".join(sorted({_kind(guard) for guard in removed}))
-            self._recorder.finding(
+            self._recorder.record_finding(
                 "guards_left_out",
                 f"{name} leaves out {kinds}",
                 frame_of(None, {"code": code}).where,

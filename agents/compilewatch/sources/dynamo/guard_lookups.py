@@ -28,12 +28,12 @@ from typing import Any
 
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import COLLECTIVES, GUARD_HOOK, SWITCH_COLLECTIVES
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.dynamo.duty_cycle import Turns
-from compilewatch.sources.function_patch import Binding
+from compilewatch.sources import Capability, Source
+from compilewatch.sources.dynamo.duty_cycle import DutyCycle
+from compilewatch.sources.function_patch import FunctionPatch
 
 Hook = Callable[[bool], bool]
-YES: Answer = ("yes", "")
+YES: Capability = ("yes", "")
 SUSPENDED_BLOCKS = (
     "blocks inside coroutines and generators are suspended with them, "
     "so the guard lookups of these blocks are unknown"
@@ -51,37 +51,42 @@ class CompiledCalls(Source):
         self._slot: Callable[[Hook | None], Hook | None] | None = None
         self._hook: Hook | None = None
         self._previous: Hook | None = None
-        self._patches: list[Binding] = []
+        self._patches: list[FunctionPatch] = []
         self._switching_on = False
-        self._epoch, self._buffer_count, self._duty_cycle = 0, 0, Turns(0.0)
+        self._epoch, self._buffer_count, self._duty_cycle = 0, 0, DutyCycle(0.0)
         self._lookups, self._busy = itertools.count(), 0.0
         self._yields_slot = False
         """True while guard collectives use the slot."""
-        self._answer: Answer = ("no", "not installed")
+        self._answer: Capability = ("no", "not installed")
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         if self._slot is not None:
             return self._answer
         self._recorder = recorder
         if GUARD_HOOK.find() is None or GUARD_HOOK.problem():
-            self._answer = ("no", GUARD_HOOK.problem() or f"this torch has no {GUARD_HOOK.short}")
+            self._answer = (
+                "no",
+                GUARD_HOOK.problem() or f"this torch has no {GUARD_HOOK.short_name}",
+            )
             return self._answer
         self._slot = GUARD_HOOK.find()
-        self._collectives = Binding(COLLECTIVES, self._on_collectives, recorder)
+        self._collectives = FunctionPatch(COLLECTIVES, self._on_collectives, recorder)
         self._patches = [
-            Binding(SWITCH_COLLECTIVES, self._before_switch, recorder, after=self._after_switch),
+            FunctionPatch(
+                SWITCH_COLLECTIVES, self._before_switch, recorder, after=self._after_switch
+            ),
             self._collectives,
         ]
         for patch in self._patches:
             patch.bind()
-        self._duty_cycle = Turns(time.monotonic())
+        self._duty_cycle = DutyCycle(time.monotonic())
         self._take_slot()
         return self._answer
 
-    def poll(self, recorder: Recorder) -> Answer | None:
+    def poll(self, recorder: Recorder) -> Capability | None:
         """Install or remove the hook according to the duty cycle."""
         problem = next(
-            (patch.problem for patch in self._patches if patch.bound and patch.problem), ""
+            (patch.problem for patch in self._patches if patch.is_bound and patch.problem), ""
         )
         if problem:
             self._answer = (
@@ -93,21 +98,23 @@ class CompiledCalls(Source):
         if self._answer == YES:
             self._answer = self._read_answer()
         now = time.monotonic()
-        buffer_count = len(recorder.lines or ())
+        buffer_count = len(recorder.buffers or ())
         if (
-            recorder.epoch != self._epoch
-            or recorder.compiling.frames()
+            recorder.compile_step != self._epoch
+            or recorder.active_compiles.frames()
             or buffer_count != self._buffer_count
             or not buffer_count
         ):
             # Also during a compilation: the next calls show its result. The first calls of a
             # region, also of a late one, show the runtime of the region.
-            self._epoch, self._buffer_count = recorder.epoch, buffer_count
-            self._duty_cycle.compiled(now)
+            self._epoch, self._buffer_count = recorder.compile_step, buffer_count
+            self._duty_cycle.restart_settling(now)
         if self._hook is not None:
             # Reading the counter adds one to it, which is negligible.
-            self._duty_cycle.looked_up(next(self._lookups), recorder.sampler.busy - self._busy)
-        if self._duty_cycle.counts(now):
+            self._duty_cycle.update_cost(
+                next(self._lookups), recorder.sampler.busy_seconds - self._busy
+            )
+        if self._duty_cycle.should_count(now):
             if self._hook is None:
                 self._take_slot()
         elif self._hook is not None:
@@ -124,18 +131,18 @@ class CompiledCalls(Source):
     def _take_slot(self) -> None:
         try:
             previous = self._set(None)
-            if self._collectives.leads_to(previous):
+            if self._collectives.matches(previous):
                 self._set(previous)
                 self._step_aside()
                 return
-            self._lookups, self._busy = itertools.count(), self._recorder.sampler.busy
-            hook = guard_hook(self._recorder, previous, self._lookups)
+            self._lookups, self._busy = itertools.count(), self._recorder.sampler.busy_seconds
+            hook = make_guard_hook(self._recorder, previous, self._lookups)
             self._set(hook)
         except Exception as error:  # noqa: BLE001 - unknown kind of slot: leave it
             self._slot = None
             self._answer = (
                 "no",
-                f"{GUARD_HOOK.short} is called in an unknown way ({type(error).__name__}: {error})"[
+                f"{GUARD_HOOK.short_name} is called in an unknown way ({type(error).__name__}: {error})"[
                     :200
                 ],
             )
@@ -144,8 +151,8 @@ class CompiledCalls(Source):
         self._previous, self._hook = previous, hook
         self._recorder.count_lookups(True)
 
-    def _read_answer(self) -> Answer:
-        return ("partly", SUSPENDED_BLOCKS) if self._recorder.suspended_blocks else YES
+    def _read_answer(self) -> Capability:
+        return ("partly", SUSPENDED_BLOCKS) if self._recorder.has_suspended_blocks else YES
 
     def _set(self, hook: Hook | None) -> Hook | None:
         assert self._slot is not None
@@ -185,7 +192,7 @@ class CompiledCalls(Source):
             self._take_slot()
 
 
-def guard_hook(recorder: Recorder, previous: Hook | None, lookups: Iterator[int]) -> Hook:
+def make_guard_hook(recorder: Recorder, previous: Hook | None, lookups: Iterator[int]) -> Hook:
     """Return the hook that torch calls with the result of each lookup. `lookups` counts the
     lookups of all threads. Torch aborts the process on an exception from the hook."""
 
@@ -194,16 +201,16 @@ def guard_hook(recorder: Recorder, previous: Hook | None, lookups: Iterator[int]
             hit = previous(hit)
         try:
             try:
-                call = recorder.current.call
+                call = recorder.thread_local.call
             except AttributeError:
-                call = recorder.call()
+                call = recorder.get_thread_state()
             next(lookups)
             if hit:
                 call.hits += 1
             else:
                 call.misses += 1
         except Exception as error:  # noqa: BLE001 - counted; the call must continue
-            recorder.internal_error(error)
+            recorder.record_internal_error(error)
         return hit
 
     return hook

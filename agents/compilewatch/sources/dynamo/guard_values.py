@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from compilewatch.sources.dynamo.call_inputs import sizes_of
-from compilewatch.sources.dynamo.scrubber import guard_group, guard_line, normal
+from compilewatch.sources.dynamo.scrubber import guard_group, guard_line, normalize
 from compilewatch.wire.messages import MAX_VALUES
 
-MOST_GUARDS, MOST_SEEN = 256, 1000
-MAX_VALUE = 64
-GROWING = 3
+MAX_GUARDS, MAX_DISTINCT_VALUES = 256, 1000
+MAX_VALUE_CHARS = 64
+MIN_GROWTH_VALUES = 3
 """Minimum number of consecutive values that must each grow by one to count as growth."""
 
 _GRADIENT = re.compile(r"expected requires_grad=(?P<compiled>[01])$")
@@ -39,17 +39,17 @@ _STEP = re.compile(
 _NUMBER = re.compile(r"-?\d{1,18}")
 
 
-class Failed(NamedTuple):
+class FailedGuard(NamedTuple):
     """A guard of one cache entry that failed."""
 
     group: str
-    compiled: str = ""
+    expected_value: str = ""
     """Expected value, for which the entry was compiled. Empty: the guard compares with no value."""
-    met: str = ""
+    call_value: str = ""
     """Value in the call. Empty: unknown."""
 
 
-class Varies(NamedTuple):
+class Variation(NamedTuple):
     """Values of a guard, as a finding reports them."""
 
     values: list[str]
@@ -57,24 +57,24 @@ class Varies(NamedTuple):
     pattern: str
 
 
-def failed_guard(reason: str, variables: Mapping[str, Any]) -> Failed:
+def parse_failed_guard(reason: str, variables: Mapping[str, Any]) -> FailedGuard:
     """Parse one line of torch's reason. If torch leaves out the value in the call, the value is
     read from the variables of the frame."""
     line, group = guard_line(reason), guard_group(reason)
     if found := _GRADIENT.search(line):
-        return Failed(group, found["compiled"], "10"[int(found["compiled"])])
+        return FailedGuard(group, found["compiled"], "10"[int(found["compiled"])])
     if found := _EXPECTED.search(line):
-        return Failed(group, found["compiled"], found["met"])
+        return FailedGuard(group, found["compiled"], found["met"])
     if found := _FOUND.search(line):
-        return Failed(group, met=found["met"])
+        return FailedGuard(group, call_value=found["met"])
     if found := _CLASS.search(line):
         known, value = _read_source(found["source"], variables)
-        return Failed(group, found["compiled"], _class_name(type(value)) if known else "")
+        return FailedGuard(group, found["compiled"], _class_name(type(value)) if known else "")
     if found := _EQUAL.search(line):
         known, value = _read_source(found["source"], variables)
         if known and found["length"]:
             value = len(value) if type(value) in (dict, list, tuple, set, str) else None
-        return Failed(
+        return FailedGuard(
             group,
             found["compiled"],
             repr(value) if known and type(value) in (bool, int, float) else "",
@@ -82,8 +82,8 @@ def failed_guard(reason: str, variables: Mapping[str, Any]) -> Failed:
     if found := _BOUND.search(line):
         known, value = _read_source(found["source"], variables)
         sizes = dict(enumerate(sizes_of(value))) if known else {}
-        return Failed(group, met=str(sizes.get(int(found["dim"]), "")))
-    return Failed(group)
+        return FailedGuard(group, call_value=str(sizes.get(int(found["dim"]), "")))
+    return FailedGuard(group)
 
 
 class GuardValues:
@@ -93,15 +93,15 @@ class GuardValues:
     def __init__(self) -> None:
         self._guards: OrderedDict[tuple[str, str], _ValueSeries] = OrderedDict()
 
-    def note(self, group: str, where: str, failed: Iterable[Failed]) -> Varies:
+    def note(self, group: str, where: str, failed: Iterable[FailedGuard]) -> Variation:
         """Record that the guard failed for these entries, oldest first. Return all its
         values."""
         series = self._guards.setdefault((group, where), _ValueSeries())
         self._guards.move_to_end((group, where))
-        if len(self._guards) > MOST_GUARDS:
+        if len(self._guards) > MAX_GUARDS:
             self._guards.popitem(last=False)
         series.note(list(failed))
-        return Varies(list(series.shown), series.distinct, series.pattern)
+        return Variation(list(series.shown), series.distinct, series.pattern)
 
 
 class _ValueSeries:
@@ -119,18 +119,20 @@ class _ValueSeries:
     def pattern(self) -> str:
         if not self.distinct:
             return ""
-        if self._grows_by_one and self._value_count >= GROWING:
+        if self._grows_by_one and self._value_count >= MIN_GROWTH_VALUES:
             return "grows by one"
         return {1: "one value", 2: "alternates"}.get(self.distinct, "distinct values")
 
-    def note(self, failed: list[Failed]) -> None:
-        for value in dict.fromkeys(guard.compiled for guard in failed if guard.compiled):
-            if value not in self._values and len(self._values) < MOST_SEEN:
+    def note(self, failed: list[FailedGuard]) -> None:
+        for value in dict.fromkeys(
+            guard.expected_value for guard in failed if guard.expected_value
+        ):
+            if value not in self._values and len(self._values) < MAX_DISTINCT_VALUES:
                 self._add(value)
-        call_value = next((guard.met for guard in failed if guard.met), "")
+        call_value = next((guard.call_value for guard in failed if guard.call_value), "")
         if call_value:
             self._add(call_value)
-        compiled = {guard.compiled for guard in failed if guard.compiled}
+        compiled = {guard.expected_value for guard in failed if guard.expected_value}
         # The value in the call differs from the expected value of each of these entries.
         self.distinct = max(self.distinct, len(self._values), len(compiled) + bool(compiled))
 
@@ -140,10 +142,10 @@ class _ValueSeries:
             self._grows_by_one and number is not None and self._last_number in (None, number - 1)
         )
         self._value_count, self._last_number = self._value_count + 1, number
-        if len(self._values) < MOST_SEEN:
+        if len(self._values) < MAX_DISTINCT_VALUES:
             self._values.add(value)
         # A string argument of the job stays in the process.
-        shown = "" if value[:1] in "'\"" else normal(value, MAX_VALUE)
+        shown = "" if value[:1] in "'\"" else normalize(value, MAX_VALUE_CHARS)
         if shown and shown not in self.shown and len(self.shown) < MAX_VALUES:
             self.shown.append(shown)
 

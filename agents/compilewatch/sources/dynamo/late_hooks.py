@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import HOOKS_UNGUARDED, NEXT_HOOK, problems_of
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.dynamo.scrubber import short_path
+from compilewatch.sources import Capability, Source
+from compilewatch.sources.dynamo.scrubber import shorten_path
 from compilewatch.sources.dynamo.user_frames import Place
 
 KINDS = {
@@ -30,8 +30,8 @@ class Root(NamedTuple):
     """A module that compiled code calls, and the next handle number at the time of compilation."""
 
     module: weakref.ref[Any]
-    next_hook: int
-    runs_own: bool
+    next_hook_id: int
+    runs_own_hooks: bool
     """True if torch compiled the module's forward. Hooks of the module run around that code; hooks
     of inner modules do not."""
 
@@ -67,10 +67,10 @@ class LateHooks(Source):
         self._checked_hook = -1
         self._reported: set[tuple[str, int]] = set()
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         return self.poll(recorder)
 
-    def poll(self, recorder: Recorder) -> Answer:
+    def poll(self, recorder: Recorder) -> Capability:
         problems = problems_of(NEXT_HOOK)
         next_hook = NEXT_HOOK.find()
         if not problems and next_hook != self._checked_hook:
@@ -80,14 +80,14 @@ class LateHooks(Source):
             for text, where, hook_key in _find_late_hooks(list(roots.values())):
                 if hook_key not in self._reported:
                     self._reported.add(hook_key)
-                    recorder.finding("hook_too_late", text, where)
+                    recorder.record_finding("hook_too_late", text, where)
             self._checked_hook = next_hook
         return ("no", "; ".join(problems)) if problems else ("yes", "")
 
 
 def _find_late_hooks(roots: list[Root]) -> Iterator[tuple[str, str, tuple[str, int]]]:
     """Yield text, place and key of each hook that was registered after the code was compiled."""
-    own = {id(root.module()) for root in roots if root.runs_own}
+    own = {id(root.module()) for root in roots if root.runs_own_hooks}
     for root in roots:
         top = root.module()
         for module in [] if top is None else list(top.modules()):
@@ -95,7 +95,7 @@ def _find_late_hooks(roots: list[Root]) -> Iterator[tuple[str, str, tuple[str, i
                 continue
             for table, kind in KINDS.items():
                 for number, hook in list((module.__dict__.get(table) or {}).items()):
-                    if number >= root.next_hook:
+                    if number >= root.next_hook_id:
                         name = type(module).__qualname__
                         yield (
                             f"a {kind} of {name}, registered after the code was compiled, "
@@ -112,5 +112,5 @@ def _place(hook: Any) -> str:
     return (
         ""
         if code is None
-        else str(Place(short_path(code.co_filename), code.co_firstlineno, code.co_name))
+        else str(Place(shorten_path(code.co_filename), code.co_firstlineno, code.co_name))
     )

@@ -23,16 +23,18 @@ from compilewatch.runtime.torch_internals import (
     UNSET,
     TorchName,
 )
-from compilewatch.sources.dynamo.typed_getattr import number
+from compilewatch.sources.dynamo.typed_getattr import get_number
 
 LIMITS = {RECOMPILE_LIMIT: CACHE_SIZE_LIMIT, TOTAL_LIMIT: TOTAL_CACHE_SIZE_LIMIT}
 """Each limit, and its name before torch 2.6."""
-_NAMES = {name.short: limit.short for limit, older in LIMITS.items() for name in (limit, older)}
-MOST_THREADS = 64
-_SET: weakref.WeakKeyDictionary[Recorder, LimitsSet] = weakref.WeakKeyDictionary()
+_NAMES = {
+    name.short_name: limit.short_name for limit, older in LIMITS.items() for name in (limit, older)
+}
+MAX_THREAD_VALUES = 64
+_SET: weakref.WeakKeyDictionary[Recorder, LimitSettings] = weakref.WeakKeyDictionary()
 
 
-class InForce(NamedTuple):
+class LimitUsage(NamedTuple):
     """Number of cache entries of a code object after a compilation, and their limit. None:
     unknown, or no limit applies."""
 
@@ -42,58 +44,58 @@ class InForce(NamedTuple):
     """Text of the finding for each limit that another thread set and that is not in force here."""
 
 
-NOT_LIMITED = InForce()
+NO_LIMIT = LimitUsage()
 
 
-class LimitsSet:
+class LimitSettings:
     """Limits that the job set, by thread. One for each recorder."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[tuple[str, int], int] = OrderedDict()
 
     @classmethod
-    def of(cls, recorder: Recorder) -> LimitsSet:
+    def of(cls, recorder: Recorder) -> LimitSettings:
         """Return the limits of the recorder."""
         known = _SET.get(recorder)
         return _SET.setdefault(recorder, cls()) if known is None else known
 
-    def look(self) -> None:
+    def read_thread(self) -> None:
         """Record the limits that this thread set before the source was installed."""
         for limit in LIMITS:
             if _is_set_here(limit):
-                self._record(limit.short, limit.find())
+                self._record(limit.short_name, limit.find())
 
-    def heard(self, config: Any, name: Any, value: Any) -> None:
+    def on_option_set(self, config: Any, name: Any, value: Any) -> None:
         """Record an option of a torch configuration module that this thread sets."""
         if name in _NAMES and getattr(config, "__name__", "") == RECOMPILE_LIMIT.module:
             self._record(_NAMES[name], value)
 
-    def in_force(self, compiling: Mapping[str, Any]) -> InForce:
+    def find_usage(self, compiling: Mapping[str, Any]) -> LimitUsage:
         """Return the limit in force for the compilation that ends on this thread."""
         sizes = compiling.get("cache_size")
         if sizes is None:
-            return NOT_LIMITED  # compiled ahead of time
+            return NO_LIMIT  # compiled ahead of time
         each, total = _limit(RECOMPILE_LIMIT), _limit(TOTAL_LIMIT)
         new = int(compiling.get("guarded_code") is True)
-        before = number(sizes, "num_cache_entries") or 0
-        same = number(sizes, "num_cache_entries_with_same_id_matched_objs")
-        listed = ENTRIES.answer(None, compiling.get("code"))
+        before = get_number(sizes, "num_cache_entries") or 0
+        same = get_number(sizes, "num_cache_entries_with_same_id_matched_objs")
+        listed = ENTRIES.call(None, compiling.get("code"))
         held = (len(listed) if isinstance(listed, list) else int(before)) + new
-        everywhere = number(sizes, "total_cache_entries_all_regions")
+        everywhere = get_number(sizes, "total_cache_entries_all_regions")
         # Entries of other objects of the class, and of other isolated regions, count towards the
         # total limit only.
         is_only_object = same in (None, before) and everywhere in (None, before)
         own = held if is_only_object else int(before if same is None else same) + new
         if total is not None and (each is None or total - held < each - own):
-            return InForce(held, total, self._find_ignored())
-        return InForce(own, each, self._find_ignored())
+            return LimitUsage(held, total, self._find_ignored())
+        return LimitUsage(own, each, self._find_ignored())
 
     def _record(self, name: str, value: Any) -> None:
         if isinstance(value, int) and not isinstance(value, bool):
             key = name, threading.get_ident()
             self._values[key] = value
             self._values.move_to_end(key)
-            if len(self._values) > MOST_THREADS:
+            if len(self._values) > MAX_THREAD_VALUES:
                 self._values.popitem(last=False)
 
     def _find_ignored(self) -> tuple[str, ...]:
@@ -103,7 +105,7 @@ class LimitsSet:
                 (
                     value
                     for (name, _), value in reversed(list(self._values.items()))
-                    if name == limit.short
+                    if name == limit.short_name
                 ),
                 None,
             )
@@ -130,7 +132,7 @@ def _is_set_here(limit: TorchName, unknown: bool = False) -> bool:
     context: then each setting is in force everywhere."""
     entries = SETTINGS.find()
     override = (
-        getattr(entries.get(limit.short), "user_override", None)
+        getattr(entries.get(limit.short_name), "user_override", None)
         if isinstance(entries, Mapping)
         else None
     )
@@ -145,6 +147,6 @@ def _not_in_force(limit: TorchName, elsewhere: int, here: int) -> str:
         else ""
     )
     return (
-        f"torch._dynamo.config.{limit.short} = {elsewhere} was set in another thread; "
+        f"torch._dynamo.config.{limit.short_name} = {elsewhere} was set in another thread; "
         f"{here} is in force in the thread that compiles: set it in that thread{remedy}"
     )

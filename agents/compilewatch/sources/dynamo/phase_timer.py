@@ -7,13 +7,17 @@ from __future__ import annotations
 from typing import Any
 
 from compilewatch.recording.recorder import Recorder
-from compilewatch.sources.dynamo.typed_getattr import number
+from compilewatch.sources.dynamo.typed_getattr import get_number
 
-FORWARD, BACKWARD, AHEAD = "entire_frame_compile", "entire_backward_compile", "fullgraph_capture"
+FORWARD, BACKWARD, AHEAD_OF_TIME = (
+    "entire_frame_compile",
+    "entire_backward_compile",
+    "fullgraph_capture",
+)
 """Outermost timers. AHEAD is `aot_compile`, which vLLM uses, and also `torch.export`, which
 captures a graph but compiles nothing."""
-ROOTS = (FORWARD, BACKWARD, AHEAD)
-CAPTURE = frozenset({"dynamo", "guards", "gc"})
+ROOTS = (FORWARD, BACKWARD, AHEAD_OF_TIME)
+CAPTURE_PHASES = frozenset({"dynamo", "guards", "gc"})
 """Phases of an export."""
 HEADERS = "headers"
 """Phase for precompiling C++ headers. Only the first compilation of a process waits for it."""
@@ -21,7 +25,7 @@ HEADERS = "headers"
 _PHASES = {
     FORWARD: "dynamo",
     BACKWARD: "aot",
-    AHEAD: "dynamo",
+    AHEAD_OF_TIME: "dynamo",
     "build_guards": "guards",
     "gc": "gc",
     "backend_compile": "aot",
@@ -76,7 +80,7 @@ class PhaseClock:
         self.seconds: dict[str, float] = {}
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return bool(self._open)
 
     def begin(self, event: str, at: float) -> None:
@@ -97,7 +101,7 @@ class PhaseClock:
         while self._open.pop()[0] != event:
             pass
 
-    def take(self) -> dict[str, float]:
+    def collect(self) -> dict[str, float]:
         """Return the seconds by phase since the last call."""
         seconds, self.seconds = self.seconds, {}
         return seconds
@@ -115,9 +119,9 @@ class PhaseClock:
 
 def clock_of(recorder: Recorder) -> PhaseClock:
     """Return the clock of the calling thread, which all sources of compile times share."""
-    clock: PhaseClock | None = getattr(recorder.current, "clock", None)
+    clock: PhaseClock | None = getattr(recorder.thread_local, "clock", None)
     if clock is None:
-        clock = recorder.current.clock = PhaseClock()
+        clock = recorder.thread_local.clock = PhaseClock()
     return clock
 
 
@@ -148,7 +152,7 @@ def phases_of_record(record: Any) -> dict[str, float]:
     return {phase: value for phase, value in seconds.items() if value > 0}
 
 
-def total_of_record(record: Any) -> float:
+def total_seconds_of(record: Any) -> float:
     """Return the total seconds of the compilation; 0 if the record holds none."""
     names = (
         "duration_us",
@@ -161,7 +165,7 @@ def total_of_record(record: Any) -> float:
 
 def _seconds(record: Any, names: tuple[str, ...]) -> float | None:
     for name in names:
-        value = number(record, name)
+        value = get_number(record, name)
         if value is not None and value >= 0:
             return value / 1e6 if name.endswith("_us") else value
     return None

@@ -33,7 +33,7 @@ _SPACES = re.compile(r"\s+")
 _PACKAGE_FOLDERS = ("site-packages/", "dist-packages/")
 
 
-def short_path(path: str) -> str:
+def shorten_path(path: str) -> str:
     """Return the path relative to its package or the working directory. A temporary file loses its
     folder; a file of a notebook becomes its cell."""
     cell = cell_of(path)
@@ -55,10 +55,10 @@ def short_path(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def normal(text: str, limit: int = MAX_TEXT) -> str:
+def normalize(text: str, limit: int = MAX_TEXT) -> str:
     """Return one line that is equal in all processes for the same cause."""
     text = _ADDRESS.sub("0x*", text[: 4 * MAX_REASON])
-    text = _PATH.sub(lambda match: short_path(match.group()), text)
+    text = _PATH.sub(lambda match: shorten_path(match.group()), text)
     text = _LONG_NUMBER.sub("#", text)
     return _SPACES.sub(" ", text).strip()[:limit]
 
@@ -78,7 +78,7 @@ def guard_line(reason: str) -> str:
 def guard_reason(reason: str) -> str:
     """Return why a guard failed, without string arguments; empty for a first compilation."""
     line = guard_line(reason)
-    return normal(_STRING_OPERAND.sub(r"\1 *", line), MAX_REASON) if line else ""
+    return normalize(_STRING_OPERAND.sub(r"\1 *", line), MAX_REASON) if line else ""
 
 
 def guard_group(reason: str) -> str:
@@ -107,11 +107,11 @@ def break_reason(reason: str) -> str:
     explanations = [line for line in lines[1:] if line.startswith("Explanation:")]
     page = _BREAK_PAGE.search(reason)
     known = f"GB{page[1]} {first}" if page else first
-    return normal(f"{known}. {explanations[0]}" if explanations else known)
+    return normalize(f"{known}. {explanations[0]}" if explanations else known)
 
 
 def error_reason(reason: str) -> str:
     """Return the error text before torch's quote of the user's code."""
-    return normal(
+    return normalize(
         reason.split("from user code", 1)[0].split("Traceback (most recent call last)", 1)[0]
     )

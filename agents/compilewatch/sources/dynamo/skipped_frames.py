@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from compilewatch.runtime.torch_internals import SKIPS
-from compilewatch.sources.dynamo.cache_entries import Entries
+from compilewatch.sources.dynamo.cache_entries import EntryClassifier
 from compilewatch.sources.dynamo.compilation_metrics import frame_of
-from compilewatch.sources.dynamo.recompile_limits import Latches
-from compilewatch.sources.dynamo.scrubber import normal
+from compilewatch.sources.dynamo.recompile_limits import EagerFrames
+from compilewatch.sources.dynamo.scrubber import normalize
 from compilewatch.sources.dynamo.user_frames import is_installed
 from compilewatch.sources.function_source import FunctionSource
 
@@ -27,14 +27,14 @@ class SkippedFrames(FunctionSource):
     module = "torch._dynamo.convert_frame"
     function = SKIPS
 
-    def hear(self, reason: str, frame: Any, *_: Any, **__: Any) -> None:
+    def on_call(self, reason: str, frame: Any, *_: Any, **__: Any) -> None:
         cause = next((cause for part, cause in CAUSES.items() if part in reason), None)
         code = frame.f_code
         # Torch skips library files wherever user code calls them; no call of the job runs eager
         # because of such a skip.
         if cause is None or (_SKIPFILES in reason and is_installed(code.co_filename)):
             return
-        Entries.of(self._recorder).skipped(code)
-        Latches.of(self._recorder).latch(
-            frame_of(None, {"code": code}), cause, reason=normal(reason)
+        EntryClassifier.of(self._recorder).on_frame_skipped(code)
+        EagerFrames.of(self._recorder).add(
+            frame_of(None, {"code": code}), cause, reason=normalize(reason)
         )

@@ -6,35 +6,35 @@ from __future__ import annotations
 
 from typing import Any
 
-LARGEST = 1e18
-LAST_LINE = 1 << 31
+MAX_NUMBER = 1e18
+MAX_LINE_NUMBER = 1 << 31
 
 
-def text(thing: Any, name: str) -> str:
+def get_text(thing: Any, name: str) -> str:
     """Return the text; empty if there is none."""
     value = _value(thing, name)
     return value if isinstance(value, str) else ""
 
 
-def number(thing: Any, name: str) -> float | None:
+def get_number(thing: Any, name: str) -> float | None:
     """Return the number if its size is plausible; None if there is none."""
     value = _value(thing, name)
     return (
         value
         if isinstance(value, (int, float))
         and not isinstance(value, bool)
-        and -LARGEST < value < LARGEST
+        and -MAX_NUMBER < value < MAX_NUMBER
         else None
     )
 
 
-def line_number(thing: Any, name: str) -> int:
+def get_line_number(thing: Any, name: str) -> int:
     """Return the line number; 0 if there is none."""
-    value = number(thing, name)
-    return int(value) if value is not None and 0 <= value < LAST_LINE else 0
+    value = get_number(thing, name)
+    return int(value) if value is not None and 0 <= value < MAX_LINE_NUMBER else 0
 
 
-def truth(thing: Any, name: str) -> bool | None:
+def get_bool(thing: Any, name: str) -> bool | None:
     """Return the bool; None if there is none."""
     value = _value(thing, name)
     return value if isinstance(value, bool) else None

@@ -13,7 +13,7 @@ from types import FrameType, MethodType
 from typing import Any, NamedTuple
 
 from compilewatch.runtime.torch_internals import MODULE
-from compilewatch.sources.dynamo.scrubber import short_path
+from compilewatch.sources.dynamo.scrubber import shorten_path
 
 _COMPILE = "_compile"
 _COMPILERS = {
@@ -21,7 +21,7 @@ _COMPILERS = {
     "aot_compile_fullgraph": "torch/_dynamo/aot_compile.py",
 }
 """Torch's functions that compile, and their files."""
-COMPILING = (
+COMPILE_VARIABLES = (
     "code",
     "one_graph",
     "compiler_fn",
@@ -73,7 +73,7 @@ def _check_installed(filename: str) -> bool:
     return torch is not None and path.startswith(Path(torch).parent.as_posix() + "/")
 
 
-def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
+def find_user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
     """Return the first user frame of `(file, line, function)`, innermost first. Without a user
     frame, return the innermost frame."""
     innermost: tuple[str, int, str] | None = None
@@ -85,7 +85,7 @@ def user_place(frames: Iterable[tuple[str, int, str]]) -> Place | None:
 
 
 def _make_place(frame: tuple[str, int, str]) -> Place:
-    return Place(short_path(frame[0]), *frame[1:])
+    return Place(shorten_path(frame[0]), *frame[1:])
 
 
 def _is_child_start(frame: tuple[str, int, str]) -> bool:
@@ -98,13 +98,13 @@ def _is_child_start(frame: tuple[str, int, str]) -> bool:
     )
 
 
-def compiling_frame() -> FrameType | None:
+def find_compiling_frame() -> FrameType | None:
     """Return the frame of torch's `_compile` on this thread; None outside a compilation."""
     frame = _compiling_frame()
     return frame if frame is not None and frame.f_code.co_name == _COMPILE else None
 
 
-def compiling_locals() -> Mapping[str, Any]:
+def read_compiling_locals() -> Mapping[str, Any]:
     """Return the local variables of torch's `_compile` on this thread; empty outside a compilation.
 
     A hook that `_compile` calls uses this function. The result holds only the variables in
@@ -116,14 +116,14 @@ def compiling_locals() -> Mapping[str, Any]:
     if frame.f_code.co_name != _COMPILE:
         return _read_ahead_locals(frame.f_locals)
     known = frame.f_locals
-    found = {name: known[name] for name in COMPILING if name in known}
-    found["modules"] = modules_among(known.get("locals"), found.get("code"))
+    found = {name: known[name] for name in COMPILE_VARIABLES if name in known}
+    found["modules"] = find_modules(known.get("locals"), found.get("code"))
     if "guarded_code" in found:
         found["guarded_code"] = found["guarded_code"] is not None
     return found
 
 
-def compiled_locals() -> Mapping[str, Any]:
+def read_compiled_locals() -> Mapping[str, Any]:
     """Return the variables of the function that torch's `_compile` on this thread compiles. The
     variables belong to the job: callers read them and keep none."""
     frame = _compiling_frame()
@@ -144,7 +144,7 @@ def _compiling_frame() -> FrameType | None:
     return None
 
 
-def modules_among(variables: Any, code: Any) -> dict[int, tuple[weakref.ref[Any], bool]]:
+def find_modules(variables: Any, code: Any) -> dict[int, tuple[weakref.ref[Any], bool]]:
     """Return weak references to the modules among the variables of a frame, including owners of
     methods. The bool is True if `code` is the module's forward."""
     module_class = MODULE.find()
@@ -175,12 +175,12 @@ def _read_ahead_locals(known: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def calling_place() -> Place | None:
+def find_caller() -> Place | None:
     """Return the innermost user frame of this thread, or the innermost frame if there is none."""
-    return user_place(_iterate_frames(sys._getframe(1)))
+    return find_user_place(_iterate_frames(sys._getframe(1)))
 
 
-def users_place() -> Place | None:
+def find_user_caller() -> Place | None:
     """Return the innermost user frame of this thread; None if there is none, as in a process that
     an engine starts."""
     frames = (
@@ -191,7 +191,7 @@ def users_place() -> Place | None:
     return next((_make_place(frame) for frame in frames), None)
 
 
-def is_engines(filename: str) -> bool:
+def is_vllm_file(filename: str) -> bool:
     """True for a file of vLLM. vLLM compiles its models itself, without a call in user code."""
     engine = getattr(sys.modules.get("vllm"), "__file__", None)
     if not isinstance(engine, str):

@@ -10,7 +10,7 @@ _WORKER = b"_inductor/compile_worker"
 _WORKER_MODULE = b"torch._inductor.compile_worker"
 
 
-def rss(pid: int | str) -> int | None:
+def rss_bytes(pid: int | str) -> int | None:
     """Resident bytes of a process; None if it has ended or is not readable."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
@@ -19,13 +19,13 @@ def rss(pid: int | str) -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def workers_rss() -> int | None:
+def workers_rss_bytes() -> int | None:
     """Resident bytes of all compile workers below this process; None if children cannot be listed.
 
     Other children, such as data loader workers, are not included."""
     if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
         return None
-    return sum(rss(pid) or 0 for pid in _descendants() if _is_worker(pid))
+    return sum(rss_bytes(pid) or 0 for pid in _descendants() if _is_worker(pid))
 
 
 def _is_worker(pid: int) -> bool:

@@ -5,7 +5,7 @@ per minute. The estimator has a breakdown point of 29%: that share of the points
 so a single jump or spike does not change the slope.
 
 Invariants: the clock is monotonic; pairs with equal times are left out; there is no result below
-`LEAST` points. One thread, the agent's, uses an instance, so there is no lock.
+`MIN_ELEMENTS` points. One thread, the agent's, uses an instance, so there is no lock.
 Cost: with 61 points at most 1,830 slopes and one sort a minute; memory is constant.
 Source: Theil (1950); Sen (1968), "Estimates of the Regression Coefficient Based on Kendall's
 Tau"."""
@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections import deque
 
-HOUR = 3600.0
-EVERY = 60.0
+HOUR_S = 3600.0
+POINT_INTERVAL_S = 60.0
 """Seconds between two points; a point is the median of the values since the last one."""
-POINTS = 61
-LEAST = 15
+MAX_POINTS = 61
+MIN_POINTS = 15
 """Minimum number of points for a slope."""
 
 
@@ -26,7 +26,7 @@ class Slope:
     """Theil-Sen slope of a stream of values."""
 
     def __init__(self) -> None:
-        self._points: deque[tuple[float, float]] = deque(maxlen=POINTS)
+        self._points: deque[tuple[float, float]] = deque(maxlen=MAX_POINTS)
         self._since: float | None = None
         self._recent: list[float] = []
         self.per_hour: float | None = None
@@ -36,12 +36,12 @@ class Slope:
         if self._since is None:
             self._since = at
         self._recent.append(value)
-        if at - self._since < EVERY:
+        if at - self._since < POINT_INTERVAL_S:
             return
         self._points.append((at, median(self._recent)))
         self._since, self._recent = at, []
-        if len(self._points) >= LEAST:
-            self.per_hour = slope_of(list(self._points)) * HOUR
+        if len(self._points) >= MIN_POINTS:
+            self.per_hour = slope_of(list(self._points)) * HOUR_S
 
 
 def slope_of(points: list[tuple[float, float]]) -> float:

@@ -8,11 +8,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from compilewatch.identity.autotuned_kernels import chosen_note
+from compilewatch.identity.autotuned_kernels import note_choice
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import GEMM_CHOICES
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 from compilewatch.sources.inductor.cache_lookups import CacheLookups, Lookup
 
 _OPERATOR, _INPUTS, _BENCHMARK = 1, 2, 3
@@ -28,7 +28,7 @@ class AutotuneCache(Source):
     def __init__(self) -> None:
         self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         problem = GEMM_CHOICES.problem()
         if problem:
             return "no", f"no choices of matrix multiplications: {problem}"
@@ -45,7 +45,7 @@ class AutotuneCache(Source):
         previous, lookups, barrier = (
             GEMM_CHOICES.find(),
             CacheLookups.of(recorder),
-            FaultBarrier(recorder.internal_error),
+            FaultBarrier(recorder.record_internal_error),
         )
 
         @functools.wraps(previous)
@@ -59,7 +59,7 @@ class AutotuneCache(Source):
                 with barrier:
                     lookups.add(Lookup("autotune", "miss" if measured else "hit"))
                     if timings:
-                        chosen_note(
+                        note_choice(
                             _argument_of(_OPERATOR, "op", args, kwargs),
                             _argument_of(_INPUTS, "inputs", args, kwargs),
                             timings,

@@ -10,35 +10,35 @@ from collections.abc import Mapping
 from compilewatch.identity.compile_config import cache_folder
 from compilewatch.identity.vllm_cache_key import VLLM_KEY
 from compilewatch.sources.inductor.cache_key_parts import KeyParts
-from compilewatch.sources.inductor.cache_lookups import Asked, Lookup
+from compilewatch.sources.inductor.cache_lookups import CacheAnswers, Lookup
 from compilewatch.sources.inductor.run_history import Run
 from compilewatch.wire.cache_miss_causes import (
     ACCESS,
-    AOT_ALONE,
     EMPTY_FOLDER,
     ENGINE,
     ENVIRONMENT,
     FOLDER,
+    GPU_OR_DRIVER,
     LACKING_FOLDER,
     NO_EARLIER_RUN,
     NOT_LOADED,
     NOTHING_DIFFERS,
-    OF_GPU,
-    OF_THREADS,
+    ONLY_AOT_PREFIX,
     OTHER_FOLDER,
     OTHER_GRAPH,
     OTHER_INPUTS,
     OTHER_SIZES,
     READ_ONLY,
+    THREAD_COUNT,
     UNWRITABLE_FOLDER,
     VERSIONS,
     WAS_UNWRITABLE,
-    changed,
+    changed_variables,
     differences,
     engine_differences,
     first_difference,
+    is_changed,
     option_words,
-    variables_changed,
 )
 
 THREADS, THREAD_VARIABLES = (
@@ -49,12 +49,12 @@ _GRAPH = ("gm", "user_defined_triton_source", "triton_kernel_source_codes")
 _INPUTS = "example_inputs"
 
 
-def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, str]) -> str:
+def cause_of(asked: CacheAnswers, frame: str, earlier: Run | None, now: Mapping[str, str]) -> str:
     """Describes the cause of the first miss of a compilation."""
     if earlier is None:
         return NO_EARLIER_RUN
-    engine = engine_cause(now, earlier)
-    if engine or VLLM_KEY.not_loaded:
+    engine = engine_cause_of(now, earlier)
+    if engine or VLLM_KEY.load_failed:
         return engine or NOT_LOADED
     # The engine's components in the file are those of the last rank that wrote it, and are already
     # compared.
@@ -78,10 +78,10 @@ def cause_of(asked: Asked, frame: str, earlier: Run | None, now: Mapping[str, st
         if lost
         else NOTHING_DIFFERS
     )
-    return f"{AOT_ALONE}{cause}" if asked.answers.get("fx") == "hit" else cause
+    return f"{ONLY_AOT_PREFIX}{cause}" if asked.answers.get("fx") == "hit" else cause
 
 
-def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
+def engine_cause_of(now: Mapping[str, str], earlier: Run) -> str:
     """The first factor of the engine's own key that differs from the earlier run, or "".
 
     The comparison uses the same rank and part of the model if they are known. A factor may also be
@@ -99,7 +99,7 @@ def engine_cause(now: Mapping[str, str], earlier: Run) -> str:
 
 def _cause_for_same_key(graph: Lookup, now: Mapping[str, str], before: Mapping[str, str]) -> str:
     """Cause of a miss for a key that an earlier run compiled."""
-    if FOLDER in now and FOLDER in before and changed(FOLDER, now, before):
+    if FOLDER in now and FOLDER in before and is_changed(FOLDER, now, before):
         return OTHER_FOLDER
     return (
         OTHER_SIZES
@@ -161,13 +161,16 @@ def _describe(differs: list[str], now: Mapping[str, str], before: Mapping[str, s
         )
     if any(name.startswith("system_info") for name in differs):
         return next(
-            filter(None, (_describe_version(name, now, before) for name in VERSIONS[1:])), OF_GPU
+            filter(None, (_describe_version(name, now, before) for name in VERSIONS[1:])),
+            GPU_OR_DRIVER,
         )
     options = [name for name in differs if name.startswith("inductor_config")]
     if options:
         return _describe_options(options, now, before)
     if THREADS in differs:
-        return next((name for name in THREAD_VARIABLES if changed(name, now, before)), OF_THREADS)
+        return next(
+            (name for name in THREAD_VARIABLES if is_changed(name, now, before)), THREAD_COUNT
+        )
     others = [
         name
         for name in differs
@@ -187,10 +190,10 @@ def _describe_options(options: list[str], now: Mapping[str, str], before: Mappin
 
     The job's code, an environment variable, or the call of one compilation sets an option."""
     names = [name.partition("[")[2].rstrip("]") for name in options]
-    by_code = [name for name in names if changed(f"inductor_config {name}", now, before)]
+    by_code = [name for name in names if is_changed(f"inductor_config {name}", now, before)]
     if by_code:
         return option_words(f"inductor_config {by_code[0]}")
-    variable = variable_of(names, variables_changed(now, before))
+    variable = variable_of(names, changed_variables(now, before))
     if variable:
         return variable
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -200,7 +203,9 @@ def _describe_options(options: list[str], now: Mapping[str, str], before: Mappin
 def _describe_own_part(name: str, now: Mapping[str, str], before: Mapping[str, str]) -> str:
     """Describes a component that torch hashes separately, such as a custom pass."""
     return (
-        option_words(option) if changed(option := f"inductor_config {name}", now, before) else name
+        option_words(option)
+        if is_changed(option := f"inductor_config {name}", now, before)
+        else name
     )
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 DIGEST_LENGTH = 10
-MOST_UNREAD = 16
+MAX_UNREAD = 16
 """Maximum number of unread keys; the lines of one key take about 70 kB."""
 _SETTING, _SETTING_END = "] inductor_config", 80
 _MAX_SETTINGS = 4
@@ -36,7 +36,7 @@ class KeyParts(NamedTuple):
     own: dict[str, str]
 
 
-class LateParts:
+class UnparsedKey:
     """Unparsed lines of one key: parsing hundreds of lines must not delay the compilation."""
 
     __slots__ = ("_lines", "_parts")
@@ -53,19 +53,19 @@ class LateParts:
         return self._parts
 
 
-_unread: deque[LateParts] = deque()
+_unread: deque[UnparsedKey] = deque()
 
 
-def later(lines: list[str]) -> LateParts:
-    """Queues the lines for `read_late`; reads the oldest ones if more than `MOST_UNREAD` wait."""
-    late = LateParts(lines)
+def queue_lines(lines: list[str]) -> UnparsedKey:
+    """Queues the lines for `read_late`; reads the oldest ones if more than `MAX_UNREAD` wait."""
+    late = UnparsedKey(lines)
     _unread.append(late)
-    if len(_unread) > MOST_UNREAD:
+    if len(_unread) > MAX_UNREAD:
         _read_one()
     return late
 
 
-def read_late() -> None:
+def parse_queued() -> None:
     """Parses the queued lines; runs on the agent's thread."""
     while _unread:
         _read_one()

@@ -34,10 +34,10 @@ from typing import Any, NamedTuple
 from compilewatch.identity.compile_config import OPTIONS
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import CACHE_STATISTICS
-from compilewatch.sources.dynamo.scrubber import normal
-from compilewatch.sources.dynamo.typed_getattr import number
-from compilewatch.sources.inductor.cache_key_parts import LateParts, later
-from compilewatch.sources.inductor.loaded_keys import keys_here
+from compilewatch.sources.dynamo.scrubber import normalize
+from compilewatch.sources.dynamo.typed_getattr import get_number
+from compilewatch.sources.inductor.cache_key_parts import UnparsedKey, queue_lines
+from compilewatch.sources.inductor.loaded_keys import read_local_keys
 
 LOOKUPS = {"inductor_compile": "fx", "backend_compile": "aot"}
 """The timer in which each cache lookup takes place."""
@@ -78,24 +78,24 @@ class Lookup(NamedTuple):
     reason: str = ""
     """Why the cache was bypassed."""
     backward: bool = False
-    parts: LateParts | None = None
+    parts: UnparsedKey | None = None
     """The components of the key, if torch reported them."""
 
 
-class Taken(NamedTuple):
+class LookupResult(NamedTuple):
     """Lookups of one compilation on its thread, and the answers that torch's counters show."""
 
     lookups: list[Lookup]
-    counted: dict[str, str]
+    counter_answers: dict[str, str]
 
 
-class Asked(NamedTuple):
+class CacheAnswers(NamedTuple):
     """Cache answers of one compilation."""
 
     answers: dict[str, str]
     """Answer by cache; a miss of any part makes the whole answer a miss."""
     lookups: list[Lookup]
-    unwritten: bool = False
+    has_failed_write: bool = False
     """True if torch counted a failed write of the graph into the folder."""
 
     @property
@@ -121,7 +121,7 @@ class Asked(NamedTuple):
         )
 
 
-NOTHING_ASKED = Asked({}, [])
+NO_ANSWERS = CacheAnswers({}, [])
 
 
 class _Thread(threading.local):
@@ -146,11 +146,11 @@ class CacheLookups:
         known = _LOOKUPS_OF.get(recorder)
         return _LOOKUPS_OF.setdefault(recorder, cls()) if known is None else known
 
-    def count_in(self, counters: Counters) -> None:
+    def set_counters(self, counters: Counters) -> None:
         """Sets torch's counters."""
         self._counters = CacheCounters(counters)
 
-    def begin(self) -> None:
+    def start_compile(self) -> None:
         """Starts a compilation on this thread: earlier lookups and counts are not part of it."""
         self._thread.lookups = []
         self._counters.rebase()
@@ -160,11 +160,11 @@ class CacheLookups:
         if len(self._thread.lookups) < _MAX_LOOKUPS:
             self._thread.lookups.append(lookup)
 
-    def loaded(self, keys: Iterable[str]) -> None:
+    def add_loaded_keys(self, keys: Iterable[str]) -> None:
         """Adds keys that a mega-cache loaded."""
         self._loaded.update(itertools.islice(keys, max(0, _MAX_LOADED - len(self._loaded))))
 
-    def ended(self, event: Mapping[str, Any]) -> None:
+    def on_timer_end(self, event: Mapping[str, Any]) -> None:
         """Reads a lookup from the arguments of the end event of a timer in `LOOKUPS`."""
         args = event.get("args") or {}
         state, components = args.get("cache_state"), args.get("components")
@@ -174,23 +174,23 @@ class CacheLookups:
                     cache=LOOKUPS[event["name"]],
                     answer=state,
                     key=str(args.get("key") or ""),
-                    reason=normal(str(args.get("cache_bypass_reason") or ""))
+                    reason=normalize(str(args.get("cache_bypass_reason") or ""))
                     if state == "bypass"
                     else "",
                     backward=bool(args.get("is_backward")),
-                    parts=later(components) if isinstance(components, list) else None,
+                    parts=queue_lines(components) if isinstance(components, list) else None,
                 )
             )
 
-    def take(self) -> Taken:
+    def collect(self) -> LookupResult:
         """Takes the lookups of the compilation that ends on this thread; notes torch's options."""
         lookups, self._thread.lookups = self._thread.lookups, []
-        taken = Taken(lookups, self._counters.delta())
-        if lookups or taken.counted:
+        taken = LookupResult(lookups, self._counters.read_delta())
+        if lookups or taken.counter_answers:
             OPTIONS.note()
         return taken
 
-    def asked(self, taken: Taken, record: Any) -> Asked:
+    def merge_answers(self, taken: LookupResult, record: Any) -> CacheAnswers:
         """Merges the lookups with torch's record into one answer per cache; on any thread."""
         lookups, counted = taken
         pairs = [(lookup.cache, lookup.answer) for lookup in lookups]
@@ -209,11 +209,11 @@ class CacheLookups:
             answers["fx"] = "hit"
         if answers and not self._loaded_keys_read:
             self._loaded_keys_read = True
-            self.loaded(keys_here(os.environ))
+            self.add_loaded_keys(read_local_keys(os.environ))
         if self._loaded and answers.get("fx") in ("hit", "miss"):
             served = any(lookup.key in self._loaded for lookup in lookups if lookup.answer == "hit")
             answers["mega"] = "hit" if served else "miss"
-        return Asked(answers, lookups, WRITE in counted)
+        return CacheAnswers(answers, lookups, WRITE in counted)
 
 
 class _Snapshot(NamedTuple):
@@ -236,7 +236,7 @@ class CacheCounters:
         """Starts a new difference at the present counts."""
         self._last = self._snapshot()
 
-    def delta(self) -> dict[str, str]:
+    def read_delta(self) -> dict[str, str]:
         """Each cache's answer since the last call; a miss of any part makes it a miss."""
         before, now = self._last, self._snapshot()
         self._last = now
@@ -272,7 +272,7 @@ class CacheCounters:
             else []
         )
         autotune = {
-            answer: sum([int(number(one, answer) or 0) for one in found if one is not None])
+            answer: sum([int(get_number(one, answer) or 0) for one in found if one is not None])
             for answer in ("miss", "hit")
         }
         return _Snapshot(sections, counts, autotune)
@@ -288,7 +288,7 @@ def _recorded(record: Any, cache: str) -> str:
     prefix = _RECORDED.get(cache)
     hits, misses = (
         [
-            int(number(record, f"{prefix}_{place}_cache_{answer}_count") or 0)
+            int(get_number(record, f"{prefix}_{place}_cache_{answer}_count") or 0)
             for place in ("local", "remote")
         ]
         for answer in ("hit", "miss")

@@ -14,12 +14,15 @@ from compilewatch.identity.compile_config import OPTIONS, cache_folder, componen
 from compilewatch.identity.vllm_cache_key import VLLM_KEY
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.private_files import FolderError
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 from compilewatch.sources.inductor.cache_key_diff import cause_of
-from compilewatch.sources.inductor.cache_key_parts import read_late
-from compilewatch.sources.inductor.cache_lookups import Asked
-from compilewatch.sources.inductor.run_history import DamagedRun, Graph, LastRun, Run
-from compilewatch.sources.inductor.triton_recompiles import compiled_again, sentence
+from compilewatch.sources.inductor.cache_key_parts import parse_queued
+from compilewatch.sources.inductor.cache_lookups import CacheAnswers
+from compilewatch.sources.inductor.run_history import DamagedHistory, Graph, Run, RunHistory
+from compilewatch.sources.inductor.triton_recompiles import (
+    count_recompiled_kernels,
+    describe_recompile,
+)
 from compilewatch.wire.cache_miss_causes import ACCESS, NO_EARLIER_RUN, READ_ONLY
 from compilewatch.wire.messages import Compile
 
@@ -27,11 +30,11 @@ _MAX_WAITING = 500
 _CAUSES: weakref.WeakKeyDictionary[Recorder, MissCauses] = weakref.WeakKeyDictionary()
 
 
-class Noted(NamedTuple):
+class RecordedKey(NamedTuple):
     """A compilation with its cache answers."""
 
     compile: Compile
-    asked: Asked
+    asked: CacheAnswers
     where: str
 
     @property
@@ -47,9 +50,9 @@ class MissCauses:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = weakref.ref(recorder)
-        self._waiting: deque[Noted] = deque(maxlen=_MAX_WAITING)
+        self._waiting: deque[RecordedKey] = deque(maxlen=_MAX_WAITING)
         self._pid = os.getpid()
-        self._last_run: LastRun | None = None
+        self._last_run: RunHistory | None = None
         self._earlier: Run | None = None
         self._own = Run()
         self.problem = "the compile history of earlier runs is not kept"
@@ -60,28 +63,28 @@ class MissCauses:
         known = _CAUSES.get(recorder)
         return _CAUSES.setdefault(recorder, cls(recorder)) if known is None else known
 
-    def keep_in(self, config: Config) -> None:
+    def open_history(self, config: Config) -> None:
         """Reads the compile history of the model, and stores this run in it from now on."""
         self._last_run, self._earlier, self._own, self.problem = None, None, Run(), ""
         try:
-            self._last_run = LastRun.of(config)
+            self._last_run = RunHistory.open(config)
             self._earlier = self._last_run.read()
-        except DamagedRun as error:
+        except DamagedHistory as error:
             self.problem = str(error)
         except OSError as error:
             self._last_run = None
             self.problem = f"the compile history of the last run cannot be read: {_words(error)}"
 
-    def note(self, compile: Compile, asked: Asked, where: str) -> None:
+    def queue(self, compile: Compile, asked: CacheAnswers, where: str) -> None:
         """Queues a finished compilation; on any thread."""
         if asked.answers:
             if os.getpid() != self._pid:
                 # The parent reports the compilations that a forked child inherits.
                 self._waiting.clear()
                 self._pid = os.getpid()
-            self._waiting.append(Noted(compile, asked, where))
+            self._waiting.append(RecordedKey(compile, asked, where))
 
-    def tell(self) -> None:
+    def explain_queued(self) -> None:
         """Explains the queued compilations and stores this run.
 
         Runs on the agent's thread, before a reporting window closes."""
@@ -98,36 +101,36 @@ class MissCauses:
             self._remember(recorded, mine)
         self._store_run(now)
 
-    def _explain(self, recorder: Recorder, recorded: Noted, now: Mapping[str, str]) -> None:
+    def _explain(self, recorder: Recorder, recorded: RecordedKey, now: Mapping[str, str]) -> None:
         answers, compile = recorded.asked.answers, recorded.compile
         seconds = compile.seconds.get("total", 0.0)
         for reason in recorded.asked.bypasses:
-            recorder.finding(
+            recorder.record_finding(
                 "cache_miss", f"cache bypassed: {reason}", recorded.where, seconds=seconds
             )
         if "miss" in (answers.get("fx"), answers.get("aot")):
             compile.miss = cause = cause_of(recorded.asked, recorded.frame, self._earlier, now)
             # Without an earlier run every frame misses for the same reason: one finding in all.
-            recorder.finding(
+            recorder.record_finding(
                 "cache_miss",
                 cause,
                 "" if cause == NO_EARLIER_RUN else recorded.where,
                 seconds=seconds,
             )
-        kernels = compiled_again(compile, os.environ)
+        kernels = count_recompiled_kernels(compile, os.environ)
         if kernels:
             before = None if self._earlier is None else self._earlier.components
-            recorder.finding(
+            recorder.record_finding(
                 "cache_miss",
-                sentence(kernels, now, before),
+                describe_recompile(kernels, now, before),
                 recorded.where,
                 seconds=compile.seconds["triton"],
             )
 
-    def _remember(self, recorded: Noted, now: dict[str, str]) -> None:
+    def _remember(self, recorded: RecordedKey, now: dict[str, str]) -> None:
         for lookup in recorded.asked.lookups:
             if lookup.key:
-                self._own.asked(lookup.key)
+                self._own.add_key(lookup.key)
             parts = (
                 lookup.parts.read() if lookup.parts is not None and lookup.cache == "fx" else None
             )
@@ -155,28 +158,28 @@ class MissCauses:
             self.problem = f"the compile history of this run cannot be stored: {_words(error)}"
 
 
-class Caches(Source):
+class CacheCapability(Source):
     """Reports the capability of cache answers; the compilations carry the answers."""
 
     name = "caches"
     module = "torch._dynamo.utils"
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         self._causes = MissCauses.of(recorder)
         return self.poll(recorder)
 
-    def poll(self, recorder: Recorder) -> Answer:
+    def poll(self, recorder: Recorder) -> Capability:
         """Parses the key lines that compilations queued."""
-        read_late()
+        parse_queued()
         OPTIONS.prepare()
         OPTIONS.read()
         problem = self._causes.problem
         return ("partly", f"no causes of misses: {problem}") if problem else ("yes", "")
 
 
-def _failed_to_write(asked: Asked) -> bool:
+def _failed_to_write(asked: CacheAnswers) -> bool:
     """True if the write into the folder failed; torch also counts failed remote writes."""
-    if not asked.unwritten:
+    if not asked.has_failed_write:
         return False
     folder = cache_folder(os.environ)
     return not all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import GEMM_CHOICES
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 
 
 class KernelChoices(Source):
@@ -13,7 +13,7 @@ class KernelChoices(Source):
     name = "kernel_choices"
     module = "torch._inductor.codecache"
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         problem = GEMM_CHOICES.problem()
         if problem:
             return "no", f"no kernel choices: {problem}"

@@ -13,32 +13,32 @@ from pathlib import Path
 
 from compilewatch.identity.compile_config import cache_folder
 
-NAME = "compilewatch-brought.json"
+FILE_NAME = "compilewatch-brought.json"
 MAX_KEYS, MAX_BYTES = 10_000, 4 << 20
 
 
-def keys_write(folder: str, keys: Iterable[str]) -> None:
+def write_keys(folder: str, keys: Iterable[str]) -> None:
     """Adds the keys to the file and drops the oldest beyond `MAX_KEYS`. Raises OSError."""
-    known = dict.fromkeys([*keys_read(folder), *keys])
-    path = Path(folder) / NAME
-    unfinished = path.with_name(f".{NAME}.{os.getpid()}")
+    known = dict.fromkeys([*read_keys(folder), *keys])
+    path = Path(folder) / FILE_NAME
+    unfinished = path.with_name(f".{FILE_NAME}.{os.getpid()}")
     unfinished.write_text(
         json.dumps(list(itertools.islice(known, max(0, len(known) - MAX_KEYS), None)))
     )
     unfinished.replace(path)
 
 
-def keys_read(folder: str) -> list[str]:
+def read_keys(folder: str) -> list[str]:
     """Reads the keys; empty if the file is missing or has another format."""
     with suppress(OSError, ValueError, RecursionError):
-        with (Path(folder) / NAME).open("rb") as file:
+        with (Path(folder) / FILE_NAME).open("rb") as file:
             found = json.loads(file.read(MAX_BYTES))
         if isinstance(found, list):
             return [key for key in found if isinstance(key, str)]
     return []
 
 
-def keys_here(environ: Mapping[str, str]) -> list[str]:
+def read_local_keys(environ: Mapping[str, str]) -> list[str]:
     """Reads the keys of the cache folder that this process uses."""
     folder = cache_folder(environ)
-    return keys_read(folder) if folder else []
+    return read_keys(folder) if folder else []

@@ -18,7 +18,7 @@ from compilewatch.runtime.torch_internals import (
     TorchName,
     problems_of,
 )
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 
 
 class MegaCache(Source):
@@ -30,7 +30,7 @@ class MegaCache(Source):
     def __init__(self) -> None:
         self._bound: dict[TorchName, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         for name, report in (
             (SAVE_ARTIFACTS, self._report_save),
             (LOAD_ARTIFACTS, self._report_load),
@@ -53,7 +53,7 @@ class MegaCache(Source):
         previous: Callable[..., Any],
         report: Callable[..., None],
     ) -> None:
-        barrier = FaultBarrier(recorder.internal_error)
+        barrier = FaultBarrier(recorder.record_internal_error)
 
         @functools.wraps(previous)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -76,7 +76,7 @@ class MegaCache(Source):
         self, recorder: Recorder, seconds: float, info: Any, serialized_artifacts: bytes
     ) -> None:
         if info is None:
-            recorder.fact(
+            recorder.record_fact(
                 "mark",
                 {
                     "name": "mega-cache could not be loaded",
@@ -94,4 +94,6 @@ class MegaCache(Source):
 
 def _mark(recorder: Recorder, name: str, seconds: float, size: int, info: Any) -> None:
     counts = {str(kind): len(keys) for kind, keys in info.artifacts.items()}
-    recorder.fact("mark", {"name": name, "seconds": seconds, "bytes": size, "artifacts": counts})
+    recorder.record_fact(
+        "mark", {"name": name, "seconds": seconds, "bytes": size, "artifacts": counts}
+    )

@@ -9,10 +9,10 @@ from typing import Any
 
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import EVENTS, HEADERS
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 from compilewatch.sources.dynamo.phase_timer import HEADERS as PHASE
 from compilewatch.sources.dynamo.phase_timer import clock_of
-from compilewatch.sources.function_patch import Binding
+from compilewatch.sources.function_patch import FunctionPatch
 
 
 class PrecompiledHeaders(Source):
@@ -22,16 +22,16 @@ class PrecompiledHeaders(Source):
     module = "torch._inductor.codecache"
 
     def __init__(self) -> None:
-        self._binding: Binding | None = None
+        self._binding: FunctionPatch | None = None
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         if self._binding is None:
             self._recorder = recorder
-            self._binding = Binding(HEADERS, self._begin, recorder, after=self._end)
+            self._binding = FunctionPatch(HEADERS, self._begin, recorder, after=self._end)
             self._binding.bind()
         return self._answer(self._binding)
 
-    def poll(self, recorder: Recorder) -> Answer | None:
+    def poll(self, recorder: Recorder) -> Capability | None:
         return None if self._binding is None else self._answer(self._binding)
 
     def uninstall(self) -> None:
@@ -41,12 +41,12 @@ class PrecompiledHeaders(Source):
 
     def _begin(self, *args: Any, **kwargs: Any) -> None:
         clock = clock_of(self._recorder)
-        if clock.running:
+        if clock.is_running:
             clock.begin(PHASE, time.time())
 
     def _end(self) -> None:
         clock_of(self._recorder).end(PHASE, time.time())
 
-    def _answer(self, binding: Binding) -> Answer:
+    def _answer(self, binding: FunctionPatch) -> Capability:
         problem = binding.problem or EVENTS.problem()
         return ("no", problem) if problem else ("yes", "")

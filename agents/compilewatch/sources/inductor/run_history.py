@@ -29,7 +29,7 @@ MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, MAX_PARTS = 300, 1000, 6, 32
 _FORMAT = 1
 
 
-class DamagedRun(ValueError):
+class DamagedHistory(ValueError):
     """The file is damaged or has another format."""
 
 
@@ -73,7 +73,7 @@ class Run:
         self.settings[graph.settings] = dict(settings)
         _keep_newest(self.graphs, MAX_GRAPHS)
 
-    def asked(self, key: str) -> None:
+    def add_key(self, key: str) -> None:
         """Adds a key that was looked up."""
         self.keys.pop(key, None)
         self.keys[key] = None
@@ -89,7 +89,7 @@ class Run:
         for graph in newer.graphs.values():
             self.add(graph, newer.settings.get(graph.settings, {}))
         for key in newer.keys:
-            self.asked(key)
+            self.add_key(key)
         used = list(dict.fromkeys(graph.settings for graph in reversed(self.graphs.values())))[
             :MAX_SETTINGS
         ]
@@ -102,7 +102,7 @@ def _keep_newest(entries: dict[str, Any], most: int) -> None:
         entries.pop(next(iter(entries)))
 
 
-class LastRun:
+class RunHistory:
     """The history file of one model, shared by the ranks and replicas of a host.
 
     Concurrent writers may lose entries of each other; a later miss then has no known cause."""
@@ -113,7 +113,7 @@ class LastRun:
         self._path = folder / (digest[:24] + SUFFIX)
 
     @classmethod
-    def of(cls, config: Config) -> LastRun:
+    def open(cls, config: Config) -> RunHistory:
         """Opens the model's file; raises FolderError if no folder is available or wanted."""
         if config.spool == "off":
             raise FolderError("COMPILEWATCH_SPOOL is off")
@@ -129,7 +129,7 @@ class LastRun:
             return _unpack_run(packed)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError, zlib.error):
             self._path.unlink(missing_ok=True)
-            raise DamagedRun(
+            raise DamagedHistory(
                 "the history file of the last run was damaged and was removed"
             ) from None
 
@@ -138,7 +138,7 @@ class LastRun:
         folder_open(self._folder)
         try:
             known = self.read() or Run()
-        except DamagedRun:
+        except DamagedHistory:
             known = Run()
         known.merge(run)
         file_replace(self._path, _pack_run(known))
@@ -169,10 +169,10 @@ def _unpack_run(packed: bytes) -> Run:
     stream = zlib.decompressobj()
     text = stream.decompress(packed, MAX_READ_BYTES)
     if not stream.eof:
-        raise DamagedRun("truncated")
+        raise DamagedHistory("truncated")
     version, tables, graphs, settings, keys, *more = json.loads(text)
     if version != _FORMAT:
-        raise DamagedRun("unknown format")
+        raise DamagedHistory("unknown format")
     tables = [_read_texts(table) for table in tables]
     run = Run(
         tables[0],
@@ -192,5 +192,5 @@ def _unpack_run(packed: bytes) -> Run:
 
 def _read_texts(found: Any) -> dict[str, str]:
     if not isinstance(found, dict):
-        raise DamagedRun("not a table")
+        raise DamagedHistory("not a table")
     return {str(name): str(value) for name, value in found.items()}

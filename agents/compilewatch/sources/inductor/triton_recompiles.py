@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from compilewatch.identity.compile_config import kernels_folder
-from compilewatch.wire.cache_miss_causes import KERNELS_FOLDER, changed
+from compilewatch.wire.cache_miss_causes import KERNELS_FOLDER, is_changed
 from compilewatch.wire.messages import Compile
 
 MIN_SECONDS = 0.05
@@ -20,7 +20,7 @@ SLACK_SECONDS = 1.0
 _BINARIES = (".cubin", ".hsaco", ".zebin")
 
 
-def compiled_again(compile: Compile, environ: Mapping[str, str]) -> int:
+def count_recompiled_kernels(compile: Compile, environ: Mapping[str, str]) -> int:
     """Counts kernels written during a compilation that hit the graph cache; 0 if bundled."""
     answers = {compile.cache.get("fx"), compile.cache.get("aot")}
     served = "hit" in answers and "miss" not in answers
@@ -40,11 +40,11 @@ def compiled_again(compile: Compile, environ: Mapping[str, str]) -> int:
     )
 
 
-def sentence(count: int, now: Mapping[str, str], before: Mapping[str, str] | None) -> str:
+def describe_recompile(count: int, now: Mapping[str, str], before: Mapping[str, str] | None) -> str:
     """Describes the recompilation and its cause, as far as the model's earlier run shows it."""
     if before is None:
         why = "no earlier run is known"
-    elif changed(KERNELS_FOLDER, now, before):
+    elif is_changed(KERNELS_FOLDER, now, before):
         why = f"{KERNELS_FOLDER}: another one than before"
     else:
         why = f"{KERNELS_FOLDER} is that of the last run, it was emptied or not used"

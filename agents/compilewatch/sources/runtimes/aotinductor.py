@@ -12,8 +12,8 @@ from typing import Any
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
 from compilewatch.runtime.torch_internals import CALL_AHEAD, CALL_PACKAGE, LOAD_PACKAGE, TorchName
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.function_patch import Binding
+from compilewatch.sources import Capability, Source
+from compilewatch.sources.function_patch import FunctionPatch
 
 
 class AotInductor(Source):
@@ -24,23 +24,23 @@ class AotInductor(Source):
 
     def __init__(self) -> None:
         self._bound: tuple[Callable[..., Any], Callable[..., Any]] | None = None
-        self._calls: Binding | None = None
+        self._calls: FunctionPatch | None = None
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         if self._bound is not None:
             return "yes", ""
-        self._calls = counted(CALL_PACKAGE, recorder)
+        self._calls = count_calls(CALL_PACKAGE, recorder)
         if LOAD_PACKAGE.problem():
-            return "partly", f"no {LOAD_PACKAGE.costs}: {LOAD_PACKAGE.problem()}"
-        original, barrier = LOAD_PACKAGE.find(), FaultBarrier(recorder.internal_error)
+            return "partly", f"no {LOAD_PACKAGE.lost_capability}: {LOAD_PACKAGE.problem()}"
+        original, barrier = LOAD_PACKAGE.find(), FaultBarrier(recorder.record_internal_error)
 
         @functools.wraps(original)
         def load(*args: Any, **kwargs: Any) -> Any:
             start = time.monotonic()
             loaded = original(*args, **kwargs)
             with barrier:
-                if self._bound is not None and recorder.lines is not None:
-                    recorder.fact(
+                if self._bound is not None and recorder.buffers is not None:
+                    recorder.record_fact(
                         "mark",
                         {
                             "name": "AOTInductor package loaded",
@@ -53,10 +53,10 @@ class AotInductor(Source):
         self._bound = (load, original)
         return self.poll(recorder)
 
-    def poll(self, recorder: Recorder) -> Answer:
+    def poll(self, recorder: Recorder) -> Capability:
         """Patches the package class, which may be defined after the install of this source."""
         problems = [
-            f"no {name.costs}: {name.problem()}"
+            f"no {name.lost_capability}: {name.problem()}"
             for name in (LOAD_PACKAGE, CALL_PACKAGE)
             if name.problem()
         ]
@@ -80,16 +80,16 @@ class AheadOfTime(Source):
     module = "torch._dynamo.aot_compile"
 
     def __init__(self) -> None:
-        self._calls: Binding | None = None
+        self._calls: FunctionPatch | None = None
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         if self._calls is None:
-            self._calls = counted(CALL_AHEAD, recorder)
+            self._calls = count_calls(CALL_AHEAD, recorder)
         return self.poll(recorder)
 
-    def poll(self, recorder: Recorder) -> Answer:
+    def poll(self, recorder: Recorder) -> Capability:
         problem = "not installed" if self._calls is None else self._calls.problem
-        return ("partly", f"no {CALL_AHEAD.costs}: {problem}") if problem else ("yes", "")
+        return ("partly", f"no {CALL_AHEAD.lost_capability}: {problem}") if problem else ("yes", "")
 
     def uninstall(self) -> None:
         if self._calls is not None:
@@ -97,12 +97,12 @@ class AheadOfTime(Source):
             self._calls = None
 
 
-def counted(name: TorchName, recorder: Recorder) -> Binding:
+def count_calls(name: TorchName, recorder: Recorder) -> FunctionPatch:
     """Counts each call of the name like a guard lookup that found compiled code."""
 
     def count_hit(*_: Any, **__: Any) -> None:
-        recorder.call().hits += 1
+        recorder.get_thread_state().hits += 1
 
-    binding = Binding(name, count_hit, recorder)
+    binding = FunctionPatch(name, count_hit, recorder)
     binding.bind()
     return binding

@@ -13,8 +13,8 @@ from typing import Any
 
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.fault_barrier import FaultBarrier
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.dynamo.user_frames import calling_place
+from compilewatch.sources import Capability, Source
+from compilewatch.sources.dynamo.user_frames import find_caller
 from compilewatch.wire.messages import Compile
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
@@ -33,7 +33,7 @@ MAX_TRACED = 1_000
 
 
 @dataclass
-class Pending(threading.local):
+class PendingCompile(threading.local):
     """Events of the current compilation of a thread; the backend's duration is the last event."""
 
     traced: dict[str, float] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class Jax(Source):
     def __init__(self) -> None:
         self._listeners: list[tuple[str, Callable[..., None]]] = []
         self._is_active = False
-        self._pending = Pending()
+        self._pending = PendingCompile()
         self._names: set[str] = set()
         self._numbers = itertools.count()
 
-    def install(self, recorder: Recorder) -> Answer:
-        self._recorder, self._barrier = recorder, FaultBarrier(recorder.internal_error)
+    def install(self, recorder: Recorder) -> Capability:
+        self._recorder, self._barrier = recorder, FaultBarrier(recorder.record_internal_error)
         monitoring = importlib.import_module("jax.monitoring")
         missing = [register for register, _, _ in LISTENERS if not hasattr(monitoring, register)]
         if not self._listeners:
@@ -108,7 +108,7 @@ class Jax(Source):
                 self._report_compile(name, float(seconds))
 
     def _report_compile(self, name: str, backend: float) -> None:
-        pending, place = self._pending, calling_place()
+        pending, place = self._pending, find_caller()
         phases = {
             "trace": pending.traced.pop(name, 0.0),
             "lowering": pending.lowering,
@@ -116,7 +116,7 @@ class Jax(Source):
             "xla": max(0.0, backend - pending.loaded),
         }
         seconds = {phase: round(value, 6) for phase, value in phases.items() if value > 0}
-        self._recorder.compile_finished(
+        self._recorder.record_compile(
             Compile(
                 at=time.time(),
                 id=f"jax/{next(self._numbers)}",

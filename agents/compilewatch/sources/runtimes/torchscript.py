@@ -5,7 +5,7 @@ from __future__ import annotations
 from compilewatch.instrument.torchscript_warm_up import profiled_runs, warmup_calls
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.torch_internals import PROFILED_RUNS
-from compilewatch.sources import Answer, Source
+from compilewatch.sources import Capability, Source
 
 
 class TorchScript(Source):
@@ -14,11 +14,11 @@ class TorchScript(Source):
     name = "torchscript"
     module = "torch.jit"
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         guess = (
             ""
             if profiled_runs() is not None
-            else f" (estimated: no {PROFILED_RUNS.costs} [{PROFILED_RUNS.short}])"
+            else f" (estimated: no {PROFILED_RUNS.lost_capability} [{PROFILED_RUNS.short_name}])"
         )
         return "partly", (
             f"the first {warmup_calls()} calls of a callable count as warm-up{guess}; "

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from compilewatch.identity.vllm_cache_key import VLLM_KEY
 from compilewatch.recording.recorder import Recorder
-from compilewatch.sources import Answer, Source
-from compilewatch.sources.dynamo.scrubber import normal, short_path
+from compilewatch.sources import Capability, Source
+from compilewatch.sources.dynamo.scrubber import normalize, shorten_path
 from compilewatch.sources.dynamo.user_frames import Place
 from compilewatch.sources.inductor.cache_lookups import KEY_LENGTH
-from compilewatch.sources.log_filter import LogLines
+from compilewatch.sources.log_filter import LogListener
 from compilewatch.wire.messages import Compile
 
 LOGGERS = ("vllm.compilation.decorators", "vllm.compilation.monitor", "vllm.compilation.backends")
@@ -38,7 +38,7 @@ _FOLDER = re.compile(_TAG + r"Using cache directory: (?P<folder>.+) for vLLM's t
 _KEY = re.compile(r"torch_aot_compile/([0-9a-f]+)")
 
 
-class Loaded(NamedTuple):
+class AotLoad(NamedTuple):
     """A loaded AOT compilation, until vLLM logs the duration."""
 
     at: float
@@ -55,14 +55,14 @@ class VllmLoads(Source):
     module = "vllm.compilation.decorators"
 
     def __init__(self) -> None:
-        self._lines: list[LogLines] = []
-        self._loaded: dict[tuple[int, str], Loaded] = {}
+        self._lines: list[LogListener] = []
+        self._loaded: dict[tuple[int, str], AotLoad] = {}
         self._numbers = itertools.count()
 
-    def install(self, recorder: Recorder) -> Answer:
+    def install(self, recorder: Recorder) -> Capability:
         self._recorder = recorder
         if not self._lines:
-            self._lines = [LogLines(name, self._on_record, recorder) for name in LOGGERS]
+            self._lines = [LogListener(name, self._on_record, recorder) for name in LOGGERS]
         return "yes", ""
 
     def uninstall(self) -> None:
@@ -80,19 +80,19 @@ class VllmLoads(Source):
         elif found := _TOOK.match(message):
             self._report_duration(found["tag"] or "", float(found["seconds"]))
         elif found := _FAILED.match(message):
-            model, VLLM_KEY.not_loaded = _model_place(), True
-            self._recorder.finding(
-                "aot_load_failed", f"{NOT_LOADED}{normal(found['reason'])}", str(model or "")
+            model, VLLM_KEY.load_failed = _model_place(), True
+            self._recorder.record_finding(
+                "aot_load_failed", f"{NOT_LOADED}{normalize(found['reason'])}", str(model or "")
             )
         elif found := _FOLDER.match(message):
             VLLM_KEY.note(found["folder"])
 
     def _note_load(self, tag: str, path: str) -> None:
-        self._loaded[threading.get_ident(), tag] = Loaded(
+        self._loaded[threading.get_ident(), tag] = AotLoad(
             time.time(), path, _model_place(), _seconds_since_start()
         )
         # Outside its compile mode vLLM logs no duration: the window's end reports the load then.
-        self._recorder.report_at_close(self.name, self._report_rest)
+        self._recorder.report_at_rotation(self.name, self._report_rest)
 
     def _report_duration(self, tag: str, seconds: float) -> None:
         """Reports a load with its duration. Without a load the record belongs to a compilation."""
@@ -106,7 +106,7 @@ class VllmLoads(Source):
             if loaded is not None:
                 self._report(loaded)
 
-    def _report(self, loaded: Loaded) -> None:
+    def _report(self, loaded: AotLoad) -> None:
         key = _KEY.search(loaded.path)
         took = (
             {}
@@ -114,7 +114,7 @@ class VllmLoads(Source):
             else {"total": loaded.seconds, "cache_load": loaded.seconds}
         )
         place = loaded.model or Place("", 0, "")
-        self._recorder.compile_finished(
+        self._recorder.record_compile(
             Compile(
                 at=loaded.at,
                 id=f"vllm/{next(self._numbers)}",
@@ -144,7 +144,7 @@ def _model_place() -> Place | None:
                 None,
             )
             if code is not None:
-                return Place(short_path(code.co_filename), code.co_firstlineno, code.co_name)
+                return Place(shorten_path(code.co_filename), code.co_firstlineno, code.co_name)
         frame = frame.f_back
     return None
 

@@ -32,27 +32,27 @@ def answered(outbox: Outbox, ack: Ack, *, renews: bool = True) -> Sender:
 def test_a_contested_window_waits_for_another_id_with_numbers_from_one() -> None:
     outbox = filled(7, 8, 9)
     sender = answered(outbox, Ack([(8, 8)], 9, rejected=[Rejected((7, 7), "range_conflict"), Rejected((9, 9), "partial_overlap")]))
-    assert outbox.renewable and not outbox.batch()
+    assert outbox.renewable and not outbox.next_batch()
     assert outbox.renumber() == 2
-    assert [(loads(Report, entry.body).seq, entry.end) for entry in outbox.batch()] == [((1, 1), 7.0), ((2, 2), 9.0)]
+    assert [(loads(Report, entry.body).seq, entry.end) for entry in outbox.next_batch()] == [((1, 1), 7.0), ((2, 2), 9.0)]
     assert outbox.rejected_windows == 0 and sender.refusals["rejected: range_conflict"] == 1
 
 
 def test_a_window_whose_answer_is_lost_is_settled_under_the_earlier_id_first() -> None:
     outbox = filled(1, 2)
-    outbox.batch()
+    outbox.next_batch()
     answered(outbox, Ack([], 1, rejected=[Rejected((1, 1), "range_conflict")]))
-    assert not outbox.renewable and [entry.seq for entry in outbox.batch()] == [(2, 2)]
-    outbox.acknowledged([(2, 2)])
+    assert not outbox.renewable and [entry.seq for entry in outbox.next_batch()] == [(2, 2)]
+    outbox.acknowledge([(2, 2)])
     assert outbox.renewable
 
 
 def test_a_restored_process_sends_what_waits_as_its_original_does() -> None:
     outbox = filled(3)
-    outbox.copied()
+    outbox.mark_copied()
     outbox.add(Report((4, 4), (0.0, 4.0)))
-    assert [entry.seq for entry in outbox.batch()] == [(3, 3)]
-    outbox.acknowledged([(3, 3)])
+    assert [entry.seq for entry in outbox.next_batch()] == [(3, 3)]
+    outbox.acknowledge([(3, 3)])
     assert outbox.renewable and outbox.renumber() == 1
 
 

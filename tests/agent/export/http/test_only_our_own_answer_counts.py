@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from compilewatch.export.transport import TEMPORARY, Answer, HttpTransport
+from compilewatch.export.transport import TEMPORARY_STATUSES, Answer, HttpTransport
 
 from tests.dashboard.common.wire_server import request_read, wire_server
 
@@ -55,7 +55,7 @@ def test_only_our_200_acknowledges(answers: dict[tuple[int, str], Answer]) -> No
 
 def test_only_a_4xx_in_our_words_is_final(answers: dict[tuple[int, str], Answer]) -> None:
     ours = ("our refusal", "our acknowledgement")
-    expected = {(status, name) for status in range(400, 500) if status not in TEMPORARY for name in ours}
+    expected = {(status, name) for status in range(400, 500) if status not in TEMPORARY_STATUSES for name in ours}
     assert {place for place, answer in answers.items() if answer.final} == expected
 
 

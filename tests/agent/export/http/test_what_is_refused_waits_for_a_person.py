@@ -46,7 +46,7 @@ def test_a_key_that_is_refused_is_said_once_and_tried_again_every_few_minutes() 
     for _ in range(10):
         assert not one.attempt(refused(401, "bad_key"))
         assert one.sender.next_attempt - one.now == 225.0
-        assert one.sender.refused
+        assert one.sender.is_refused
     assert one.sent == [1, 2, 3]
     assert one.said == [
         "the dashboard refuses the reports of this process (HTTP 401 bad_key:  [31mbecause ); they are kept and retried every few minutes"
@@ -54,13 +54,13 @@ def test_a_key_that_is_refused_is_said_once_and_tried_again_every_few_minutes() 
     one.attempt(refused(426, "wrong_version"))
     assert len(one.said) == 2
     assert one.attempt()
-    assert (len(one.outbox), one.sender.refused, one.outbox.rejected_windows) == (0, False, 0)
+    assert (len(one.outbox), one.sender.is_refused, one.outbox.rejected_windows) == (0, False, 0)
 
 
 def test_an_answer_of_somebody_else_says_nothing() -> None:
     one = Waiting(1)
     one.attempt(Answer(401, problem="HTTP 401, but not from a compilewatch dashboard"))
-    assert (one.said, one.sender.refused) == ([], False)
+    assert (one.said, one.sender.is_refused) == ([], False)
     assert one.sender.next_attempt - one.now <= 2.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from compilewatch.export import recently_acked as tail_module
 from compilewatch.export.outbox import Entry, Outbox
-from compilewatch.export.recently_acked import MAX_RESENDS, Tail
+from compilewatch.export.recently_acked import MAX_RESENDS, RecentlyAcked
 from compilewatch.export.sender import Sender
 from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack
@@ -24,7 +24,7 @@ class Sending:
         self.seq = 0
         self.dashboard = Collector()
         self.outbox = Outbox()
-        self.sender = Sender(self.dashboard, self.outbox, lambda: self.now, tail=Tail(lambda: self.now))
+        self.sender = Sender(self.dashboard, self.outbox, lambda: self.now, tail=RecentlyAcked(lambda: self.now))
 
     def window(self, held: list[SeqRange] | None = None, next_seq: int | None = None) -> list[int]:
         """The next window; answers with what was sent for it."""
@@ -35,7 +35,7 @@ class Sending:
 
     def send(self, held: list[SeqRange] | None = None, next_seq: int | None = None) -> list[int]:
         """One request, and the answer that the dashboard holds this much."""
-        sent = [entry.seq for entry in self.outbox.batch()]
+        sent = [entry.seq for entry in self.outbox.next_batch()]
         if sent:
             ack = Ack(sent, next_seq or sent[-1][1] + 1, held=held)
             self.dashboard.answers = [Answer(200, ack=ack)]
@@ -68,10 +68,10 @@ def test_a_dashboard_that_forgot_the_instance_gets_the_last_ten_minutes() -> Non
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail_module, "MAX_BYTES", 1000)
     now = 0.0
-    tail = Tail(lambda: now)
+    tail = RecentlyAcked(lambda: now)
     tail.add([Entry((seq, seq), 0.0, 1.0, b"x" * 100) for seq in range(1, 101)])
-    assert [entry.seq[0] for entry in tail.lost([])] == list(range(91, 101))
-    assert tail.lost([]) == []
+    assert [entry.seq[0] for entry in tail.pop_lost([])] == list(range(91, 101))
+    assert tail.pop_lost([]) == []
 
 
 def test_a_server_that_acknowledges_and_never_holds_is_not_asked_for_ever() -> None:

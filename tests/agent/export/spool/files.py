@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compilewatch.config import Config
 from compilewatch.export.outbox import Entry, Outbox
-from compilewatch.export.spool.format import contents_read, windows_read
+from compilewatch.export.spool.format import read_contents, read_windows
 from compilewatch.export.spool.spool import Spool, project_of
 from compilewatch.wire.messages import Identity, Region, Report
 
@@ -40,13 +40,13 @@ class Kept:
 
     def close(self, seq: int, calls: int = 3, text: str = "") -> None:
         """A window ends."""
-        self.spool.keep(self.outbox.add(window(seq, calls, text)), self.outbox.waiting)
+        self.spool.store(self.outbox.add(window(seq, calls, text)), self.outbox.pending)
 
     def acknowledge(self, first: int, last: int) -> None:
         """The dashboard says that it holds these."""
-        self.outbox.batch(last - first + 1)
-        self.outbox.acknowledged([(first, last)])
-        self.spool.settled(self.outbox.waiting())
+        self.outbox.next_batch(last - first + 1)
+        self.outbox.acknowledge([(first, last)])
+        self.spool.update_pending(self.outbox.pending())
 
     @property
     def path(self) -> Path:
@@ -58,7 +58,7 @@ class Kept:
 def on_disk(path: Path) -> list[Entry]:
     """The windows that a later process would send."""
     with path.open("rb") as file:
-        return list(windows_read(file, contents_read(file).watermark))
+        return list(read_windows(file, read_contents(file).watermark))
 
 
 def seqs(path: Path) -> list[tuple[int, int]]:

@@ -8,8 +8,8 @@ import random
 from pathlib import Path
 
 import pytest
-from compilewatch.export.spool.format import MAGIC, contents_read, frame, frames_read, windows_read
-from compilewatch.export.spool.recovery import Leftovers
+from compilewatch.export.spool.format import MAGIC, encode_frame, read_contents, read_frames, read_windows
+from compilewatch.export.spool.recovery import SpoolRecovery
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,15 +26,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     for seq in range(1, WINDOWS + 1):
         kept.close(seq)
     data = kept.path.read_bytes()
-    kept.spool.close(kept.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
     return data
 
 
 def read(data: bytes) -> tuple[list[int], int, bool]:
     """Windows, damaged stretches, and whether it is known whose they are."""
     file = io.BytesIO(data)
-    contents = contents_read(file)
-    return [entry.seq[0] for entry in windows_read(file, contents.watermark)], contents.damaged, contents.identity == identity()
+    contents = read_contents(file)
+    return [entry.seq[0] for entry in read_windows(file, contents.watermark)], contents.damaged_ranges, contents.identity == identity()
 
 
 def frame_ends(data: bytes) -> list[int]:
@@ -76,20 +76,20 @@ def test_rubbish_in_between_costs_only_what_it_hits(whole: bytes, rubbish: list[
 def test_a_length_that_lies_is_not_believed() -> None:
     lying = MAGIC + b"W" + (200 << 20).to_bytes(4, "big") + bytes(4)
     far = MAGIC + b"W" + (3 << 20).to_bytes(4, "big") + bytes(4)
-    good = frame(b"X", b"abc")
-    assert [one and one.payload for one in frames_read(io.BytesIO(lying + good + far + good))] == [None, b"abc", None, b"abc"]
+    good = encode_frame(b"X", b"abc")
+    assert [one and one.payload for one in read_frames(io.BytesIO(lying + good + far + good))] == [None, b"abc", None, b"abc"]
 
 
 def test_what_is_damaged_is_counted_and_the_rest_is_sent_and_removed(tmp_path: Path, whole: bytes) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     path = kept.path
-    kept.spool.close(kept.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
     path.write_bytes(whole[: len(whole) // 2] + b"?" + whole[len(whole) // 2 :])
     nameless = path.with_name(path.name.replace("aaa", "bbb"))
     nameless.write_bytes(b"nothing of ours")
     dashboard = Collector()
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(10):
         leftovers.step()
     assert len(dashboard.windows) == WINDOWS - 1
@@ -102,7 +102,7 @@ def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(tmp_path: Pat
     good, bad = Kept(tmp_path, "b"), Kept(tmp_path, "a")
     for kept in (good, bad):
         kept.close(1)
-        kept.spool.close(kept.outbox.waiting())
+        kept.spool.close(kept.outbox.pending())
     path, victim = bad.path, tmp_path / "victim"
     victim.write_bytes(path.read_bytes())
     if kind != "writable by others" and kind != "somebody else's":
@@ -118,7 +118,7 @@ def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(tmp_path: Pat
     elif kind == "somebody else's":
         foreign(monkeypatch, path)
     dashboard = Collector()
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(10):
         leftovers.step()
     assert {who for who, _ in dashboard.windows} == {"b" * 26}
@@ -149,7 +149,7 @@ def test_one_file_has_one_owner(tmp_path: Path) -> None:
     kept.close(2)
     assert taken_by_a_child(tmp_path) == 0
     path = kept.path
-    kept.spool.close(kept.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
     assert taken_by_a_child(tmp_path) == 2
     assert not path.exists()
 
@@ -157,7 +157,7 @@ def test_one_file_has_one_owner(tmp_path: Path) -> None:
 def taken(folder: Path) -> int:
     """How many windows a look at the folder finds and sends."""
     dashboard = Collector()
-    leftovers = Leftovers(config(folder), dashboard)
+    leftovers = SpoolRecovery(config(folder), dashboard)
     for _ in range(3):
         leftovers.step()
     return len(dashboard.windows)

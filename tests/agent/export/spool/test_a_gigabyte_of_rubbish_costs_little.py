@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 from compilewatch.export.spool import format
-from compilewatch.export.spool.format import MAGIC, MAX_PAYLOAD, MOST_DOUBTED, MOST_READ
+from compilewatch.export.spool.format import MAGIC, MAX_PAYLOAD_BYTES, MAX_READ_BYTES, MAX_SUSPECT_BYTES
 from compilewatch.export.spool.locked_file import _PositionedReader
-from compilewatch.export.spool.recovery import Leftovers
+from compilewatch.export.spool.recovery import SpoolRecovery
 
 from tests.agent.export.spool.collector import Collector
 from tests.agent.export.spool.files import Kept, config
 
 SIZE = 1 << 30
-ROOM = 8 * MAX_PAYLOAD
-LIE = MAGIC + b"W" + MAX_PAYLOAD.to_bytes(4, "big") + b"\0\0\0\1" + b"x" * 51
+ROOM = 8 * MAX_PAYLOAD_BYTES
+LIE = MAGIC + b"W" + MAX_PAYLOAD_BYTES.to_bytes(4, "big") + b"\0\0\0\1" + b"x" * 51
 RUBBISH = {
     "zeros": bytes(1 << 20),
     "noise": random.Random(1).randbytes(1 << 20),
@@ -62,21 +62,21 @@ def test_bounded(windows: int, rubbish: str, work: Work, tmp_path: Path) -> None
     for seq in range(1, windows + 2):
         kept.close(seq)
     path = kept.path
-    kept.spool.close(kept.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
     with path.open("r+b") as file:
         file.seek(0, 2 if windows else 0)
-        for _ in range(2 * MOST_READ >> 20):
+        for _ in range(2 * MAX_READ_BYTES >> 20):
             file.write(RUBBISH[rubbish])
         file.truncate(SIZE)  # the rest takes no room on the disk, and reads as zeros
     dashboard = Collector()
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     used = peak_of(lambda: [leftovers.step() for _ in range(3)])
     assert len(dashboard.windows) == (windows + 1 if windows else 0)
     assert leftovers.errors == (1 if windows else 2)  # the rubbish, and that nobody knows whose it is
     assert not path.exists()
     passes = 2 if windows else 1
-    assert work.read <= passes * (MOST_READ + ROOM)
-    assert work.checked <= passes * (MOST_DOUBTED + ROOM)
+    assert work.read <= passes * (MAX_READ_BYTES + ROOM)
+    assert work.checked <= passes * (MAX_SUSPECT_BYTES + ROOM)
     assert used < ROOM
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from compilewatch.export.spool import format
 from compilewatch.export.spool import recovery as leftovers_module
-from compilewatch.export.spool.recovery import Leftovers
+from compilewatch.export.spool.recovery import SpoolRecovery
 from compilewatch.export.transport import Answer
 
 from tests.agent.export.spool.collector import Collector
@@ -118,14 +118,14 @@ def left_behind(folder: Path, name: str, windows: int, text: str = "") -> Path:
     kept = Kept(folder, name)
     for seq in range(1, windows + 1):
         kept.close(seq, text=text)
-    kept.spool.close(kept.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
     return kept.path
 
 
 def test_many_windows_go_in_requests_that_the_dashboard_takes(tmp_path: Path) -> None:
     left_behind(tmp_path, "a", 100)
     dashboard = Collector()
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(20):
         leftovers.step()
     assert [seq for _, seq in dashboard.windows] == [(number, number) for number in range(1, 101)]
@@ -135,9 +135,9 @@ def test_many_windows_go_in_requests_that_the_dashboard_takes(tmp_path: Path) ->
 
 def test_a_file_that_is_read_in_several_pieces_is_sent_to_its_end(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "a", 400, text="x" * 500)
-    assert path.stat().st_size > 3 * format.READ_BYTES
+    assert path.stat().st_size > 3 * format.READ_CHUNK_BYTES
     dashboard = Collector()
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(20):
         leftovers.step()
     assert [seq for _, seq in dashboard.windows] == [(number, number) for number in range(1, 401)]
@@ -147,13 +147,13 @@ def test_a_file_that_is_read_in_several_pieces_is_sent_to_its_end(tmp_path: Path
 def test_a_replay_that_is_killed_itself_goes_on_where_it_was(tmp_path: Path) -> None:
     path = left_behind(tmp_path, "a", 100)
     first, second = Collector(), Collector()
-    interrupted = Leftovers(config(tmp_path), first)
+    interrupted = SpoolRecovery(config(tmp_path), first)
     interrupted.step()
     interrupted.step()
     interrupted.close()
     assert len(first.windows) == 64
     assert seqs(path)[0] == (65, 65)
-    following = Leftovers(config(tmp_path), second)
+    following = SpoolRecovery(config(tmp_path), second)
     for _ in range(9):
         following.step()
     assert [seq[0] for _, seq in second.windows] == list(range(65, 101))
@@ -163,7 +163,7 @@ def test_a_dashboard_that_is_busy_is_not_asked_at_every_tick(tmp_path: Path) -> 
     path = left_behind(tmp_path, "a", 3)
     dashboard = Collector()
     dashboard.answers = [Answer(503, problem="busy", retry_after="300")] * 9
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(20):
         leftovers.step()
     assert len(dashboard.requests) == 1
@@ -180,7 +180,7 @@ def test_what_no_dashboard_would_take_any_more_is_removed_whosever_it_was(tmp_pa
     for path in (old, foreign, unfinished):
         os.utime(path, (time.time() - 8 * 86400,) * 2)
     dashboard = Collector()
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     leftovers.step()
     assert dashboard.windows == []
     assert files(tmp_path) == [recent]
@@ -191,12 +191,12 @@ def test_what_no_dashboard_would_take_any_more_is_removed_whosever_it_was(tmp_pa
 def test_the_folder_is_looked_at_again_after_a_minute(tmp_path: Path) -> None:
     now = [100.0]
     dashboard = Collector()
-    leftovers = Leftovers(config(tmp_path), dashboard, lambda: now[0])
+    leftovers = SpoolRecovery(config(tmp_path), dashboard, lambda: now[0])
     leftovers.step()
     left_behind(tmp_path, "a", 1)
     leftovers.step()
     assert dashboard.windows == []
-    now[0] += leftovers_module.LOOK_SECONDS
+    now[0] += leftovers_module.SCAN_INTERVAL_SECONDS
     leftovers.step()
     assert len(dashboard.windows) == 1
 
@@ -204,7 +204,7 @@ def test_the_folder_is_looked_at_again_after_a_minute(tmp_path: Path) -> None:
 def test_the_identity_that_arrives_is_the_one_that_was_written(tmp_path: Path) -> None:
     left_behind(tmp_path, "a", 1)
     dashboard = Collector()
-    Leftovers(config(tmp_path), dashboard).step()
+    SpoolRecovery(config(tmp_path), dashboard).step()
     sent = dashboard.requests[0]["instance"]
     mine = identity()
     assert sent == {"id": mine.id, "started": 1.0, "model": "ranker", "version": "7", "host": "there", "torch": "2.11.0"}
@@ -215,6 +215,6 @@ def test_the_identity_that_arrives_is_the_one_that_was_written(tmp_path: Path) -
 def test_the_same_project_is_the_same_endpoint_and_the_same_key(tmp_path: Path, change: dict[str, str]) -> None:
     path = left_behind(tmp_path, "a", 1)
     dashboard = Collector()
-    Leftovers(config(tmp_path, **change), dashboard).step()
+    SpoolRecovery(config(tmp_path, **change), dashboard).step()
     assert dashboard.windows == []
     assert path.exists()

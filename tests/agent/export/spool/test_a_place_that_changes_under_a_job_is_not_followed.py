@@ -87,7 +87,7 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
     change(path, victim)
     kept.close(2)
     assert kept.spool.errors == 1
-    assert not kept.spool.holds
+    assert not kept.spool.is_complete
     kept.now += 61
     kept.close(3)
     if path.parent.is_symlink():
@@ -95,9 +95,9 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
         path.parent.unlink()
         kept.now += 61
         kept.close(4)
-    assert seqs(path) == [entry.seq for entry in kept.outbox.waiting()]
+    assert seqs(path) == [entry.seq for entry in kept.outbox.pending()]
     assert not path.is_symlink()
-    assert kept.spool.holds
+    assert kept.spool.is_complete
     kept.acknowledge(1, len(kept.outbox))
     kept.spool.close([])
     assert not path.exists()

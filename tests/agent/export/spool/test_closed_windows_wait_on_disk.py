@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from compilewatch.export.spool import spool as spool_module
-from compilewatch.export.spool.format import contents_read
+from compilewatch.export.spool.format import read_contents
 from compilewatch.export.spool.spool import MAX_HOST_BYTES, spool_capability
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import Report
@@ -23,7 +23,7 @@ def test_a_window_is_there_with_its_bytes_as_soon_as_it_is_closed(tmp_path: Path
     for seq in (1, 2, 3):
         kept.close(seq)
         assert seqs(kept.path) == [(number, number) for number in range(1, seq + 1)]
-    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [(entry.seq, entry.body) for entry in kept.outbox.waiting()]
+    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [(entry.seq, entry.body) for entry in kept.outbox.pending()]
     assert (kept.spool.errors, kept.spool.capability()) == (0, ("yes", ""))
 
 
@@ -66,8 +66,8 @@ def test_a_clean_end_leaves_no_file_and_an_unclean_one_leaves_what_waits(tmp_pat
     other.close(1)
     kept.acknowledge(1, 1)
     clean, unclean = kept.path, other.path
-    kept.spool.close(kept.outbox.waiting())
-    other.spool.close(other.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
+    other.spool.close(other.outbox.pending())
     assert not clean.exists()
     assert seqs(unclean) == [(1, 1)]
 
@@ -78,10 +78,10 @@ def test_what_was_learnt_of_the_process_later_is_in_it_too(tmp_path: Path) -> No
     kept.identity.gpu = "NVIDIA H200"
     kept.close(2)
     with kept.path.open("rb") as file:
-        assert contents_read(file).identity == kept.identity
+        assert read_contents(file).identity == kept.identity
     kept.acknowledge(1, 2)
     with kept.path.open("rb") as file:
-        assert contents_read(file).identity == kept.identity
+        assert read_contents(file).identity == kept.identity
 
 
 def test_a_file_that_grew_to_its_limit_is_written_anew_from_what_is_merged_in_memory(
@@ -105,11 +105,11 @@ def test_windows_that_wait_again_are_on_disk_again(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     for seq in (1, 2, 3):
         kept.close(seq)
-    again = kept.outbox.waiting()[:2]
+    again = kept.outbox.pending()[:2]
     kept.acknowledge(1, 3)
     kept.close(4)
     kept.outbox.restore(again)
-    kept.spool.settled(kept.outbox.waiting())
+    kept.spool.update_pending(kept.outbox.pending())
     assert seqs(kept.path) == [(1, 1), (2, 2), (4, 4)]
 
 
@@ -233,7 +233,7 @@ def test_a_descriptor_that_the_job_closed_and_gave_to_a_file_of_its_own_is_left_
     kept.acknowledge(1, 2)
     kept.now += 61
     kept.close(3)
-    kept.spool.close(kept.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
     assert os.fstat(number).st_ino == os.fstat(mine.fileno()).st_ino
     assert os.fstat(number).st_size == 0
     assert seqs(kept.path) == [(3, 3)]

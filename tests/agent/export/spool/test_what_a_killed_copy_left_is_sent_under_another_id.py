@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from compilewatch.export.spool.recovery import Leftovers
+from compilewatch.export.spool.recovery import SpoolRecovery
 from compilewatch.export.transport import Answer
 from compilewatch.wire.ack import Ack, Rejected
 
@@ -39,13 +39,13 @@ def left_behind(folder: Path) -> None:
     kept = Kept(folder, "a")
     for seq in range(31, 31 + WINDOWS):
         kept.close(seq)
-    kept.spool.close(kept.outbox.waiting())
+    kept.spool.close(kept.outbox.pending())
 
 
 def test_all_of_them_are_stored_once_and_numbered_from_one(tmp_path: Path) -> None:
     left_behind(tmp_path)
     dashboard = Contested()
-    leftovers = Leftovers(config(tmp_path), dashboard)
+    leftovers = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(10):
         leftovers.step()
     (other,) = {who for who, _ in dashboard.stored}
@@ -57,13 +57,13 @@ def test_all_of_them_are_stored_once_and_numbered_from_one(tmp_path: Path) -> No
 def test_a_process_that_is_killed_before_it_says_so_stores_none_twice(tmp_path: Path) -> None:
     left_behind(tmp_path)
     dashboard = Contested()
-    first = Leftovers(config(tmp_path), dashboard)
+    first = SpoolRecovery(config(tmp_path), dashboard)
     first.step()
     assert first._current is not None
     first._current._sender.attempt(first._current._identity)  # stored, and the file does not say so yet
     assert len(dashboard.stored) == 32
     first.close()
-    following = Leftovers(config(tmp_path), dashboard)
+    following = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(10):
         following.step()
     assert sorted(dashboard.stored.values()) == [number * 10.0 for number in range(31, 31 + WINDOWS)]

@@ -26,15 +26,15 @@ def merged(folder: Path) -> Kept:
 
 def send(kept: Kept) -> list[tuple[int, int]]:
     """Two windows, as an instance does."""
-    kept.spool.ahead_of_sending(kept.outbox.waiting(), kept.outbox.merged_windows)
-    return [entry.seq for entry in kept.outbox.batch(2)]
+    kept.spool.prepare_send(kept.outbox.pending(), kept.outbox.merged_windows)
+    return [entry.seq for entry in kept.outbox.next_batch(2)]
 
 
 def test_the_file_holds_what_is_sent(tmp_path: Path) -> None:
     kept = merged(tmp_path)
     sent = send(kept)
     assert any(first < last for first, last in sent)
-    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [(entry.seq, entry.body) for entry in kept.outbox.waiting()]
+    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [(entry.seq, entry.body) for entry in kept.outbox.pending()]
     calls = [region.calls for entry in on_disk(kept.path) for region in loads(Report, entry.body).regions]
     assert sum(calls) == 3 * WINDOWS
     assert kept.spool.errors == 0
@@ -44,7 +44,7 @@ def test_it_is_written_once_for_all_batches(tmp_path: Path) -> None:
     kept = merged(tmp_path)
     send(kept)
     before = kept.path.stat().st_ino
-    kept.acknowledge(1, kept.outbox.waiting()[1].seq[1])
+    kept.acknowledge(1, kept.outbox.pending()[1].seq[1])
     send(kept)
     assert kept.path.stat().st_ino == before
 
@@ -71,4 +71,4 @@ def test_where_the_disk_refuses_nothing_stays_on_it_that_would_count_twice(tmp_p
     assert (kept.spool.errors, kept.spool.capability()[0]) == (1, "no")
     kept.now += 61
     kept.close(WINDOWS + 1)
-    assert seqs(kept.path) == [entry.seq for entry in kept.outbox.waiting()]
+    assert seqs(kept.path) == [entry.seq for entry in kept.outbox.pending()]
