@@ -205,8 +205,8 @@ def _interval(value: object, where: str) -> float:
         raise ConfigError(f"off: {where} must be a number of seconds, got {value!r:.50}") from None
     if not math.isfinite(seconds) or not MIN_INTERVAL_SECONDS <= seconds <= MAX_INTERVAL_SECONDS:
         raise ConfigError(
-            f"off: {where} must be between {MIN_INTERVAL_SECONDS} and {MAX_INTERVAL_SECONDS:.0f} seconds, "
-            f"got {seconds}"
+            f"off: {where} must be between {MIN_INTERVAL_SECONDS} and "
+            f"{MAX_INTERVAL_SECONDS:.0f} seconds, got {seconds}"
         )
     return seconds
 
@@ -218,9 +218,10 @@ def _verbs(value: object, where: str) -> tuple[str, ...]:
     ):
         raise ConfigError(f"off: {where} must name {' and '.join(REMOTE_VERBS)}, got {value!r:.50}")
     asked = {word.strip() for word in words} - {""}
-    if asked - set(REMOTE_VERBS):
+    unknown = asked - set(REMOTE_VERBS)
+    if unknown:
         raise ConfigError(
-            f"off: {where} must name {' and '.join(REMOTE_VERBS)}, got {min(asked - set(REMOTE_VERBS))!r:.50}"
+            f"off: {where} must name {' and '.join(REMOTE_VERBS)}, got {min(unknown)!r:.50}"
         )
     return tuple(word for word in REMOTE_VERBS if word in asked)
 

@@ -1,4 +1,4 @@
-"""The command line both examples share, their pace, and the fault that sits in a version's surroundings."""
+"""Command line of both examples, their pace, and the fault in the environment of a version."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def options_read(purpose: str, *, model: str, rate: float) -> argparse.Namespace
 
 @contextlib.contextmanager
 def surroundings(options: argparse.Namespace) -> Iterator[None]:
-    """A version deployed with another cache folder finds none of the kernels its predecessor compiled on this machine."""
+    """Sets a new cache folder for the fault `cold-cache`, without kernels of earlier versions."""
     if options.fault != "cold-cache":
         yield
         return
@@ -68,7 +68,9 @@ def surroundings(options: argparse.Namespace) -> Iterator[None]:
 
 
 def paced(options: argparse.Namespace) -> Iterator[int]:
-    """Counts turns at the asked rate until the time is up; a late turn starts at once and is not made up for."""
+    """Counts turns at the set rate until the time is over.
+
+    A late turn starts at once, and later turns do not catch up."""
     seconds = options.seconds + 60 * options.minutes
     start = due = time.monotonic()
     turn = 0

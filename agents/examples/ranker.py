@@ -1,4 +1,4 @@
-"""The model both examples run: a small network that scores token sequences, and the ways a later version of it gets worse."""
+"""Model of both examples: a small network that scores token sequences, with faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Block(nn.Module):
 
 
 class Ranker(nn.Module):
-    """Scores each sequence of a batch; `checked` looks at the activations on the way, which costs a graph break a layer."""
+    """Scores each sequence of a batch; `checked` reads the activations: a graph break per layer."""
 
     def __init__(self, width: int, layers: int, checked: bool) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def build(options: argparse.Namespace) -> Ranker:
 
 
 def compile_options(options: argparse.Namespace) -> dict[str, Any]:
-    """What this version hands to torch.compile: one graph a shape, which is right as long as sequences are padded."""
+    """Options for torch.compile: one graph per shape, which suits padded sequences."""
     chosen: dict[str, Any] = {"dynamic": False, "backend": options.backend}
     if options.mode != "default":
         chosen["mode"] = options.mode
@@ -66,7 +66,7 @@ def compile_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def batches(options: argparse.Namespace) -> Iterator[torch.Tensor]:
-    """Token batches for ever: padded to one length, unless this version forgot to pad."""
+    """Token batches without end, padded to one length; the fault `shapes` does not pad."""
     chance = torch.Generator().manual_seed(options.seed)
 
     def pick(low: int, high: int) -> int:

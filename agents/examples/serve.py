@@ -1,6 +1,7 @@
-"""A small serving loop: scores batches at a steady rate with a compiled model, watched by compilewatch.
+"""Serving example: scores batches at a steady rate with a compiled model, watched by compilewatch.
 
-COMPILEWATCH_ENDPOINT=http://127.0.0.1:8000 COMPILEWATCH_API_KEY=... python serve.py --version 2 --fault shapes --minutes 30
+COMPILEWATCH_ENDPOINT=http://127.0.0.1:8000 COMPILEWATCH_API_KEY=... \
+    python serve.py --version 2 --fault shapes --minutes 30
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A small training loop: fits the ranker to made-up scores with a compiled model, watched by compilewatch.
+"""Training example: fits the ranker to random scores with a compiled, watched model.
 
-COMPILEWATCH_ENDPOINT=http://127.0.0.1:8000 COMPILEWATCH_API_KEY=... python train.py --version 2 --fault graph-break --minutes 30
+COMPILEWATCH_ENDPOINT=http://127.0.0.1:8000 COMPILEWATCH_API_KEY=... \
+    python train.py --version 2 --fault graph-break --minutes 30
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_it_is_said_in_one_line_and_the_agent_is_off(change: dict[str, Any], sen
         return 7
 
     assert compilewatch.watch(job) is job
-    assert RECORDER.lines is None
+    assert RECORDER.buffers is None
     with compilewatch.region("step"):
         assert job() == 7
     compilewatch.ready()
@@ -178,7 +178,7 @@ def test_a_file_without_a_key_is_one_line_without_its_text(
     assert keyless() is False
     said = capfd.readouterr().err
     assert said.startswith(f"compilewatch: {sentence}") and said.count("\n") == 1
-    assert "cw_ing" not in said and "verysecret" not in said and RECORDER.lines is None
+    assert "cw_ing" not in said and "verysecret" not in said and RECORDER.buffers is None
 
 
 def test_a_name_that_no_file_can_have_and_a_file_of_another_user_are_one_line(key_file: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -173,7 +173,7 @@ def main() -> int:
         settle(watched, x)
         every = RECORDER._all_buffers[0].sampling.calls_per_timed
         rounds = measure(compiled, watched, x)
-    assert RECORDER.internal_errors == 0, RECORDER.last_error
+    assert RECORDER.internal_error_count == 0, RECORDER.last_error
     line = RECORDER._all_buffers[0]
     base = median_between([(one[BARE] + one[AGAIN]) / 2 for one in rounds])[0]
     differences = {name: [one[name] - (one[BARE] + one[AGAIN]) / 2 for one in rounds] for name in rounds[0] if name not in (BARE, AGAIN)}

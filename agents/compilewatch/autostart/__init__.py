@@ -1,4 +1,6 @@
-"""Autostart: each Python process below `compilewatch run` starts the agent here, at its first import of a library that compiles."""
+"""Autostart: start of the agent in each Python process below `compilewatch run`.
+
+The process starts the agent at its first import of a library that compiles."""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ from compilewatch.runtime.import_hook import ImportHook
 from compilewatch.runtime.interpreters import is_main_interpreter
 
 SAVES_CACHES = "COMPILEWATCH_SAVES_CACHES"
-"""The variable with the folder into which `compilewatch cache save` has processes write their caches."""
+"""Environment variable with the folder where `compilewatch cache save` collects the caches of a
+process."""
 _WATCHES_ITSELF = "vllm"
 """vLLM reads the code behind its compiled callables, and the agent is a plugin of vLLM."""
 
 
 def start() -> None:
-    """Starts the agent and watches `torch.compile`. Without an endpoint it does nothing: the launcher has reported the missing setting."""
+    """Starts the agent and watches `torch.compile`.
+
+    Does nothing without an endpoint: the launcher has reported the missing setting."""
     with FaultBarrier(RECORDER.record_internal_error):
         if not is_main_interpreter():
             return
@@ -37,7 +42,9 @@ def start() -> None:
 
 
 def _watch_every_compile() -> None:
-    """Makes `torch.compile` return a watched callable, named after its argument. `Module.compile` goes through `torch.compile`."""
+    """Makes `torch.compile` return a watched callable, named after its argument.
+
+    `Module.compile` calls `torch.compile`."""
     with FaultBarrier(RECORDER.record_internal_error):
         torch = sys.modules["torch"]
         torch.compile = _watching(torch.compile)  # type: ignore[attr-defined]

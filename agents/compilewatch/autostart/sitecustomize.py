@@ -1,6 +1,17 @@
-"""Site customization: Python runs this file at its start where `compilewatch run` put this folder on PYTHONPATH.
+"""Site customization: Python runs this file at its start.
 
-Other interpreters run this file too, so any Python 3 can parse it. It imports nothing of the agent before the job imports `torch` or `jax`."""
+`compilewatch run` puts this folder first on PYTHONPATH. Each Python process below the command then
+runs this file instead of another `sitecustomize`.
+
+Invariants:
+- Other interpreters run this file too, so any Python 3 can parse it. It acts from Python 3.10.
+- It imports nothing of the agent before the job imports `torch` or `jax`.
+- It never raises into the start of the interpreter; an error of the next `sitecustomize` passes.
+- It runs the next `sitecustomize` on `sys.path` by location, each one once.
+- It leaves processes alone that run no model: compile workers, trackers, launchers, installers.
+  `sys.orig_argv` decides, because children would inherit an environment variable.
+
+Source: the launchers of opentelemetry-instrument and ddtrace-run."""
 
 import os
 import sys
@@ -13,7 +24,7 @@ STARTED_FOR = "COMPILEWATCH_AUTOSTART"
 OLDEST = (3, 10)
 SITES = "_compilewatch_sites"
 """The attribute of `sys` with the folders whose `sitecustomize` has run."""
-FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib is not loaded yet
+FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 MODULES = (
     "torch._inductor",
     "torch.distributed.run",
@@ -27,7 +38,7 @@ MODULES = (
     "venv",
     "ensurepip",
 )
-"""Modules that `python -m` runs and that run no model: compile workers, launchers of other processes, installers."""
+"""Modules that `python -m` runs and that run no model: compile workers, launchers, installers."""
 SCRIPTS = (
     "torchrun",
     "accelerate",
@@ -56,7 +67,7 @@ def is_left_alone(words: "list[str]") -> bool:
 
 
 def program_of(words: "list[str]") -> "tuple[str, str]":
-    """`m` and a module, `c` and code, or an empty text and a path: the program behind the options of the interpreter."""
+    """The program: `m` and a module, `c` and code, or an empty text and a path."""
     rest = list(words[1:])
     while rest:
         word = rest.pop(0)
@@ -74,7 +85,9 @@ def program_of(words: "list[str]") -> "tuple[str, str]":
 
 
 class StartHook:
-    """Import hook: the loader of the first module in STARTS_AT starts the agent. A mere search for the module starts nothing."""
+    """Import hook: the loader of the first module in STARTS_AT starts the agent.
+
+    A search for the module alone starts nothing."""
 
     has_started = False
 
@@ -121,7 +134,7 @@ class StartHook:
         try:
             if AGENT not in sys.modules and self.find(AGENT, None, None) is None:
                 load_agent()
-            from compilewatch.autostart import start  # noqa: PLC0415 - nothing of the agent before this
+            from compilewatch.autostart import start  # noqa: PLC0415
         except ImportError:
             warn_once()
         except Exception:  # noqa: BLE001, S110 - the job goes on without the agent
@@ -131,7 +144,8 @@ class StartHook:
 
 
 def agent_here() -> "object":
-    """The spec of the package that this folder is part of, for the interpreter that `compilewatch run` belongs to; else None."""
+    """The spec of the package of this folder; None for an interpreter of another environment than
+    that of `compilewatch run`."""
     if os.environ.get(STARTED_FOR) != sys.prefix:
         return None
     import importlib.util  # noqa: PLC0415 - most processes do not need it
@@ -167,7 +181,7 @@ def warn_once() -> None:
 
 
 def next_site() -> "object":
-    """The spec of the next `sitecustomize` on `sys.path`, which Python would have run without this folder."""
+    """The spec of the next `sitecustomize` on `sys.path`, which Python would run otherwise."""
     try:
         from importlib.machinery import PathFinder  # noqa: PLC0415 - Python 3.3 and later have it
 

@@ -1,4 +1,6 @@
-"""Launcher: `compilewatch run` sets the environment and replaces itself with the command; each Python process below starts the agent."""
+"""Launcher: `compilewatch run` sets the environment and replaces itself with the command.
+
+Each Python process below the command starts the agent."""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from compilewatch.config import load
 from compilewatch.errors import AgentError, ConfigError, warn_user
 
 USAGE = (
-    "run takes a command: compilewatch run -- python serve.py, compilewatch run -- torchrun --nproc-per-node 8 train.py, "
-    "or any other command that starts Python, such as compilewatch run -- uvicorn serve:app --workers 2"
+    "run takes a command: compilewatch run -- python serve.py, "
+    "compilewatch run -- torchrun --nproc-per-node 8 train.py, or any other command that starts "
+    "Python, such as compilewatch run -- uvicorn serve:app --workers 2"
 )
 AUTOSTART = Path(__file__).resolve().parents[1] / "autostart"
 """The folder whose `sitecustomize` each Python process below the command runs at its start."""
@@ -24,7 +27,7 @@ _IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ", "SIGXFZ")
 
 
 def run(words: list[str], *, model: str | None = None, version: str | None = None) -> int:
-    """Replaces this process with the command. Raises an AgentError where there is no such command."""
+    """Replaces this process with the command; raises an AgentError without such a command."""
     command = command_of(words)
     environment = environment_with_agent(os.environ, model, version)
     try:
@@ -36,7 +39,9 @@ def run(words: list[str], *, model: str | None = None, version: str | None = Non
 
 
 def command_of(words: list[str]) -> list[str]:
-    """The command with the path of its program. A Python file, or options of Python such as `-m`, run in this interpreter."""
+    """The command with the path of its program.
+
+    A Python file, or options of Python such as `-m`, run in this interpreter."""
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
         raise AgentError(USAGE)
@@ -51,10 +56,11 @@ def command_of(words: list[str]) -> list[str]:
 def environment_with_agent(
     environ: Mapping[str, str], model: str | None, version: str | None
 ) -> dict[str, str]:
-    """The environment in which each Python process starts the agent: the folder first on PYTHONPATH, and the settings."""
+    """The environment in which each Python process starts the agent: the folder is first on
+    PYTHONPATH, and the settings are added."""
     path = environ.get("PYTHONPATH", "")
     folder = str(AUTOSTART)
-    # An empty entry is the current folder and stays; an empty PYTHONPATH is none and has no entries.
+    # An empty entry means the current folder and stays; an empty PYTHONPATH has no entries.
     others = [entry for entry in path.split(os.pathsep) if entry != folder] if path else []
     settings = {"COMPILEWATCH_MODEL": model, "COMPILEWATCH_VERSION": version}
     return {
@@ -74,7 +80,9 @@ def _is_python_file(word: str) -> bool:
 
 
 def _path_of(word: str) -> str | None:
-    """The program that a word names. `python` is this interpreter, and a virtual environment's own commands come before those on PATH."""
+    """The path of the named program.
+
+    `python` is this interpreter. The commands of its virtual environment precede those on PATH."""
     if word in ("python", "python3", f"python3.{sys.version_info.minor}"):
         return sys.executable
     own = str(Path(sys.executable).parent)
@@ -84,7 +92,8 @@ def _path_of(word: str) -> str | None:
 
 
 def _interpreter_options() -> list[str]:
-    """The options that this interpreter was started with, such as -u or -X dev: another launcher may have set them for the program."""
+    """The options of this interpreter, such as -u or -X dev: another launcher may have set them for
+    the program."""
     before = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
     if len(before) > 1 and before[-2].startswith("-") and before[-2].endswith("m"):
         flags = before[-2][:-1]

@@ -127,7 +127,8 @@ def folder_access(environ: Mapping[str, str]) -> dict[str, str]:
     folder = cache_folder(environ)
     if not folder:
         return {}
-    parts = [path for name in _CACHE_FOLDERS if os.path.isdir(path := os.path.join(folder, name))]  # noqa: PTH112, PTH118
+    paths = [os.path.join(folder, name) for name in _CACHE_FOLDERS]  # noqa: PTH118
+    parts = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):  # noqa: PTH112, PTH120
         folder = os.path.dirname(folder)  # noqa: PTH120 - torch creates the missing ones
     may = all(
@@ -142,13 +143,14 @@ def kernels_folder(environ: Mapping[str, str]) -> str:
     if it is not decided yet.
     """
     inductor = cache_folder(environ)
-    return environ.get("TRITON_CACHE_DIR") or (os.path.join(inductor, "triton") if inductor else "")  # noqa: PTH118 - as torch joins it
+    default = os.path.join(inductor, "triton") if inductor else ""  # noqa: PTH118
+    return environ.get("TRITON_CACHE_DIR") or default
 
 
 def cache_folder(environ: Mapping[str, str]) -> str:
     """Returns the folder of torch's compile caches; imports and creates nothing."""
     chosen = environ.get("TORCHINDUCTOR_CACHE_DIR") or CACHE_FOLDER.call("")
-    return os.path.abspath(chosen) if chosen else ""  # noqa: PTH100 - as torch does; Path.absolute keeps `..`
+    return os.path.abspath(chosen) if chosen else ""  # noqa: PTH100
 
 
 class Options:

@@ -1,4 +1,4 @@
-"""vLLM's plugin: an engine that has this package installed starts the agent in each process that it creates."""
+"""vLLM plugin: an engine with this package installed starts the agent in each of its processes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from compilewatch.runtime.fault_barrier import FaultBarrier
 
 
 def vllm_plugin() -> None:
-    """Called by vLLM in every process before it does any work, and in some more than once. Without an endpoint in the environment it does
-    nothing; it never raises into the engine."""
+    """Starts the agent; does nothing without an endpoint in the environment.
+
+    vLLM calls this function in every process before any work, and in some processes more than once.
+    The function never raises into the engine."""
     with FaultBarrier(RECORDER.record_internal_error):
         if is_endpoint_set() and AGENT.recorder.config is None:
             init()

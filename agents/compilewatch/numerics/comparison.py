@@ -13,7 +13,7 @@ from compilewatch.wire.numerics import Parity
 def judge_result(
     torch: Any, name: str, compiled: Result, eager: Result, exact: Result | None, precision: str
 ) -> Parity:
-    """Judges a compiled result; raises NotCompared if eager itself is too inaccurate."""
+    """Judges a compiled result; raises ComparisonError if eager itself is too inaccurate."""
     if compiled.inputs_changed:
         return Parity(name, "failed", "the compiled callable changes its inputs, eager does not")
     found = compare_all(torch, compiled, eager, exact)

@@ -211,7 +211,7 @@ def _repeat_failure(
 
 
 def _refuse_disabled_compiler() -> None:
-    """Raises NotCompared if nothing is compiled: eager compared with eager would always pass."""
+    """Raises ComparisonError if nothing is compiled: eager would always equal eager."""
     stance = getattr(
         getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None), "stance", "default"
     )
@@ -224,7 +224,7 @@ def _refuse_disabled_compiler() -> None:
 
 
 def _refuse_uncompiled(target: Target, execution: Execution) -> None:
-    """Raises NotCompared if the compiled callable ran no compiled code."""
+    """Raises ComparisonError if the compiled callable ran no compiled code."""
     if not (
         execution.compiled
         or runtime_of(target.compiled) == AOTINDUCTOR

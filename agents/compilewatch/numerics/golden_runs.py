@@ -106,7 +106,7 @@ def describe_error(step: str, error: Exception) -> str:
 def _run_or_refuse(
     which: str, torch: Any, fn: Callable[..., Any], batch: Batch, module: Any, grads: bool
 ) -> Result:
-    """Runs the batch; raises NotCompared with the reason if the job's code raises."""
+    """Runs the batch; raises ComparisonError with the reason if the job's code raises."""
     try:
         return run_isolated(torch, fn, batch, module, grads=grads)
     except ComparisonError:

@@ -42,7 +42,7 @@ def unwrap(fn: Any) -> Any:
 
 
 def target_of(torch: Any, fn: Any, reference: Any) -> Target:
-    """Finds both callables behind `fn`; raises NotCompared if the uncompiled one is unknown."""
+    """Finds both callables behind `fn`; raises ComparisonError if the uncompiled one is unknown."""
     compiled = _forward_of(torch, unwrap(fn))
     eager = unwrap(reference) if reference is not None else _original(torch, compiled)
     owner = eager if isinstance(eager, torch.nn.Module) else getattr(eager, "__self__", None)

@@ -219,10 +219,10 @@ class ShadowSampler:
             self._totals.report()
 
     def _must_skip(self, before: Snapshot) -> bool:
-        """True if this call cannot be compared; raises NotCompared for a side effect.
+        """True if this call cannot be compared; raises ComparisonError for a side effect.
 
-        Another thread may have drawn the random numbers, so only `MAX_RANDOM_CALLS` calls in a row prove that
-        this callable draws them."""
+        Another thread may have drawn the random numbers, so only `MAX_RANDOM_CALLS` calls in a row
+        prove that this callable draws them."""
         if effect := before.describe_effect():
             raise ComparisonError(effect)
         self._drew = self._drew + 1 if before.has_drawn() else 0

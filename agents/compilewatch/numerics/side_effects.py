@@ -8,8 +8,8 @@ effect.
 
 Invariants:
 - No tensor value is read, so the walk never waits for a GPU. NumPy arrays are hashed.
-- The walk visits each container once, so cycles end. It raises NotCompared beyond `MAX_OPERATORS` places or
-  `MAX_DEPTH` levels: a callable with more state is not known to be pure.
+- The walk visits each container once, so cycles end. It raises ComparisonError beyond `MAX_PLACES`
+  places or `MAX_DEPTH` levels: a callable with more state is not known to be pure.
 - Random state is compared separately: another thread may draw random numbers during the call.
 - Not detected: files, sockets, state inside C extensions, and changes of an inference tensor, which
   has no version counter. The comparison with the eager call on copies covers inference tensors.

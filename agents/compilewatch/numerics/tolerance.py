@@ -7,9 +7,9 @@ Both errors are against a reference in a higher precision, `exact`:
 
 `f` is 2, 3 or 10: larger for few elements and for low precision. `s` is a tenth of torch's
 tolerance for the dtype. Sizes below `MIN_SIZE` count as `MIN_SIZE`. Without a reference the error
-is compared with the size of eager alone, with a wider share (`EAGER_ONLY_SHARE`). An integer tensor may differ
-in twice the share of elements in which eager differs from its reference, or in `MAX_TIES` elements. An
-argmax may differ where its two scores are close (`picked`).
+is compared with the size of eager alone, with a wider share (`EAGER_ONLY_SHARE`). An integer tensor
+may differ in twice the share of elements in which eager differs from its reference, or in
+`MAX_TIES` elements. An argmax may differ where its two scores are close (`compare_argmax`).
 
 Invariants: the rule compares only values that are finite in eager; a new NaN or infinity fails. If
 eager itself deviates by more than `BLIND_SHARE`, the comparison proves nothing and is not a pass.
@@ -29,7 +29,8 @@ SINGLE, HALF, DOUBLE = 1e-4, 1e-3, 1e-7
 EAGER_ONLY_SHARE = {SINGLE: 1e-4, HALF: 3e-2, DOUBLE: 1e-9}
 """Allowed error as a share of the result's size if eager is the only reference."""
 EAGER_ONLY_TF32_SHARE = 1e-2
-"""Replaces `EAGER_ONLY_SHARE` on a GPU that may use TF32: one of the two results may have rounded operands."""
+"""Replaces `EAGER_ONLY_SHARE` on a GPU that may use TF32: one of the two results may have rounded
+operands."""
 MIN_SIZE = 1e-3
 """Minimum size of a result in the rule: a result that cancels to zero still has rounding errors."""
 ELEMENT_FACTOR = 5.0

@@ -80,8 +80,8 @@ class Sketch:
     def of(cls, values: Iterable[float]) -> Sketch:
         """Builds the sketch of the values.
 
-        Skips values that are not durations (NaN, infinite, longer than `MAX_DURATION_SECONDS`); counts negative
-        values as zero.
+        Skips values that are not durations (NaN, infinite, longer than `MAX_DURATION_SECONDS`).
+        Counts negative values as zero.
         """
         sketch = cls()
         sketch.add_many(values)

@@ -126,7 +126,7 @@ def test_it_is_not_followed_but_counted_and_told(name: str, commands: CommandHan
 def test_a_good_one_is_followed_so_the_table_means_something(commands: CommandHandler, window: Callable[[], Report]) -> None:
     assert len(BAD) >= 25
     commands.handle([signed(fields())])
-    assert KILL_SWITCH.command is not None and KILL_SWITCH.held.in_force()
+    assert KILL_SWITCH.command is not None and KILL_SWITCH.command.is_in_force()
     assert [told["state"] for told in receipts(window())] == ["accepted", "applied"]
 
 

@@ -96,7 +96,7 @@ def test_whatever_an_answer_holds_is_refused_with_a_reason(found: Any) -> None:
 @pytest.mark.parametrize("form", [signed, both])
 def test_what_it_signed_is_followed(form: Callable[..., dict[str, Any]], commands: CommandHandler) -> None:
     commands.handle([form(command())])
-    assert KILL_SWITCH.command is not None and KILL_SWITCH.held.in_force() and not commands.refused
+    assert KILL_SWITCH.command is not None and KILL_SWITCH.command.is_in_force() and not commands.refused
 
 
 def test_a_wrong_mac_with_its_signature_counts_for_nothing(commands: CommandHandler) -> None:

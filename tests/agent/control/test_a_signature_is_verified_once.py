@@ -82,7 +82,7 @@ def test_the_id_of_a_command_that_was_verified_lends_a_forged_one_nothing(comman
 def test_what_is_known_stays_bounded_and_the_oldest_is_verified_again() -> None:
     known = SignatureCache(PublicKey(bytes.fromhex(PUBLIC)))
     one = SECRET.sign(b"one")
-    assert known.verify(one, b"one") and known.verifies(one, b"one") and known.verified_count == 1
+    assert known.verify(one, b"one") and known.verify(one, b"one") and known.verified_count == 1
     for number in range(MAX_CACHED_SIGNATURES):
         assert not known.verify(bytes([number]) * 64, b"one")
     assert known.verified_count == 1 + MAX_CACHED_SIGNATURES

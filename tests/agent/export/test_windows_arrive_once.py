@@ -26,8 +26,8 @@ def test_calls_findings_and_facts_arrive(dashboard: Dashboard, start: Start) -> 
     call = compilewatch.watch(nothing, name="forward")
     for _ in range(100):
         call()
-    RECORDER.finding("graph_break", "print", "a.py:1")
-    RECORDER.finding("graph_break", "print", "a.py:1", 2)
+    RECORDER.record_finding("graph_break", "print", "a.py:1")
+    RECORDER.record_finding("graph_break", "print", "a.py:1", 2)
     compilewatch.ready()
     compilewatch.mark("weights", step=3)
     dashboard.wait(lambda it: it.calls("forward") == 100)

@@ -75,7 +75,7 @@ def _faults(fault: str, models: dict[str, Callable[[], Made]], device: str) -> l
 
 
 def _times(found: Golden) -> str:
-    return f"{found.parity.times:.3g}" if found.told.times is not None else "-"
+    return f"{found.parity.times:.3g}" if found.parity.times is not None else "-"
 
 
 def _say(line: str) -> None:

@@ -135,4 +135,4 @@ def test_a_limit_that_was_set_before_the_agent_started_is_known(late: InstalledS
         "torch._dynamo.config.accumulated_recompile_limit = 512 was set in another thread; 256 is in force in the thread that compiles: "
         "set it in that thread"
     )
-    assert RECORDER.internal_errors == 0, RECORDER.last_error
+    assert RECORDER.internal_error_count == 0, RECORDER.last_error

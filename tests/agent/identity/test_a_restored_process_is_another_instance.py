@@ -27,13 +27,13 @@ def seqs(one: reporter.Reporter) -> list[tuple[int, int]]:
 def test_windows_after_the_restore_are_numbered_from_one(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporter, "process_facts", lambda: BEFORE)
+    monkeypatch.setattr(reporter, "process_key", lambda: BEFORE)
     one = begin(tmp_path)
     one.close_window()
     one.outbox.next_batch()
     one.outbox.acknowledge([(1, 1)])
     earlier = one.identity.id
-    monkeypatch.setattr(reporter, "process_facts", lambda: AFTER)
+    monkeypatch.setattr(reporter, "process_key", lambda: AFTER)
     one.close_window()
     one.close_window()
     assert (seqs(one), one.identity.id == earlier) == ([(1, 1), (2, 2)], False)
@@ -42,11 +42,11 @@ def test_windows_after_the_restore_are_numbered_from_one(
 def test_what_the_dashboard_may_hold_is_settled_under_the_earlier_id(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporter, "process_facts", lambda: BEFORE)
+    monkeypatch.setattr(reporter, "process_key", lambda: BEFORE)
     one = begin(tmp_path)
     one.close_window()
     earlier = one.identity.id
-    monkeypatch.setattr(reporter, "process_facts", lambda: AFTER)
+    monkeypatch.setattr(reporter, "process_key", lambda: AFTER)
     one.close_window()
     assert (seqs(one), one.identity.id) == ([(1, 1), (2, 2)], earlier)
     assert [entry.seq for entry in one.outbox.next_batch()] == [(1, 1)]
@@ -58,7 +58,7 @@ def test_a_boot_id_that_changes_at_each_reading_says_nothing(
     window: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = itertools.count()
-    monkeypatch.setattr(reporter, "process_facts", lambda: (f"boot {next(numbers)}", 7, "100"))
+    monkeypatch.setattr(reporter, "process_key", lambda: (f"boot {next(numbers)}", 7, "100"))
     one = begin(tmp_path)
     earlier = one.identity.id
     one.close_window()

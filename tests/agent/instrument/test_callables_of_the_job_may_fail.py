@@ -42,7 +42,7 @@ def test_it_is_not_called_any_more_and_every_call_counts(window: Window, error: 
         for what in ("failed", "failed 20 times and is disabled")
         for option in ("bucket", "items")
     ]
-    assert (RECORDER.internal_errors, RECORDER.lines is not None) == (0, True)
+    assert (RECORDER.internal_error_count, RECORDER.buffers is not None) == (0, True)
 
 
 def test_one_that_fails_now_and_then_counts_what_it_can(window: Window) -> None:
@@ -80,6 +80,6 @@ def test_buckets_without_end_stay_sixteen_and_cost_no_memory(window: Window) -> 
     call = compilewatch.watch(abs, name="told", bucket=str)
     for x in range(20_000):
         call(x)
-    assert RECORDER.lines is not None and len(RECORDER.lines) == 17
+    assert RECORDER.buffers is not None and len(RECORDER.buffers) == 17
     found = {region.bucket: region.calls for region in window().regions}
     assert (len(found), found["other"], sum(found.values())) == (17, 19_984, 20_000)

@@ -58,7 +58,7 @@ def test_coroutines_that_overlap_are_not_inside_each_other(window: Window) -> No
 
     asyncio.run(serve())
     assert counts(window()) == {("endpoint", True): 10, ("model", False): 30, ("model", True): 5}
-    assert RECORDER.get_thread_state().line is None
+    assert RECORDER.get_thread_state().buffer is None
 
 
 def test_a_coroutine_that_is_awaited_and_blocks_in_it_are_inside(window: Window) -> None:

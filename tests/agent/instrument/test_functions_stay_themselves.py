@@ -255,11 +255,11 @@ def test_deep_recursion_ends_as_ever(window: Window) -> None:
     def deep(n: int) -> int:
         return deep(n + 1)
 
-    before = RECORDER.internal_errors
+    before = RECORDER.internal_error_count
     for _ in range(30):
         with pytest.raises(RecursionError):
             deep(0)
-    assert RECORDER.lines is not None, RECORDER.last_error
-    assert RECORDER.internal_errors <= before + 30
+    assert RECORDER.buffers is not None, RECORDER.last_error
+    assert RECORDER.internal_error_count <= before + 30
     nested = {region.outermost: region.calls for region in window().regions}
     assert nested[True] == 30 and nested[False] > 1000

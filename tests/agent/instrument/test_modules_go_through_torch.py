@@ -38,7 +38,7 @@ def fresh() -> Iterator[None]:
     torch._dynamo.reset()
     skip_frames()
     yield
-    assert RECORDER.internal_errors == 0, RECORDER.last_error
+    assert RECORDER.internal_error_count == 0, RECORDER.last_error
 
 
 X = torch.randn(2, 4)

@@ -90,8 +90,8 @@ def test_odd_arguments(name: Any, value: Any, other: Any) -> None:
     compilewatch.watch(value)
     compilewatch.ready()
     loads(Report, dumps(RECORDER.rotate(1, 0.0, 1.0)))
-    assert RECORDER.lines is not None, RECORDER.last_error
-    assert RECORDER.internal_errors == 0, RECORDER.last_error
+    assert RECORDER.buffers is not None, RECORDER.last_error
+    assert RECORDER.internal_error_count == 0, RECORDER.last_error
 
 
 class Finalized:
@@ -146,7 +146,7 @@ def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(tell:
         over.set()
     gc.collect()
     draining.join(60)
-    assert not draining.is_alive() and RECORDER.internal_errors == 0, RECORDER.last_error
+    assert not draining.is_alive() and RECORDER.internal_error_count == 0, RECORDER.last_error
     found: dict[str, int] = {}
     for region in RECORDER.rotate(1, 0.0, 1.0).regions:
         found[region.name] = found.get(region.name, 0) + region.calls
@@ -170,5 +170,5 @@ def test_a_fault_in_any_part_of_the_path_stays_inside(monkeypatch: pytest.Monkey
                     pass
                 compilewatch.mark("m")
                 compilewatch.ready()
-        assert RECORDER.lines is not None
+        assert RECORDER.buffers is not None
     RECORDER.start()

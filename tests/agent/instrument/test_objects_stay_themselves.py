@@ -166,7 +166,7 @@ def test_an_object_that_cannot_be_shared_stays_as_it_is(window: Window, capfd: p
     table = Table(a=1)
     assert compilewatch.watch(table) is table
     assert "watch() cannot time an object of Table" in capfd.readouterr().err
-    assert RECORDER.internal_errors == 0
+    assert RECORDER.internal_error_count == 0
 
 
 def test_a_cached_function_keeps_its_cache(window: Window) -> None:

@@ -17,13 +17,13 @@ Window = Callable[[], Report]
 
 @pytest.mark.parametrize("items", [math.nan, math.inf, -1, 1e300, "many", object()])
 def test_items_that_are_no_amount(window: Window, items: Any) -> None:
-    before = RECORDER.internal_errors
+    before = RECORDER.internal_error_count
     assert compilewatch.watch(lambda: 5, name="call", items=lambda: items)() == 5
     with compilewatch.region("block", items=items):
         pass
     report = loads(Report, dumps(window()))
     assert [(region.name, region.calls, region.items) for region in report.regions] == [("call", 1, None), ("block", 1, None)]
-    assert RECORDER.internal_errors == before
+    assert RECORDER.internal_error_count == before
     assert [fact.data["name"] for fact in report.facts] == ["items() of call failed", "items() of block failed"]
 
 
@@ -39,13 +39,13 @@ def test_a_tensor_that_cannot_say_its_size_has_no_bucket(window: Window) -> None
         def numel(self) -> object:
             return object()
 
-    before = RECORDER.internal_errors
+    before = RECORDER.internal_error_count
     call = compilewatch.watch(id, name="traced")
     for _ in range(50):
         call(Traced())
     [region] = window().regions
     assert (region.calls, region.bucket) == (50, "")
-    assert RECORDER.internal_errors == before
+    assert RECORDER.internal_error_count == before
 
 
 def test_a_mark_may_carry_a_name_of_its_own(window: Window) -> None:

@@ -123,7 +123,7 @@ def test_an_input_that_only_the_compiled_one_changes_is_a_fault(window: Window) 
 def test_no_argument_raises(window: Window, fn: Any, inputs: Any) -> None:
     found = compilewatch.golden("g", fn, inputs)
     assert found.state == "not compared" and found.text
-    assert RECORDER.internal_errors == 0
+    assert RECORDER.internal_error_count == 0
 
 
 def test_interrupts_pass(window: Window) -> None:

@@ -30,7 +30,7 @@ PLACES = {
 def test_a_healthy_model_passes_and_its_next_version_is_the_same(tmp_path: Path, name: str, dtype: torch.dtype) -> None:
     first, second = healthy(name, MODELS[name], tmp_path, dtype, backend="aot_eager")
     assert (first.state, second.state) == ("passed", "passed"), (first.text, second.text)
-    assert (first.parity.reference, second.told.last, second.told.last_version) == ("float64", "same", "1")
+    assert (first.parity.reference, second.parity.last, second.parity.last_version) == ("float64", "same", "1")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -39,4 +39,4 @@ def test_a_planted_fault_is_found_in_the_graph_of_a_real_model(tmp_path: Path, f
     assert found is not None, "the model has no place for it"
     good, bad = found
     assert (good.state, bad.state) == ("passed", "failed"), (good.text, bad.text)
-    assert bad.parity.times is None or bad.told.times > 1.0
+    assert bad.parity.times is None or bad.parity.times > 1.0

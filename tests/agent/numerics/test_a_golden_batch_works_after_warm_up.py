@@ -141,4 +141,4 @@ def test_who_held_torchs_hook_hears_every_lookup_and_has_it_back(window: Window)
         assert slot(theirs) is theirs
     finally:
         slot(before)
-    assert RECORDER.internal_errors == 0
+    assert RECORDER.internal_error_count == 0

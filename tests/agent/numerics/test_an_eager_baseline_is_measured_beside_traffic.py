@@ -79,7 +79,7 @@ def test_the_state_of_the_job_is_as_it_was(window: Window) -> None:
     compilewatch.eager_baseline(watched(module), batch, calls=20)
     assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
     assert module.training and torch.equal(batch, given) and torch.equal(torch.get_rng_state(), drawn)
-    assert RECORDER.get_thread_state().line is None
+    assert RECORDER.get_thread_state().buffer is None
 
 
 def test_a_slow_model_is_measured_for_so_long_and_no_longer(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_where_nothing_can_be_measured_a_line_says_why(window: Window, make: Cal
     found = compilewatch.eager_baseline(make(), inputs)
     assert isinstance(found, EagerBaseline)
     assert (found.calls, found.text.startswith(f"not measured: {why}")) == (0, True), found.text
-    assert RECORDER.get_thread_state().line is None
+    assert RECORDER.get_thread_state().buffer is None
 
 
 def test_an_agent_that_is_off_measures_nothing() -> None:
@@ -124,7 +124,7 @@ def test_a_call_that_fails_half_way_leaves_the_thread_as_it_was(window: Window) 
 
     found = compilewatch.eager_baseline(watched(Tired()), torch.ones(2), calls=20)
     assert found.text == "not measured: the eager call raised RuntimeError"
-    assert RECORDER.get_thread_state().line is None
+    assert RECORDER.get_thread_state().buffer is None
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def test_what_cannot_be_looked_at_says_why_to_who_asked(window: Window, answer: 
     assert (found.state, found.why, found.samples) == ("not compared", why, 0)
     monkeypatch.setattr(RECORDER.specs, "finite", True)
     compilewatch.watch(lambda: answer, name="another")()
-    assert told_by(window()) == [] and RECORDER.internal_errors == 0
+    assert told_by(window()) == [] and RECORDER.internal_error_count == 0
 
 
 def test_calls_that_fail_or_are_suspended_stay_as_they_are(window: Window) -> None:

@@ -86,7 +86,7 @@ def test_what_is_not_pure_is_left_alone_and_says_why(window: Window, why: str, m
             model(*inputs())
     found = last(window())
     assert (found.state, found.why, found.samples, found.kind) == ("not compared", why, 0, "shadow")
-    assert RECORDER.internal_errors == 0
+    assert RECORDER.internal_error_count == 0
 
 
 @pytest.mark.needs("a C++ compiler")

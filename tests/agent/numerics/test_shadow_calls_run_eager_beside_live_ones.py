@@ -190,7 +190,7 @@ def test_what_the_eager_call_raises_reaches_nobody(window: Window) -> None:
 
     model = every_call(odd)
     assert all(torch.equal(model(torch.ones(4)), torch.full((4,), 2.0)) for _ in range(4))
-    assert last(window()).why == "the eager call raised ValueError" and RECORDER.internal_errors == 0
+    assert last(window()).why == "the eager call raised ValueError" and RECORDER.internal_error_count == 0
 
 
 def test_what_the_callable_raises_is_raised(window: Window) -> None:

@@ -31,9 +31,9 @@ def test_a_version_is_held_against_the_one_before(start: Start, tmp_path: Path) 
     module, batch = Perceptron(), torch.randn(16, 48)
     first = passed(start, tmp_path, "1", module, batch)
     again = passed(start, tmp_path, "1", module, batch)
-    assert (first.parity.last, again.told.last) == ("", "")
+    assert (first.parity.last, again.parity.last) == ("", "")
     same = passed(start, tmp_path, "2", module, batch)
-    assert (same.parity.last, same.told.last_version, same.told.last_change) == ("same", "1", 0.0)
+    assert (same.parity.last, same.parity.last_version, same.parity.last_change) == ("same", "1", 0.0)
     assert passed(start, tmp_path, "3", Perceptron(), batch).parity.last == "other weights"
     assert passed(start, tmp_path, "4", module, torch.randn(16, 48)).parity.last in ("other inputs", "other weights")
 
@@ -49,7 +49,7 @@ def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(st
     found = passed(start, tmp_path, "2", changed, batch)
     assert (found.state, found.parity.last) == ("passed", "differs")
     # An estimate from four projections: the size is right, the second digit is not.
-    assert found.parity.last_change is not None and 0.01 < found.told.last_change < 0.05
+    assert found.parity.last_change is not None and 0.01 < found.parity.last_change < 0.05
 
 
 def test_the_file_is_this_users_alone_and_holds_no_value(start: Start, tmp_path: Path) -> None:

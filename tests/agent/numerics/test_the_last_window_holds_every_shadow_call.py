@@ -52,7 +52,7 @@ def test_totals_that_fail_to_report_cost_no_window(window: Callable[[], Report])
     def fail() -> None:
         raise RuntimeError("no totals")
 
-    before = RECORDER.internal_errors
+    before = RECORDER.internal_error_count
     RECORDER.report_at_rotation("shadow calls of step", fail)
     assert window().regions == []
-    assert RECORDER.internal_errors == before + 1
+    assert RECORDER.internal_error_count == before + 1

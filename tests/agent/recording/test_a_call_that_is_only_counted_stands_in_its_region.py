@@ -53,7 +53,7 @@ def test_a_region_that_holds_others_is_timed_whole(window: Window) -> None:
             outer(inner)
         second_passes()
     [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.calls_per_timed > 1}
-    assert sampling.buffer is not None and sampling.line.region.name == "inner" and sampling.is_nested
+    assert sampling.buffer is not None and sampling.buffer.region.name == "inner" and sampling.is_nested
     window()
     for _ in range(BURST):
         outer(inner)

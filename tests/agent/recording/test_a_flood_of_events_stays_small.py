@@ -45,7 +45,7 @@ def test_a_million_different_guards_are_all_counted_in_bounded_memory() -> None:
     recorder = opened()
     tail = "x" * 480
     for number in range(MILLION):
-        recorder.finding("guard", f"{number} {tail}", "model.py:7 in forward")
+        recorder.record_finding("guard", f"{number} {tail}", "model.py:7 in forward")
         if number % 99_991 == 0:
             assert held(recorder) < MIB
     report = recorder.rotate(1, 0.0, 1.0)
@@ -61,7 +61,7 @@ def test_absurdly_long_guards_are_cut_before_they_are_kept() -> None:
     recorder = opened()
     for number in range(1_000):
         text = f"{number} == L['" + "y" * 20_000
-        recorder.finding("guard", guard_group(text))
+        recorder.record_finding("guard", guard_group(text))
         recorder.record_compile(Compile(1.0, f"0/{number}", "recompile", "ok", reason=guard_reason(text)))
     assert held(recorder) < 2 * MIB
     report = recorder.rotate(1, 0.0, 1.0)
@@ -74,7 +74,7 @@ def test_counts_stay_exact_when_many_threads_find_things_at_once() -> None:
 
     def find(thread: int) -> None:
         for number in range(5_000):
-            recorder.finding("graph_break", f"{thread} {number % 300}")
+            recorder.record_finding("graph_break", f"{thread} {number % 300}")
 
     threads = [threading.Thread(target=find, args=(number,)) for number in range(8)]
     for thread in threads:

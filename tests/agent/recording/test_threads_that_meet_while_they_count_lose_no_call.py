@@ -57,7 +57,7 @@ def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decide
         return alike(*args)
 
     monkeypatch.setattr(module, "_has_uniform_nesting", compiles_meanwhile)
-    monkeypatch.setattr(Sampling, "issue", lambda *args: handed_out.append(args))
+    monkeypatch.setattr(Sampling, "issue_tokens", lambda *args: handed_out.append(args))
     second_passes()
     assert handed_out == [] and {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
 

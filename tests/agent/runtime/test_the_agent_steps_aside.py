@@ -26,7 +26,7 @@ def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callabl
     call()
     for number in range(20):
         RECORDER.record_internal_error(ValueError(number))
-    assert RECORDER.lines is None
+    assert RECORDER.buffers is None
     assert call() == 7
     dashboard.wait(lambda it: any(fact.data.get("name") == "agent switched itself off" for r in it.reports() for fact in r.facts))
     last = dashboard.reports()[-1]
@@ -37,21 +37,21 @@ def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callabl
 def test_a_job_that_recurses_too_deep_leaves_the_agent_on(window: Callable[[], object]) -> None:
     for _ in range(40):
         RECORDER.record_internal_error(RecursionError("maximum recursion depth exceeded"))
-    assert (RECORDER.internal_errors, RECORDER.lines is not None) == (40, True)
+    assert (RECORDER.internal_error_count, RECORDER.buffers is not None) == (40, True)
     for number in range(20):
         RECORDER.record_internal_error(ValueError(number))
-    assert RECORDER.lines is None
+    assert RECORDER.buffers is None
 
 
 def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
-    before = RECORDER.internal_errors
+    before = RECORDER.internal_error_count
     with FaultBarrier(RECORDER.record_internal_error):
         raise MemoryError
-    assert RECORDER.internal_errors == before + 1
+    assert RECORDER.internal_error_count == before + 1
     for passing in (KeyboardInterrupt, SystemExit):
         with pytest.raises(passing), FaultBarrier(RECORDER.record_internal_error):
             raise passing
-    RECORDER.internal_errors = 0
+    RECORDER.internal_error_count = 0
 
 
 def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], object]) -> None:
@@ -62,7 +62,7 @@ def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], 
     sources.uninstall()
     assert found["nothing"][0] == "no" and "ModuleNotFoundError" in found["nothing"][1]
     assert found["memory"][0] in ("yes", "partly")
-    assert RECORDER.internal_errors == 1
+    assert RECORDER.internal_error_count == 1
 
 
 def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[],
     sources.install((("broken:Broken", "broken", "json"),))
     sources.poll()
     sources.uninstall()
-    assert RECORDER.internal_errors == 2
+    assert RECORDER.internal_error_count == 2
 
 
 def test_what_cannot_be_watched_comes_back_as_it_is(window: Callable[[], object], capfd: pytest.CaptureFixture[str]) -> None:
@@ -99,5 +99,5 @@ def test_starting_fails_quietly_when_no_thread_can_be_had(monkeypatch: pytest.Mo
     monkeypatch.setattr("threading.Thread.start", refused)
     assert agent.init(model="m", endpoint="file:/dev/null") is False
     assert capfd.readouterr().err == "compilewatch: off: the agent failed to start (RuntimeError: can't start new thread)\n"
-    assert RECORDER.lines is None
+    assert RECORDER.buffers is None
     assert agent.AGENT.sources.capabilities() == {}  # nothing stays bound to torch

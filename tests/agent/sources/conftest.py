@@ -48,7 +48,7 @@ class Seen:
 
     def look(self) -> Report:
         """Closes the window; errors of the agent's own fail the test that caused them."""
-        assert self.recorder.internal_errors == 0, self.recorder.last_error
+        assert self.recorder.internal_error_count == 0, self.recorder.last_error
         return self.look_despite_errors()
 
     def look_despite_errors(self) -> Report:

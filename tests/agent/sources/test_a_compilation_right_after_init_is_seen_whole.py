@@ -31,7 +31,7 @@ def test_a_compilation_before_the_thread_came_by_is_told_with_its_start_and_phas
     (event,) = report.compiles
     assert (event.kind, event.outcome, event.frame) == ("first", "ok", "<lambda>")
     assert {"dynamo", "guards"} <= set(event.seconds)
-    assert RECORDER.internal_errors == 0
+    assert RECORDER.internal_error_count == 0
 
 
 def test_nothing_of_it_is_left_behind(late: InstalledSources) -> None:

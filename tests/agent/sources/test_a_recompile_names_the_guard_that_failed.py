@@ -54,12 +54,12 @@ def test_the_live_start_names_the_frame_until_the_record_comes(seen: Seen) -> No
     during: list[list[str]] = []
 
     def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> object:
-        during.append(seen.recorder.compiling.frames())
+        during.append(seen.recorder.active_compiles.frames())
         return graph.forward
 
     torch.compile(scaled, backend=backend)(torch.ones(3))
     assert during == [["scaled"]]
-    assert seen.recorder.compiling.frames() == []
+    assert seen.recorder.active_compiles.frames() == []
     assert seen.look().gauges.compiling_for == 0.0
 
 

@@ -119,7 +119,7 @@ def test_each_variable_of_torchs_compiler_may_hold_anything(seen: Seen, monkeypa
             found[name] = value
         return found
 
-    monkeypatch.setattr(compile_reporter, "compiling_locals", changed)
+    monkeypatch.setattr(compile_reporter, "read_compiling_locals", changed)
     compiled = torch.compile(scaled, backend="eager", dynamic=False)
     for length in (2, 3):
         assert compiled(torch.ones(length)).tolist() == [2.0] * length
@@ -155,5 +155,5 @@ def test_each_part_of_an_event_may_hold_anything(monkeypatch: pytest.MonkeyPatch
         ("recompile", "ok", "scaled"),
     ]
     assert all(map(is_legal, compiles))
-    assert seen.recorder.compiling.frames() == []
-    assert seen.recorder.lines is not None
+    assert seen.recorder.active_compiles.frames() == []
+    assert seen.recorder.buffers is not None

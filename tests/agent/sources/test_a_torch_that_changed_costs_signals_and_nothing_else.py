@@ -168,7 +168,7 @@ def test_a_changed_name_is_said_and_costs_no_more_than_its_signal(
         report, answers = ran(seen), polled(seen)
     finally:
         seen.uninstall()
-    assert seen.recorder.internal_errors == 0, seen.recorder.last_error
+    assert seen.recorder.internal_error_count == 0, seen.recorder.last_error
     told = [(compile.kind, compile.outcome) for compile in report.compiles]
     assert told == TOLD
     if name.lost_capability and not (name == CUDA_MEMORY and fault == "raising"):  # without CUDA it is not called, so nothing is lost
@@ -214,9 +214,9 @@ def test_a_name_that_torch_calls_in_another_way_is_listened_to_no_longer(
         seen.uninstall()
         set_guard_complete_hook(None)  # one that believes the collectives have the slot leaves it alone
     assert name.find() is tolerant
-    assert seen.recorder.internal_errors < MAX_INTERNAL_ERRORS / 2
+    assert seen.recorder.internal_error_count < MAX_INTERNAL_ERRORS / 2
     assert before <= len(CALLED) * MAX_FAULTS
     told = [(compile.kind, compile.outcome) for compile in report.compiles]
     assert told == TOLD
-    if seen.recorder.internal_errors:
+    if seen.recorder.internal_error_count:
         assert any(f"{name.short_name} is called in an unknown way" in why for _, why in answers.values())

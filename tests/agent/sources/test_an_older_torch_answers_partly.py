@@ -28,7 +28,7 @@ def compiles_without(names: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple
     compiled(torch.ones(2))
     compiled(torch.ones(3))
     source.uninstall()
-    assert recorder.internal_errors == 0, recorder.last_error
+    assert recorder.internal_error_count == 0, recorder.last_error
     return answer, recorder.rotate(1, 0.0, 1.0).compiles
 
 

@@ -145,7 +145,7 @@ def test_choices_of_kernels_are_a_miss_when_measured_and_a_hit_when_known() -> N
         cache.lookup([choice], "mm", "[8, 8]", lambda choices: 1 // 0)
     source.uninstall()
     assert "agents/compilewatch" not in torch._inductor.codecache.PersistentCache.lookup.__code__.co_filename
-    assert recorder.internal_errors == 0
+    assert recorder.internal_error_count == 0
 
 
 def counted(counters: Any, **grown: int) -> dict[str, str]:

@@ -33,7 +33,7 @@ def broken(seen: Seen, monkeypatch: pytest.MonkeyPatch, method: str) -> torch.Te
 @pytest.mark.parametrize("method", METHODS)
 def test_an_error_in_a_compile_hook_is_counted_and_kept_from_the_job(seen: Seen, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     assert broken(seen, monkeypatch, method).tolist() == [2, 2, 2, 2]
-    assert seen.recorder.internal_errors > 0
+    assert seen.recorder.internal_error_count > 0
     assert seen.recorder.last_error == "RuntimeError: of the agent's own making"
 
 
@@ -47,7 +47,7 @@ def test_an_error_in_the_guard_hook_is_counted_and_kept_from_the_job(seen: Seen,
     compiled(torch.ones(3))
     monkeypatch.setattr(seen.recorder, "current", Broken())
     assert compiled(torch.ones(3)).tolist() == [2, 2, 2]
-    assert seen.recorder.internal_errors == 1
+    assert seen.recorder.internal_error_count == 1
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])

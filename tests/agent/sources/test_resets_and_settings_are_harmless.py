@@ -63,7 +63,7 @@ def test_twelve_threads_on_a_cold_function_race_to_the_limit(seen: Seen) -> None
     for thread in threads:
         thread.join(60)
     report = seen.look()
-    assert seen.recorder.compiling.frames() == []
+    assert seen.recorder.active_compiles.frames() == []
     reasons = Counter((compile.outcome, compile.kind, compile.reason_kind) for compile in report.compiles)
     assert reasons == {("ok", "first", ""): 1, ("ok", "recompile", "race"): 7, ("skipped", "recompile", "limit"): 4}
     assert {compile.reason for compile in report.compiles} == {"", RACE}

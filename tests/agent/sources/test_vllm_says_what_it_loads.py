@@ -34,7 +34,7 @@ GRAPH = "f" + "a" * 50
 @pytest.fixture(autouse=True)
 def key_of_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VLLM_KEY, "parts", {})
-    monkeypatch.setattr(VLLM_KEY, "not_loaded", False)
+    monkeypatch.setattr(VLLM_KEY, "load_failed", False)
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ class Start:
     def cause(self, key: str, then: Callable[[], None] = lambda: None, rank: str = "rank_0_0") -> str:
         """Why the first graph of a start missed; `then`: what vLLM says before."""
         self._patch.setattr(VLLM_KEY, "parts", {})
-        self._patch.setattr(VLLM_KEY, "not_loaded", False)
+        self._patch.setattr(VLLM_KEY, "load_failed", False)
         self._patch.setitem(os.environ, "TORCHINDUCTOR_CACHE_DIR", str(self.folder(key) / rank / "inductor_cache"))
         recorder = Recorder()
         recorder.start()
@@ -171,7 +171,7 @@ class Start:
         causes.queue(compiled, CacheAnswers({"fx": "miss"}, [Lookup("fx", "miss", GRAPH)]), "llama.py:1 in forward")
         causes.explain_queued()
         report: Report = recorder.rotate(1, 0.0, 1.0)
-        assert recorder.internal_errors == 0 and not causes.problem, (recorder.last_error, causes.problem)
+        assert recorder.internal_error_count == 0 and not causes.problem, (recorder.last_error, causes.problem)
         assert [finding.text for finding in found(report, "cache_miss")] == [compiled.miss]
         return compiled.miss
 

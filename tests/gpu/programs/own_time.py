@@ -39,7 +39,7 @@ def main(program: str) -> None:
     assert compilewatch.init(version="1", interval=2.0)
     runpy.run_path(program, run_name="__main__")
     time.sleep(1.5)  # the agent's thread meets CUDA and a steady call
-    assert RECORDER.internal_errors == 0, RECORDER.last_error
+    assert RECORDER.internal_error_count == 0, RECORDER.last_error
     compilewatch.shutdown()
     print(json.dumps(spent), flush=True)
 

@@ -9,10 +9,11 @@ Invariants:
 - No caller ever waits for the GPU; only the agent's thread reads.
 - `add` runs on callers' threads and `read` on the agent's thread alone. `deque.append` and
   `popleft` are atomic under the GIL and in free-threaded Python, so there is no lock. Two callers
-  may both see the last free place, so the queue can exceed `MAX_OPERATORS` by the number of threads.
+  may both see the last free place, so the queue can exceed `MAX_PENDING_FINDINGS` by the number of threads.
 - While the current stream is captured into a CUDA graph, `has_room` is false: the capture would
   record the queued work too. The agent's thread first relaxes its own capture mode (`gpu_time`).
-- A callback keeps its tensors alive until the agent's thread has run it; `MAX_OPERATORS` bounds this memory.
+- A callback keeps its tensors alive until the agent's thread has run it; `MAX_PENDING_FINDINGS` bounds this
+  memory.
 
 Cost: one event per entry and one query per poll.
 Source: the CUDA runtime API on `cudaEventQuery`. PyTorch's caching allocator frees blocks that
@@ -53,7 +54,7 @@ class DeferredReads:
     def has_room(self, torch: Any) -> bool:
         """True if an entry can be added now; false while this thread captures a graph.
 
-        Raises NotCompared if the GPU can never be read."""
+        Raises ComparisonError if the GPU can never be read."""
         if self._blocked_by not in ("", NOT_STARTED):
             raise ComparisonError(
                 f"the GPU cannot be read without waiting for it: {self._blocked_by}"
@@ -120,7 +121,7 @@ class CallTimer:
 
 
 def gpu_of(tensors: Iterable[Any], what: str) -> Any:
-    """The GPU of the tensors, or None for the CPU; raises NotCompared for other devices.
+    """The GPU of the tensors, or None for the CPU; raises ComparisonError for other devices.
 
     `what` names the tensors in the error, with its verb."""
     found = {one.device for one in tensors if one.device.type != "cpu"}

@@ -1,7 +1,7 @@
 """GPU time: pairs of CUDA events around sampled calls, read later without synchronisation.
 
 Algorithm: sampling with a cost budget (an adaptive rate). Each region has a gap in seconds between
-samples; the gap is the measured cost of a pair divided by `MIN_BEYOND_SHARE`, within `MIN_GAP_S` and
+samples; the gap is the measured cost of a pair divided by `COST_SHARE`, within `MIN_GAP_S` and
 `MAX_GAP_S`. The gap is counted in calls, by the call rate of the last second, because the time
 between two calls is meaningless where threads call in bursts. The count is randomised, so that
 sampling does not synchronise with the job. The minimum of the last `COST_SAMPLES` costs is used:
@@ -17,7 +17,7 @@ Invariants:
   thread first sets its capture mode to relaxed: an event query in another mode can break a capture.
 - A full pool skips the sample and counts the skip. Only a CUDA error ends a probe.
 
-Cost: at most `MIN_BEYOND_SHARE` of a region's time; up to 64 event pairs a region.
+Cost: at most `COST_SHARE` of a region's time; up to 64 event pairs a region.
 Source: CUDA runtime API, events and `cudaThreadExchangeStreamCaptureMode`."""
 
 from __future__ import annotations

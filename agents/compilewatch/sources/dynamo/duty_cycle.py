@@ -2,10 +2,11 @@
 
 Duty-cycled sampling with a cost limit. After a compilation the hook counts all the time for
 `SETTLING_SECONDS`, because the first calls show whether new code runs compiled. Afterwards the hook
-counts for one second of every ten. If the measured cost exceeds `MIN_BEYOND_SHARE` of the calls' own time, the
-cycle becomes sparser: the counting time shrinks to one second, then the period grows.
+counts for one second of every ten. If the measured cost exceeds `MAX_COST_SHARE` of the calls' own
+time, the cycle becomes sparser: the counting time shrinks to one second, then the period grows.
 
-Invariants: counting time / period <= SHARE / cost; one counting interval lasts at least one second.
+Invariants: counting time / period <= MAX_COST_SHARE / cost; one counting interval lasts at least
+one second.
 Fewer than `MIN_LOOKUPS` lookups in an interval cost 0. All methods run on the agent's thread.
 Source: this repository's benchmark `tests/bench/bench_guard_lookups.py`."""
 

@@ -140,12 +140,8 @@ class CompiledCalls(Source):
             self._set(hook)
         except Exception as error:  # noqa: BLE001 - unknown kind of slot: leave it
             self._slot = None
-            self._answer = (
-                "no",
-                f"{GUARD_HOOK.short_name} is called in an unknown way ({type(error).__name__}: {error})"[
-                    :200
-                ],
-            )
+            problem = f"is called in an unknown way ({type(error).__name__}: {error})"
+            self._answer = "no", f"{GUARD_HOOK.short_name} {problem}"[:200]
             return
         self._yields_slot, self._answer = False, self._read_answer()
         self._previous, self._hook = previous, hook

@@ -5,7 +5,7 @@ per minute. The estimator has a breakdown point of 29%: that share of the points
 so a single jump or spike does not change the slope.
 
 Invariants: the clock is monotonic; pairs with equal times are left out; there is no result below
-`MIN_ELEMENTS` points. One thread, the agent's, uses an instance, so there is no lock.
+`MIN_POINTS` points. One thread, the agent's, uses an instance, so there is no lock.
 Cost: with 61 points at most 1,830 slopes and one sort a minute; memory is constant.
 Source: Theil (1950); Sen (1968), "Estimates of the Regression Coefficient Based on Kendall's
 Tau"."""
