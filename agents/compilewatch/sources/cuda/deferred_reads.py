@@ -9,10 +9,10 @@ Invariants:
 - No caller ever waits for the GPU; only the agent's thread reads.
 - `add` runs on callers' threads and `read` on the agent's thread alone. `deque.append` and
   `popleft` are atomic under the GIL and in free-threaded Python, so there is no lock. Two callers
-  may both see the last free place, so the queue can exceed `MAX_PENDING_FINDINGS` by the number of threads.
+  may both see the last free place, so the queue can exceed `MAX_WAITING` by the number of threads.
 - While the current stream is captured into a CUDA graph, `has_room` is false: the capture would
   record the queued work too. The agent's thread first relaxes its own capture mode (`gpu_time`).
-- A callback keeps its tensors alive until the agent's thread has run it; `MAX_PENDING_FINDINGS` bounds this
+- A callback keeps its tensors alive until the agent's thread has run it; `MAX_WAITING` bounds this
   memory.
 
 Cost: one event per entry and one query per poll.
