@@ -71,12 +71,14 @@ test-postgresql: $(VENV)/.tests
 faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.faults
 
-check: $(VENV)/.tests  ## lint, format, types, import directions, templates: exactly what CI checks
+check: $(VENV)/.tests  ## lint, format, types, imports, sizes, language, templates: exactly what CI checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m mypy dashboard agents/compilewatch manage.py
 	$(BIN)/lint-imports --config .importlinter
 	$(BIN)/djlint --lint dashboard/ui/templates
+	$(BIN)/python -m tests.lint agents
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture/test_files_and_functions_stay_short.py tests/architecture/test_the_agent_has_no_import_cycle.py
 
 format: $(VENV)/.tests  ## rewrites Python and templates in the project's format
 	$(BIN)/ruff check --fix-only .

@@ -131,7 +131,7 @@ class Reporter:
             rejected_windows=self.outbox.rejected_windows,
         )
         closed = self.outbox.add(
-            report if self._redaction is None else self._redaction.report_redacted(report)
+            report if self._redaction is None else self._redaction.redact_report(report)
         )
         self.spool.store(closed, self.outbox.pending)
 

@@ -20,11 +20,11 @@ import compilewatch
 assert compilewatch.init(model="m", interval=0.05)
 call = compilewatch.watch(lambda: None, name="forward")
 worker = compilewatch.agent.AGENT.worker
-worker.settle()
+worker.wait_until_loaded()
 settled = set(Finder.found)
 call()
-outbox = worker.instance.outbox
-while worker.instance._seq < 2 or len(outbox):
+outbox = worker.reporter.outbox
+while worker.reporter._seq < 2 or len(outbox):
     time.sleep(0.01)
 loaded = {name: Finder.found[name] for name in set(sys.modules) - before if name in Finder.found}
 print(json.dumps([loaded, sorted(set(Finder.found) - settled)]))
@@ -53,6 +53,6 @@ def test_the_agents_thread_loads_what_it_sends_with(dashboard: Dashboard) -> Non
 
 
 def test_https_loads_nothing_more_at_its_first_request() -> None:
-    threads, late = loaded("< 1 or not worker.instance.sender.failures", ENDPOINT="https://127.0.0.1:9")
+    threads, late = loaded("< 1 or not worker.reporter.sender.failures", ENDPOINT="https://127.0.0.1:9")
     check(threads)
     assert late == []

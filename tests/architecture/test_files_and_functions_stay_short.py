@@ -4,10 +4,10 @@ import ast
 
 from tests.architecture.tree import REPOSITORY, python_files, tracked
 
-MAX_FILE, MAX_FUNCTION, MAX_CHARACTERS = 400, 48, 14_000
+MAX_FILE, MAX_FUNCTION, MAX_CHARACTERS = 400, 42, 14_000
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {
-    "agents/compilewatch/instrument/hotpath.py:wrapper_of": "holds the next one",
+    "agents/compilewatch/instrument/hotpath.py:build_wrapper": "holds the next one",
     "agents/compilewatch/instrument/hotpath.py:wrap": "holds the next one",
     "agents/compilewatch/instrument/hotpath.py:call_watched": "every call of a job passes here, and a helper would cost more than its code",
 }

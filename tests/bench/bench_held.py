@@ -33,11 +33,11 @@ bare = rss()
 import compilewatch
 imported = rss()
 compilewatch.init(model="bench", endpoint=sys.argv[1], api_key="k", interval=0.05)
-while compilewatch.agent.AGENT.worker.instance is None:
+while compilewatch.agent.AGENT.worker.reporter is None:
     time.sleep(0.01)
 started = rss()
 calls = [compilewatch.watch(lambda x=None: x, name=f"region {n}") for n in range(20)]
-instance = compilewatch.agent.AGENT.worker.instance
+instance = compilewatch.agent.AGENT.worker.reporter
 while instance._seq < 360:
     for call in calls:
         call()
@@ -83,7 +83,7 @@ def window(number):
         for _ in range(10):
             call()
     for _ in range(3):
-        recorder.finding("guard", f"size of {chance.randrange(1000)} differs", "model.py:7")
+        recorder.record_finding("guard", f"size of {chance.randrange(1000)} differs", "model.py:7")
     ahead[0] += 10.0
     instance.close_window()
     if instance.sender.due():
@@ -97,7 +97,7 @@ peak = begun
 for number in range(8640):
     attempts += window(number)
     peak = max(peak, rss()) if number % 240 == 0 else peak
-print(json.dumps({"growth": max(peak, rss()) - begun, "attempts": attempts, "held": instance.outbox.bytes_held / (1 << 20)}))
+print(json.dumps({"growth": max(peak, rss()) - begun, "attempts": attempts, "held": instance.outbox.size_bytes / (1 << 20)}))
 """
 SHARE_OF = """
 import json, sys, threading, time

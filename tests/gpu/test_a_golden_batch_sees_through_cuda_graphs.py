@@ -83,7 +83,7 @@ def test_a_healthy_module_passes_with_and_without_gradients(golden: Any, grads: 
 def test_a_wrong_kernel_within_a_graph_is_found(golden: Any) -> None:
     with torch.no_grad():
         found = golden(Layers("forwards"))
-    assert found.state == "failed" and found.told.times > 10, found.text
+    assert found.state == "failed" and found.parity.times > 10, found.text
 
 
 def test_a_wrong_gradient_is_found_where_the_outputs_are_right(golden: Any) -> None:

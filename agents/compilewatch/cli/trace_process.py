@@ -154,19 +154,20 @@ class TracedProcess:
             self.started = self.clock = at
         if not compile_id:
             return  # of a thread that serves several compilations
-        thread = _get_or_create(self._threads, (str(event.get("tid")), compile_id), TracedThread)
+        key = (str(event.get("tid")), compile_id)
+        thread: TracedThread = _get_or_create(self._threads, key, TracedThread)
         is_root = name in ROOTS
-        if event["ph"] == "B" and (is_root or thread.clock.running):
-            if is_root and not thread.clock.running:
+        if event["ph"] == "B" and (is_root or thread.clock.is_running):
+            if is_root and not thread.clock.is_running:
                 thread.clock.reset()
-                thread.lookups.begin()
+                thread.lookups.start_compile()
             thread.clock.begin(name, at)
-        elif event["ph"] == "E" and thread.clock.running:
+        elif event["ph"] == "E" and thread.clock.is_running:
             thread.clock.end(name, at)
             if name in LOOKUPS:
-                thread.lookups.ended(event)
-            if is_root and not thread.clock.running:
-                ending = thread.clock.take(), thread.lookups.take()
+                thread.lookups.on_timer_end(event)
+            if is_root and not thread.clock.is_running:
+                ending = thread.clock.collect(), thread.lookups.collect()
                 _get_or_create(self._outcomes, (compile_id, name == BACKWARD), lambda: ending)
 
     def _add_graph_break(self, payload: str) -> None:

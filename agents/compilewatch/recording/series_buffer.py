@@ -32,26 +32,22 @@ from compilewatch.wire.sketch import Sketch
 
 CHECK_SECONDS, CHUNK_PAUSE_SECONDS = 0.02, 0.0002
 LONG_CALLS = 1 << 15
-"""Calls that a buffer may hold before callers bin the excess. The agent's thread may be late."""
+"""Calls that a buffer may hold before callers bin the excess."""
 MAX_CALLS = 1 << 17
 """Maximum number of durations in one list, about 4 MiB. Callers can append faster than any
 thread can bin."""
 CHUNK_CALLS = 1024
-"""Calls binned at a time. For about 0.2 ms, no other thread of the process runs Python code."""
+"""Calls binned at a time, about 0.2 ms without another thread of the process."""
 MAX_CALLER_CHUNKS = 32
 """Chunks that one caller bins at a time.
 
-The limit exceeds the calls of 5 ms on one processor and is reached soon. Without it, a caller
-would bin the calls of all other threads, for seconds."""
+Without a limit, a caller would bin the calls of all other threads, for seconds."""
 CALL_KINDS = ("plain", "compiled", "partial", "unknown")
 """Result of the guard lookups of a call. `plain`: lookups were not counted."""
 
 
 class SeriesBuffer:
-    """Seconds of calls, one list per result. Callers append; `collect` alone removes.
-
-    Appending and slice deletion are single steps of the interpreter, so a call is counted once
-    without a lock."""
+    """Seconds of calls, one list per result. Callers append; `collect` alone removes."""
 
     __slots__ = (
         "compiled",

@@ -13,7 +13,7 @@ import os, sys, time
 from pathlib import Path
 import compilewatch
 compilewatch.init(model="m", interval=200, kind="training")
-compilewatch.agent.AGENT.worker.settle()
+compilewatch.agent.AGENT.worker.wait_until_loaded()
 step = compilewatch.watch(lambda: None, name="forward")
 for _ in range(40):
     step()

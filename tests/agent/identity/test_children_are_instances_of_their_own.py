@@ -82,7 +82,7 @@ def test_a_forked_child_counts_its_own_calls_once(dashboard: Dashboard) -> None:
 
 @pytest.mark.parametrize("sampled", [0, 1])
 def test_a_call_in_which_a_process_forks_is_told_once_by_the_parent(dashboard: Dashboard, sampled: int) -> None:
-    warming = ["call()", "sampled(call).issue(100)"][sampled]
+    warming = ["call()", "sampled(call).issue_tokens(100)"][sampled]
     done = run(INSIDE.replace("SAMPLED", warming), ENDPOINT=dashboard.endpoint, API_KEY="k")
     assert (done.returncode, done.stderr) == (0, "")
     before = 2 * BURST if sampled else 1

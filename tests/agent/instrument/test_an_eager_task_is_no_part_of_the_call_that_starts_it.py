@@ -16,7 +16,7 @@ RECORDER.start()
 RECORDER.count_lookups(True)
 
 def looked_up(hit):
-    call = RECORDER.call()
+    call = RECORDER.get_thread_state()
     if hit: call.hits += 1
     else: call.misses += 1
 
@@ -39,7 +39,7 @@ async def main():
     await asyncio.gather(outer(), outer())
 
 asyncio.run(main())
-print(sorted((r.name, r.compiled, r.partial, r.unknown) for r in RECORDER.close(1, 0.0, 1.0).regions))
+print(sorted((r.name, r.compiled, r.partial, r.unknown) for r in RECORDER.rotate(1, 0.0, 1.0).regions))
 """
 
 

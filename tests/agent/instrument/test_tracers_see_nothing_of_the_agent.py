@@ -71,7 +71,7 @@ import gevent, os
 slow = compilewatch.watch(lambda n: (gevent.sleep(0.01), call()), name="slow")
 greenlets = [gevent.spawn(slow, n) for n in range(50)]
 gevent.joinall(greenlets)
-while len(compilewatch.agent.AGENT.worker.instance.outbox):
+while len(compilewatch.agent.AGENT.worker.reporter.outbox):
     gevent.sleep(0.001)
 child = os.fork()
 if child == 0:

@@ -26,7 +26,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nan_check, "SAMPLE_INTERVAL", 1)
     monkeypatch.setattr(live_results, "REPORT_INTERVAL_S", 0.0)
     monkeypatch.setattr(live_results, "_names", set())
-    monkeypatch.setattr(RECORDER.specs, "finite", False)
+    monkeypatch.setattr(RECORDER.specs, "check_nan", False)
 
 
 def told_by(report: Report) -> list[Parity]:
@@ -76,7 +76,7 @@ def test_a_compiled_module_is_looked_at_and_stays_a_module(window: Window) -> No
 def test_it_is_off_unless_somebody_asks(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
     compilewatch.watch(half, name="plain")(torch.zeros(2))
     assert told_by(window()) == []
-    monkeypatch.setattr(RECORDER.specs, "finite", True)
+    monkeypatch.setattr(RECORDER.specs, "check_nan", True)
     compilewatch.watch(half, name="asked")(torch.zeros(2))
     compilewatch.watch(half, name="not this one", finite=False)(torch.zeros(2))
     assert [one.region for one in told_by(window())] == ["asked"]
@@ -124,7 +124,7 @@ def test_what_cannot_be_looked_at_says_why_to_who_asked(window: Window, answer: 
         assert call() is answer
     (found,) = told_by(window())
     assert (found.state, found.why, found.samples) == ("not compared", why, 0)
-    monkeypatch.setattr(RECORDER.specs, "finite", True)
+    monkeypatch.setattr(RECORDER.specs, "check_nan", True)
     compilewatch.watch(lambda: answer, name="another")()
     assert told_by(window()) == [] and RECORDER.internal_error_count == 0
 

@@ -23,7 +23,7 @@ compilewatch.init(model="m", interval=200)
 call = compilewatch.watch(lambda: None, name="forward")
 for _ in range(1000):
     call()
-client.CLIENT.worker.settle()
+client.AGENT.worker.wait_until_loaded()
 AFTER
 began = time.monotonic()
 compilewatch.shutdown()
@@ -31,7 +31,7 @@ print(json.dumps(time.monotonic() - began), flush=True)
 os._exit(0)
 """
 STARVED = """
-agent, processor, end = client.CLIENT.worker.thread.native_id, {min(os.sched_getaffinity(0))}, time.monotonic() + 2.5
+agent, processor, end = client.AGENT.worker.thread.native_id, {min(os.sched_getaffinity(0))}, time.monotonic() + 2.5
 for _ in range(8):
     if not os.fork():
         os.sched_setaffinity(0, processor)

@@ -15,7 +15,7 @@ START = """
 import os, signal, sys, threading, time
 import compilewatch
 compilewatch.init(model="m", interval=200)
-compilewatch.agent.AGENT.worker.settle()
+compilewatch.agent.AGENT.worker.wait_until_loaded()
 call = compilewatch.watch(lambda: None, name="forward")
 for _ in range(40):
     call()

@@ -16,7 +16,7 @@ import compilewatch
 
 def work(end=""):
     compilewatch.init(model="m", interval=200)
-    compilewatch.agent.AGENT.worker.settle()
+    compilewatch.agent.AGENT.worker.wait_until_loaded()
     compilewatch.watch(lambda: None, name="forward")()
     exec(end)
 

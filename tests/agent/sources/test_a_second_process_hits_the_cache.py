@@ -22,7 +22,7 @@ recorder = Recorder()
 recorder.start()
 print(load(SOURCES[0]).install(recorder)[0])
 torch.compile(lambda x: x @ x)(torch.ones(4, 4))
-print(json.dumps([asdict(compile) for compile in recorder.close(1, 0.0, 1.0).compiles]))
+print(json.dumps([asdict(compile) for compile in recorder.rotate(1, 0.0, 1.0).compiles]))
 """
 
 

@@ -204,7 +204,7 @@ def test_threads_that_share_a_pool_never_break_it(probe: EventProbe, gpu: Gpu) -
 
 def test_only_an_error_of_cuda_ends_sampling_and_the_capability_names_it(host: Host, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     source, wanted = GpuTime(), []
-    recorder: Any = SimpleNamespace(time_with=wanted.append)
+    recorder: Any = SimpleNamespace(set_probe=wanted.append)
     monkeypatch.setitem(gpu_time.sys.modules, "torch.cuda", gpu)
     monkeypatch.setattr(GpuTime, "_relax", lambda self: None)
     source.install(recorder)

@@ -18,7 +18,7 @@ def fail(*args: object, **kwargs: object) -> None:
     raise RuntimeError("of the agent's own making")
 
 
-METHODS = ["compile_started", "compile_stopped", "compile_finished", "finding", "latch"]
+METHODS = ["on_compile_start", "on_compile_stop", "record_compile", "record_finding", "record_eager_fallback"]
 
 
 def broken(seen: Seen, monkeypatch: pytest.MonkeyPatch, method: str) -> torch.Tensor:
@@ -55,7 +55,7 @@ def test_an_interrupt_passes_through_a_hook(seen: Seen, monkeypatch: pytest.Monk
     def interrupt(*args: object) -> None:
         raise stop
 
-    monkeypatch.setattr(seen.recorder, "compile_started", interrupt)
+    monkeypatch.setattr(seen.recorder, "on_compile_start", interrupt)
     with pytest.raises(stop):
         torch.compile(doubled, backend="eager")(torch.ones(3))
 

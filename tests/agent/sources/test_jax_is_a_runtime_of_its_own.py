@@ -55,10 +55,10 @@ recorder.start()
 source = Jax()
 answers = [source.install(recorder), source.install(recorder)]
 jax.jit(lambda x: x + 1)(1.0)
-heard = len(recorder.close(1, 0.0, 1.0).compiles)
+heard = len(recorder.rotate(1, 0.0, 1.0).compiles)
 source.uninstall()
 jax.jit(lambda x: x + 2)(1.0)
-print(json.dumps([answers, heard, len(recorder.close(2, 1.0, 2.0).compiles), recorder.internal_errors]))
+print(json.dumps([answers, heard, len(recorder.rotate(2, 1.0, 2.0).compiles), recorder.internal_error_count]))
 """
 
 

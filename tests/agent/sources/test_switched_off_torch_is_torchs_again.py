@@ -60,7 +60,7 @@ for end in ("shutdown", "twenty faults"):
         compilewatch.shutdown()
     else:
         for number in range(20):
-            RECORDER.internal_error(ValueError(number))
+            RECORDER.record_internal_error(ValueError(number))
     worker.thread.join(300)
     after = functions()
     found[end] = {
@@ -72,7 +72,7 @@ for end in ("shutdown", "twenty faults"):
         "hook": hook() is hook_before,
         "threads": [one.name for one in threading.enumerate()],
         "answer": call(torch.ones(4)).tolist(),
-        "recording": RECORDER.lines is not None,
+        "recording": RECORDER.buffers is not None,
     }
 print(json.dumps(found))
 """

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from http.client import HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from compilewatch.export.http.connection import BoundedSocket
+from typing import BinaryIO, NamedTuple, Protocol
 
 MAX_RESPONSE_BYTES = 64 << 10
 """The limit of a response, headers included."""
 _INTERIM = (102, 103)
 """Statuses that precede the final one; `http.client` skips 100 itself."""
+
+
+class ResponseSource(Protocol):
+    """The socket of the response, as far as the reader uses it."""
+
+    ended: bool
+
+    def makefile(self, mode: str) -> BinaryIO:
+        """A reader of the bytes."""
 
 
 class ResponseError(OSError):
@@ -26,7 +32,7 @@ class HttpResponse(NamedTuple):
     body: bytes
 
 
-def read_response(connection: BoundedSocket, *, with_body: bool = True) -> HttpResponse:
+def read_response(connection: ResponseSource, *, with_body: bool = True) -> HttpResponse:
     """Reads one response; raises OSError."""
     # Libraries that trace HTTP replace the methods of HTTPConnection, and leave this class alone.
     response = HTTPResponse(connection, method="POST")  # type: ignore[arg-type]

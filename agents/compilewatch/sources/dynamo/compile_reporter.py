@@ -1,22 +1,20 @@
 """Compile reporter: turns one finished compilation into an event and its findings.
 
-Event correlation: torch sends timer events while it compiles and one record afterwards, both on the
-compiling thread. `compilations.py` pairs them; this module merges a pair into one `Compile` event.
-The findings follow the event: the guard that failed, graph breaks, errors and eager fallback.
+Event correlation: torch sends timer events while it compiles and one record afterwards.
+`compilations.py` pairs them; this module merges a pair into one `Compile` event.
+The findings follow: the guard that failed, graph breaks, errors and eager fallback.
 
 Invariants:
 - `CompileOutcome` is captured on the compiling thread while torch's `_compile` is on the stack. It
-  holds no tensor and no module of the job, only texts, numbers and weak references to modules.
-- The reporter runs on the compiling thread. It runs on the agent's thread only for a compilation
-  without a record. Tables are bounded and keep the newest frames.
-- The event precedes its findings.
-- The history is updated before the causes are read: a reset found there empties the entries.
-- Torch's internals may be absent or changed: fields are read by type, and a missing field is
-  reported as unknown.
+  holds texts, numbers and weak references to modules, no tensor.
+- The reporter runs on the compiling thread; on the agent's thread for a compilation without a
+  record. Tables are bounded. The event precedes its findings.
+- The history precedes the causes: a reset found there empties the entries.
+- Fields of torch are read by type; a missing field is reported as unknown.
 
-Costs: one walk of the thread's stack and one pass over at most 64 variables for each compilation.
-Source: `CompilationMetrics` and `record_chromium_event_internal` in `torch/_dynamo/utils.py`; local
-variables of `_compile` in `torch/_dynamo/convert_frame.py`."""
+Costs per compilation: one walk of the thread's stack, one pass over at most 64 variables.
+Source: `record_chromium_event_internal` in `torch/_dynamo/utils.py`; local variables of `_compile`
+in `torch/_dynamo/convert_frame.py`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,9 @@ class MegaCache(Source):
         # Imported late: every torch process installs this source, and few processes load a mega-
         # cache.
         lookups = require(CACHE_LOOKUPS).CacheLookups
-        lookups.of(recorder).loaded(str(key) for keys in info.artifacts.values() for key in keys)
+        lookups.of(recorder).add_loaded_keys(
+            str(key) for keys in info.artifacts.values() for key in keys
+        )
 
 
 def _mark(recorder: Recorder, name: str, seconds: float, size: int, info: Any) -> None:

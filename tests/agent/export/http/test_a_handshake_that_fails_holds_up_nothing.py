@@ -32,8 +32,8 @@ sender.FIRST_WAIT, sender.LONGEST_WAIT = 0.02, 0.04
 connection.READ_SECONDS = 0.3
 compilewatch.init(model="m", interval=0.1)
 call = compilewatch.watch(lambda: None, name="forward")
-client.CLIENT.worker.settle()
-found, calls = client.CLIENT.worker.instance.sender, 0
+client.AGENT.worker.wait_until_loaded()
+found, calls = client.AGENT.worker.reporter.sender, 0
 while found.failures < sender.SILENT_FAILURES + 4:
     call()
     calls += 1

@@ -34,8 +34,8 @@ def calls(count):
         call()
 
 def stay():
-    client.CLIENT.worker.settle()
-    instance = client.CLIENT.worker.instance
+    client.AGENT.worker.wait_until_loaded()
+    instance = client.AGENT.worker.reporter
     closed = instance._seq
     while "stay" in sys.argv and (instance._seq <= closed + 1 or len(instance.outbox)):
         time.sleep(0.01)
