@@ -10,9 +10,9 @@ Invariants:
 - The reporter runs on the compiling thread; on the agent's thread for a compilation without a
   record. Tables are bounded. The event precedes its findings.
 - The history precedes the causes: a reset found there empties the entries.
-- Fields of torch are read by type; a missing field is reported as unknown.
+- Fields of torch are read by type; a missing field is unknown.
 
-Costs per compilation: one walk of the thread's stack, one pass over at most 64 variables.
+Costs: one walk of the stack and one pass over at most 64 variables per compilation.
 Source: `record_chromium_event_internal` in `torch/_dynamo/utils.py`; local variables of `_compile`
 in `torch/_dynamo/convert_frame.py`."""
 
