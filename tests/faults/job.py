@@ -238,8 +238,8 @@ def crash_at(point: str, times: str) -> None:
         os.register_at_fork(after_in_child=passed)
         return
     places: dict[str, tuple[Any, str]] = {
-        "closed": (recorder.Recorder, "close"),
-        "spooled": (spool.Spool, "keep"),
+        "closed": (recorder.Recorder, "rotate"),
+        "spooled": (spool.Spool, "store"),
         "connected": (connection, "_dial"),
         "sent": (connection.BoundedSocket, "write"),
         "answered": (transport.HttpTransport, "send"),

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(600)
 JOB = """
 import time, torch, compilewatch
 from compilewatch.numerics import live_results as told, nan_check as finite
-told.TELL_SECONDS, finite.EVERY = 0.0, 1
+told.REPORT_INTERVAL_S, finite.SAMPLE_INTERVAL = 0.0, 1
 compilewatch.init(model="ranker", version="2", interval=0.3)
 model = torch.compile(torch.nn.Linear(8, 8), backend="aot_eager")
 watched = compilewatch.watch(model, name="forward", finite=True)

@@ -30,7 +30,7 @@ _names: set[str] = set()
 
 
 class Totals:
-    """Totals of one callable. Callers' threads and the agent's thread hold `alone` to use them."""
+    """Totals of one callable. Callers' threads and the agent's thread hold `lock` to use them."""
 
     def __init__(self, kind: Kind, region: str) -> None:
         self.kind, self.region = kind, region

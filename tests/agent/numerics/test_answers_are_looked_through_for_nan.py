@@ -87,7 +87,7 @@ def test_the_setting_counts_before_and_after_init(dashboard: Dashboard, order: s
     program = """
 import sys, torch, compilewatch
 from compilewatch.numerics import nan_check as finite
-finite.EVERY = 1
+finite.SAMPLE_INTERVAL = 1
 before = sys.argv[1:] == ["before"]
 call = compilewatch.watch(lambda x: x / x, name="forward") if before else None
 compilewatch.init(model="m", interval=0.05)

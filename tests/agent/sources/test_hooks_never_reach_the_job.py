@@ -45,7 +45,7 @@ def test_an_error_in_the_guard_hook_is_counted_and_kept_from_the_job(seen: Seen,
 
     compiled = torch.compile(doubled, backend="eager")
     compiled(torch.ones(3))
-    monkeypatch.setattr(seen.recorder, "current", Broken())
+    monkeypatch.setattr(seen.recorder, "thread_local", Broken())
     assert compiled(torch.ones(3)).tolist() == [2, 2, 2]
     assert seen.recorder.internal_error_count == 1
 

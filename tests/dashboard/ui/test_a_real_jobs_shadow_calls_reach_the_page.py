@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 JOB = """
 import time, torch, compilewatch
 from compilewatch.numerics import live_results as told, nan_check as finite
-told.TELL_SECONDS, finite.EVERY = 0.3, 1
+told.REPORT_INTERVAL_S, finite.SAMPLE_INTERVAL = 0.3, 1
 compilewatch.init(model="ranker", version="2", interval=0.5)
 
 class Slow(torch.nn.Module):

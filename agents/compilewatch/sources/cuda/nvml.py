@@ -17,7 +17,7 @@ class GpuUtilisation:
         self._handles: dict[int, Any] = {}
 
     def share_of(self, cuda: Any, index: int) -> float | None:
-        """Utilisation between 0 and 1, or None with the reason in `why`."""
+        """Utilisation between 0 and 1, or None with the reason in `problem`."""
         if self.problem is not None:
             return None
         try:

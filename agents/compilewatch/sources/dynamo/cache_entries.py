@@ -11,8 +11,8 @@ Eager work in a break is detected when torch compiles the function that resumes 
 the operand that the break left is a new tensor, and the lookup counts did not rise in the break.
 
 Invariants:
-- `made` runs on the compiling thread before torch stores the entry. A later change of the guards
-  would race with lookups on other threads. The guard itself runs on any thread, under the GIL.
+- `on_entry_created` runs on the compiling thread before torch stores the entry. A later change of
+  the guards would race with lookups on other threads. The guard runs on any thread, under the GIL.
 - Entries, functions and the recorder are held weakly: torch may free its code at any time.
 - The guard returns True and never raises: a failed or raising guard would change the job.
 
@@ -126,7 +126,7 @@ class EntryClassifier:
         frame eager although the frame contains work."""
         new_code, self._new_code, recorder = self._new_code, None, self._recorder()
         if new_code is not None and new_code is code:
-            return  # `made` has recorded this entry
+            return  # `on_entry_created` has recorded this entry
         compiling = find_compiling_frame()
         if compiling is not None and compiling.f_locals.get("code") is code:
             self._check_break(compiling)

@@ -88,7 +88,7 @@ class CompileOutcome(NamedTuple):
     at: float
     """Time of the end by `time.time`."""
     compile_locals: Mapping[str, Any]
-    """Local variables of torch's `_compile`, as `compiling_locals` returns them."""
+    """Local variables of torch's `_compile`, as `read_compiling_locals` returns them."""
     phase_seconds: dict[str, float]
     in_request: bool
     lookups: LookupResult

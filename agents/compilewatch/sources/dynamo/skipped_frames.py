@@ -17,7 +17,8 @@ from compilewatch.sources.function_source import FunctionSource
 _SKIPFILES = "skipfiles"
 CAUSES = {"tracing is disabled": "disabled", _SKIPFILES: "skip", "dispatch mode": "skip"}
 """Cause of eager fallback by a part of torch's reason. Other reasons mean that there is nothing to
-compile, or torch sends a record with more details."""
+compile, or torch sends a record with more details (`compile_reporter`). A new cause is also a new
+word of the wire: `wire.messages.EAGER_CAUSES`."""
 
 
 class SkippedFrames(FunctionSource):

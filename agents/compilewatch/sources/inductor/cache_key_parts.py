@@ -57,7 +57,7 @@ _unread: deque[UnparsedKey] = deque()
 
 
 def queue_lines(lines: list[str]) -> UnparsedKey:
-    """Queues the lines for `read_late`; reads the oldest ones if more than `MAX_UNREAD` wait."""
+    """Queues the lines for `parse_queued`; reads the oldest ones if more than `MAX_UNREAD` wait."""
     late = UnparsedKey(lines)
     _unread.append(late)
     if len(_unread) > MAX_UNREAD:

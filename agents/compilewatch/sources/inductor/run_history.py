@@ -120,7 +120,7 @@ class RunHistory:
         return cls(base_folder(config.spool) / "runs", config.model)
 
     def read(self) -> Run | None:
-        """Reads the history; None without a file. Removes a damaged file and raises DamagedRun."""
+        """Reads the history, or None without a file. Removes a damaged file: DamagedHistory."""
         try:
             packed = file_read(self._path, MAX_FILE_BYTES)
         except FileNotFoundError:
