@@ -1,8 +1,8 @@
 """Compile reporter: turns one finished compilation into an event and its findings.
 
 Event correlation: torch sends timer events while it compiles and one record afterwards.
-`compilations.py` pairs them; this module merges a pair into one `Compile` event.
-The findings follow: the guard that failed, graph breaks, errors and eager fallback.
+`compilations.py` pairs them; this module merges a pair into one `Compile` event. The findings
+follow: failed guard, graph breaks, errors, eager fallback.
 
 Invariants:
 - `CompileOutcome` is captured on the compiling thread while torch's `_compile` is on the stack. It
