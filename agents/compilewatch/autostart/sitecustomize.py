@@ -33,21 +33,19 @@ MODULES = (
     "deepspeed.launcher",
     "vllm.model_executor.models.registry",
     AGENT,
-    "pip",
-    "build",
-    "venv",
-    "ensurepip",
 )
 """Modules that `python -m` runs and that run no model: compile workers, launchers, installers."""
+INSTALLERS = ("pip", "build", "venv", "ensurepip")
+"""Modules that `python -m` runs under exactly this name; a job may have a package of the name."""
 SCRIPTS = (
     "torchrun",
     "accelerate",
+    "accelerate-launch",
     "deepspeed",
     AGENT,
     "pip",
     "__pip-runner__.py",
     "_in_process.py",
-    "setup.py",
 )
 WORKERS = "/torch/_inductor/"
 """torch starts its compile workers by the path of a file in this folder."""
@@ -58,7 +56,9 @@ def is_left_alone(words: "list[str]") -> bool:
     """Whether this command line, `sys.orig_argv`, starts a process that runs no model."""
     kind, program = program_of(words)
     if kind == "m":
-        return any(program == name or program.startswith(name + ".") for name in MODULES)
+        return program in INSTALLERS or any(
+            program == name or program.startswith(name + ".") for name in MODULES
+        )
     if kind == "c":
         return any(tracker in program for tracker in TRACKERS)
     path = program.replace("\\", "/")
@@ -101,6 +101,7 @@ class StartHook:
             return spec
         original = loader.exec_module
 
+        # The hook is removed at the first execution.
         def exec_module(module: "object") -> None:
             vars(loader).pop("exec_module", None)
             if name == AGENT:
@@ -112,12 +113,15 @@ class StartHook:
             again = getattr(self.find(name, path, target), "loader", None)
             (original if again is None else again.exec_module)(module)
 
-        loader.exec_module = exec_module
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:  # a loader without attributes of its own
+            self.start()
         return spec
 
     def find(self, name: str, path: "object", target: "object") -> "object":
         """The spec from the finders behind this one."""
-        others = [finder for finder in sys.meta_path if not isinstance(finder, StartHook)]
+        others = [finder for finder in sys.meta_path if not hasattr(finder, "has_started")]
         for finder in others:
             find = getattr(finder, "find_spec", None)
             spec = None if find is None else find(name, path, target)
@@ -130,9 +134,9 @@ class StartHook:
         if self.has_started:
             return
         self.has_started = True
-        sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, StartHook)]
+        sys.meta_path[:] = [one for one in sys.meta_path if not hasattr(one, "has_started")]
         try:
-            if AGENT not in sys.modules and self.find(AGENT, None, None) is None:
+            if AGENT not in sys.modules:
                 load_agent()
             from compilewatch.autostart import start  # noqa: PLC0415
         except ImportError:
@@ -156,7 +160,7 @@ def agent_here() -> "object":
 
 
 def load_agent() -> None:
-    """Loads the package from its own folder where no entry of `sys.path` leads there."""
+    """Loads the package from its own folder: a file of the job may have the same name."""
     spec = agent_here()
     if spec is not None:
         load(spec, AGENT)
@@ -201,7 +205,10 @@ def wait_for_import() -> None:
     """Waits for the first import of a library that compiles, where this process may run a model."""
     try:
         if sys.version_info >= OLDEST and not is_left_alone(sys.orig_argv):
-            sys.meta_path.insert(0, StartHook())  # type: ignore[arg-type]
+            hook = StartHook()
+            sys.meta_path.insert(0, hook)  # type: ignore[arg-type]
+            if any(name in sys.modules for name in STARTS_AT):
+                hook.start()  # a .pth file has imported the library
     except Exception:  # noqa: BLE001, S110 - the process starts in any case
         pass
 

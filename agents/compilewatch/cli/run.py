@@ -45,7 +45,8 @@ def command_of(words: list[str]) -> list[str]:
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
         raise AgentError(USAGE)
-    if words[0].startswith("-") or _is_python_file(words[0]):
+    is_command = os.sep not in words[0] and _path_of(words[0]) is not None
+    if words[0].startswith("-") or (not is_command and _is_python_file(words[0])):
         return [sys.executable, *_interpreter_options(), *words]
     path = _path_of(words[0])
     if path is None:
@@ -74,9 +75,11 @@ def environment_with_agent(
 def _is_python_file(word: str) -> bool:
     """Whether the word is a program for Python and none that the system can start."""
     path = Path(word)
-    if path.is_dir():
-        return (path / "__main__.py").exists()
-    return path.is_file() and (path.suffix in _PYTHON_FILES or not os.access(path, os.X_OK))
+    if os.path.isdir(word):  # noqa: PTH112 - Path raises for an unreadable folder
+        return os.path.exists(os.path.join(word, "__main__.py"))  # noqa: PTH110, PTH118
+    if not os.path.isfile(word):  # noqa: PTH113
+        return False
+    return path.suffix in _PYTHON_FILES or not (path.suffix or os.access(path, os.X_OK))
 
 
 def _path_of(word: str) -> str | None:
@@ -88,7 +91,8 @@ def _path_of(word: str) -> str | None:
     own = str(Path(sys.executable).parent)
     places = [None, own] if sys.prefix == sys.base_prefix else [own, None]
     found = (shutil.which(word, path=place) for place in places)
-    return next(filter(None, found), word if Path(word).is_file() else None)
+    is_file = os.sep in word and os.path.isfile(word)  # noqa: PTH113
+    return next(filter(None, found), word if is_file else None)
 
 
 def _interpreter_options() -> list[str]:
@@ -102,8 +106,9 @@ def _interpreter_options() -> list[str]:
 
 
 def _replace_process(command: list[str], environment: Mapping[str, str]) -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed by the caller
+            stream.flush()
     for name in _IGNORED_BY_PYTHON:
         if hasattr(signal, name):  # the command finds them as a shell leaves them
             signal.signal(getattr(signal, name), signal.SIG_DFL)
