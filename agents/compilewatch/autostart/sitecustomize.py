@@ -46,6 +46,7 @@ SCRIPTS = (
     "pip",
     "__pip-runner__.py",
     "_in_process.py",
+    "setup.py",
 )
 WORKERS = "/torch/_inductor/"
 """torch starts its compile workers by the path of a file in this folder."""

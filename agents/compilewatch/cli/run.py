@@ -45,10 +45,9 @@ def command_of(words: list[str]) -> list[str]:
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
         raise AgentError(USAGE)
-    is_command = os.sep not in words[0] and _path_of(words[0]) is not None
-    if words[0].startswith("-") or (not is_command and _is_python_file(words[0])):
+    path = None if words[0].startswith("-") else _path_of(words[0])
+    if words[0].startswith("-") or (path in (None, words[0]) and _is_python_file(words[0])):
         return [sys.executable, *_interpreter_options(), *words]
-    path = _path_of(words[0])
     if path is None:
         raise AgentError(f"there is no command and no file {words[0]!r:.200}; {USAGE}")
     return [path, *words[1:]]
@@ -91,7 +90,7 @@ def _path_of(word: str) -> str | None:
     own = str(Path(sys.executable).parent)
     places = [None, own] if sys.prefix == sys.base_prefix else [own, None]
     found = (shutil.which(word, path=place) for place in places)
-    is_file = os.sep in word and os.path.isfile(word)  # noqa: PTH113
+    is_file = os.path.isfile(word)  # noqa: PTH113
     return next(filter(None, found), word if is_file else None)
 
 
