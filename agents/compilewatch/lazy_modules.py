@@ -20,6 +20,7 @@ ED25519 = "compilewatch.wire.ed25519"
 OTLP = "compilewatch.export.otlp"
 REDACTION = "compilewatch.identity.redaction"
 REPORTER = "compilewatch.reporter"
+TLS = "compilewatch.export.http.tls"
 TORCHSCRIPT_WARM_UP = "compilewatch.instrument.torchscript_warm_up"
 
 

@@ -102,7 +102,6 @@ class StartHook:
             return spec
         original = loader.exec_module
 
-        # The hook is removed at the first execution.
         def exec_module(module: "object") -> None:
             vars(loader).pop("exec_module", None)
             if name == AGENT:
@@ -116,8 +115,9 @@ class StartHook:
 
         try:
             loader.exec_module = exec_module
-        except AttributeError:  # a loader without attributes of its own
+        except AttributeError:  # a loader without attributes of its own: start before the execution
             self.start()
+            return self.find(name, path, target)
         return spec
 
     def find(self, name: str, path: "object", target: "object") -> "object":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import ssl
+import sys
 
 from compilewatch.export.http.connection import HandshakeError
 
@@ -25,8 +25,9 @@ OTHER_PROGRAM = (
 
 def advice_of(error: Exception) -> str:
     """Returns the advice for an error that left a request without an answer."""
-    if isinstance(error, ssl.SSLCertVerificationError):
+    ssl = sys.modules.get("ssl")  # http.client has loaded ssl, if this Python has ssl
+    if ssl is not None and isinstance(error, ssl.SSLCertVerificationError):
         return CERTIFICATE
-    if isinstance(error, (HandshakeError, ssl.SSLError)):
+    if isinstance(error, HandshakeError) or (ssl is not None and isinstance(error, ssl.SSLError)):
         return TLS
     return NAME if isinstance(error, socket.gaierror) else ADDRESS

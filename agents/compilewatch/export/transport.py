@@ -10,7 +10,7 @@ import json
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, urlsplit
 
 from compilewatch.config import Config
@@ -21,12 +21,14 @@ from compilewatch.export.http.connection import (
     open_connection,
 )
 from compilewatch.export.http.response import HttpResponse, read_response
-from compilewatch.export.http.tls import Tls
 from compilewatch.export.suppress_tracing import suppress_spans
-from compilewatch.lazy_modules import OTLP, require
+from compilewatch.lazy_modules import OTLP, TLS, require
 from compilewatch.version import __version__
 from compilewatch.wire.ack import MARKER, Ack
 from compilewatch.wire.codec import DecodeError, decode, deflate
+
+if TYPE_CHECKING:
+    from compilewatch.export.http.tls import Tls
 
 PATH = "/api/v1/reports"
 TEMPORARY_STATUSES = (408, 425, 429)
@@ -87,7 +89,7 @@ class HttpTransport:
     def __init__(self, endpoint: str, api_key: str, proxy: str = "", path: str = PATH) -> None:
         self._target = Address.from_url(endpoint)
         self._proxy = Address.from_url(proxy) if proxy else None
-        self._tls = Tls() if self._target.secure else None
+        self._tls: Tls | None = require(TLS).Tls() if self._target.secure else None
         self._state = DialState([], set())
         authority = self._target.authority
         path = quote(urlsplit(endpoint).path.rstrip("/"), safe="/%:@!$&'()*+,;=~") + path

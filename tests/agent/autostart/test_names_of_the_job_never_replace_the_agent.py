@@ -51,3 +51,35 @@ def test_a_command_with_closed_output_runs(folder: Path, dashboard: Dashboard) -
     command = f"{sys.executable} -m compilewatch run -- touch ran >&- 2>&-"
     subprocess.run(["bash", "-c", command], cwd=folder, env=variables(folder, dashboard.endpoint), check=True, timeout=60)
     assert (folder / "ran").exists()
+
+
+SLOTS = """
+import importlib.machinery, importlib.util, sys
+
+class Loader:
+    __slots__ = ("own",)
+    def __init__(self, own): self.own = own
+    def create_module(self, spec): return None
+    def exec_module(self, module): self.own.exec_module(module)
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            return importlib.util.spec_from_loader(name, Loader(spec.loader))
+
+sys.meta_path.insert(1, Finder())
+import work; work.work()
+"""
+RELOAD = "import importlib, sitecustomize; importlib.reload(sitecustomize); import work; work.work()"
+
+
+@pytest.mark.parametrize("program", [SLOTS, RELOAD], ids=["a loader with slots", "a second sitecustomize"])
+def test_import_hooks_of_the_job_do_not_stop_the_agent(folder: Path, dashboard: Dashboard, program: str) -> None:
+    done = run_below(folder, dashboard.endpoint, "python", "-c", program)
+    assert (done.returncode, done.stderr, list(calls_of_processes(dashboard).values())) == (0, "", [5])
+
+
+def test_a_word_too_long_for_a_path_is_one_sentence(folder: Path, dashboard: Dashboard) -> None:
+    done = run_below(folder, dashboard.endpoint, "a" * 5000)
+    assert done.returncode == 2 and done.stderr.startswith("compilewatch: there is no command and no file 'aaa")

@@ -142,6 +142,7 @@ LEFT_ALONE = [
     "python -W ignore -X dev -m compilewatch doctor",
     "/venv/bin/python3 /venv/bin/torchrun train.py",
     "python /venv/bin/accelerate launch train.py",
+    "python /venv/bin/accelerate-launch train.py",
     "python -c|from multiprocessing.resource_tracker import main;main(5)",
     "python -B -c|from multiprocessing.resource_tracker import main;main(5)",
     "python -cfrom|multiprocessing.resource_tracker import main;main(5)",

@@ -9,16 +9,17 @@ from __future__ import annotations
 import base64
 import io
 import socket
-import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from compilewatch.export.http.response import MAX_RESPONSE_BYTES, ResponseError, read_response
-from compilewatch.export.http.tls import Tls
+
+if TYPE_CHECKING:
+    from compilewatch.export.http.tls import Tls
 
 CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 3.0, 5.0, 8.0
 _WRITE_BYTES = 64 << 10
@@ -62,8 +63,9 @@ class HandshakeError(OSError):
 class BoundedSocket:
     """A socket with a deadline on the monotonic clock and a limit on received bytes."""
 
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
+    def __init__(self, sock: Any, deadline: float) -> None:
         self._sock = sock
+        """A socket, or an SSLSocket: a Python without ssl has no such class."""
         self._deadline = deadline
         self._bytes_left = MAX_RESPONSE_BYTES
         self.interrupted = False
@@ -87,7 +89,7 @@ class BoundedSocket:
     def receive(self, buffer: Any) -> int:
         """Reads once into the buffer."""
         self._sock.settimeout(self.limit_seconds(READ_SECONDS))
-        count = self._sock.recv_into(buffer)
+        count: int = self._sock.recv_into(buffer)
         self.ended = not count
         self._bytes_left -= count
         if self._bytes_left < 0:
@@ -103,7 +105,7 @@ class BoundedSocket:
         # This limit covers the whole handshake.
         self._sock.settimeout(self.limit_seconds(READ_SECONDS))
         try:
-            cast(ssl.SSLSocket, self._sock).do_handshake()
+            self._sock.do_handshake()
         except (TimeoutError, ConnectionError) as error:
             raise HandshakeError(f"the TLS handshake did not finish: {error}") from None
 

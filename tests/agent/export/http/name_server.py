@@ -31,7 +31,8 @@ class NameServer:
         self._resolver, self._services = folder / "resolv.conf", folder / "nsswitch.conf"
         self._resolver.write_text(f"nameserver {ADDRESS}\noptions timeout:1 attempts:60\n")
         self._services.write_text("hosts: files dns\n")
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self) -> None:
         with suppress(OSError):
@@ -56,6 +57,9 @@ class NameServer:
         for process in self._started:
             process.kill()
             process.wait(60)
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(10)  # the kernel frees the port once no thread reads from it
 
 
 def _answer(question: bytes) -> bytes:
@@ -77,5 +81,3 @@ def name_server(folder: Path) -> Iterator[NameServer]:
             yield server
         finally:
             server.end()
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
