@@ -17,4 +17,6 @@ def inherited_close() -> None:
     for one in gc.get_objects():
         # Not `isinstance`, which asks the object: one that is made only when somebody asks would be made here.
         if issubclass(type(one), socket.socket):
-            one.close()
+            # The close of the C type: `socket.close` fails on one that another thread was making at the fork, and leaves one open
+            # that a file reads.
+            socket.SocketType.close(one)

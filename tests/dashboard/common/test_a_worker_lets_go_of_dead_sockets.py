@@ -6,6 +6,8 @@ import contextlib
 import gc
 import logging
 import os
+import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,22 +81,46 @@ def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(redi
     assert not message.acknowledged and caplog.messages == []
 
 
+def _left_in_a_child(port: int) -> int:
+    """The connections to that port in a child that closed what it inherited; 255 where closing failed."""
+    child = os.fork()
+    if not child:
+        left = 255
+        try:
+            inherited_close()
+            left = _sockets_to(port)
+        finally:
+            os._exit(left)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_child_closes_sockets_in_every_state(redis: PrivateRedis) -> None:
+    """A socket that another thread of the parent was making at the fork has no Python attribute yet."""
+    half_made = socket.socket.__new__(socket.socket)
+    assert not hasattr(half_made, "_io_refs")
+    with contextlib.ExitStack() as stack:
+        plain, read_by_a_file, with_tls = (stack.enter_context(socket.create_connection(("127.0.0.1", redis.port))) for _ in range(3))
+        reader = stack.enter_context(read_by_a_file.makefile("rb"))
+        context = ssl.create_default_context()
+        wrapped = stack.enter_context(context.wrap_socket(with_tls, server_hostname="localhost", do_handshake_on_connect=False))
+        assert _sockets_to(redis.port) == 3
+        assert _left_in_a_child(redis.port) == 0
+        assert _sockets_to(redis.port) == 3, "the parent keeps its own"
+        plain.sendall(b"PING\r\n")
+        assert plain.recv(16) == b"+PONG\r\n"
+        read_by_a_file.sendall(b"PING\r\n")
+        assert reader.readline() == b"+PONG\r\n"
+        assert wrapped.fileno() >= 0
+
+
 def test_a_child_holds_none_of_its_parent(redis: PrivateRedis) -> None:
     got: list[object] = []
     connection = _consuming(redis, got)
     there = _sockets_to(redis.port)
     assert there
     nobody_asks = SimpleLazyObject(lambda: pytest.fail("somebody asked"))
-    child = os.fork()
-    if not child:
-        left = 255
-        try:
-            inherited_close()
-            left = _sockets_to(redis.port)
-        finally:
-            os._exit(left)
+    assert _left_in_a_child(redis.port) == 0
     del nobody_asks
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert _sockets_to(redis.port) == there
     with kombu.Connection(redis.url) as other:
         kombu.Producer(other.channel()).publish("task", routing_key="tasks")
