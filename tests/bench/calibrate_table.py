@@ -81,7 +81,7 @@ def said(name: str, lines: Sequence[Line]) -> str:
     count = len(lines)
     watched = [line["watch"] for line in lines if line["roll_back"] is None]
     cells = (
-        f"{name} | {count}",
+        f"{format_name(name)} | {count}",
         labels(name, lines),
         goal(name, lines),
         times([line["roll_back"] for line in lines], f" of {count}"),
@@ -92,6 +92,11 @@ def said(name: str, lines: Sequence[Line]) -> str:
         f"{sum(line['took'] for line in lines):.0f} s",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def format_name(name: str) -> str:
+    """The name of a row as documents write it; stored results keep the space before %."""
+    return name.replace(" %", "%")
 
 
 def times(minutes: Sequence[int | None], of: str) -> str:
@@ -107,7 +112,7 @@ def alarms(lines: Sequence[Line], peer: str) -> int:
 
 def percent(part: int, whole: int) -> str:
     """A share without digits that mean nothing."""
-    return f"{100 * part / whole:.0f} %"
+    return f"{100 * part / whole:.0f}%"
 
 
 def false_alarms(lines: Sequence[Line]) -> Iterator[str]:
@@ -119,8 +124,8 @@ def false_alarms(lines: Sequence[Line]) -> Iterator[str]:
             watch_only = sum(line["roll_back"] is None and line["watch"] is not None for line in of)
             low, high = wilson(false, len(of))
             yield (
-                f"- {title}: {false} of {len(of)} falsely ROLL BACK ({100 * false / len(of):.2f} %, "
-                f"{100 * low:.2f} to {100 * high:.2f} %), {watch_only} WATCH ({100 * watch_only / len(of):.1f} %); peers' alarms: "
+                f"- {title}: {false} of {len(of)} falsely ROLL BACK ({100 * false / len(of):.2f}%, "
+                f"{100 * low:.2f} to {100 * high:.2f}%), {watch_only} WATCH ({100 * watch_only / len(of):.1f}%); peers' alarms: "
                 + ", ".join(f"{peer} {percent(alarms(of, peer), len(of))}" for peer in PEERS)
             )
             if all("labelled" in line for line in of):
@@ -179,11 +184,11 @@ def goal(name: str, lines: Sequence[Line]) -> str:
     """What is asked of a row, and whether it is reached."""
     (_, share), found = of_fault(name), labelled(name, lines)
     if share is None or found is None:
-        return "–" if share is None else f"{share} %"
+        return "–" if share is None else f"{share}%"
     number = sum(minute is not None for minute in found)
     if reaches_as_exact(share, number, len(lines)):
-        return f"{share} %: reached"
-    return f"{share} %: {'within both errors' if reaches(share, number, len(lines)) else 'missed'}"
+        return f"{share}%: reached"
+    return f"{share}%: {'within both errors' if reaches(share, number, len(lines)) else 'missed'}"
 
 
 def beneath(rows: Mapping[Row, Sequence[Line]]) -> Iterator[str]:
@@ -194,7 +199,7 @@ def beneath(rows: Mapping[Row, Sequence[Line]]) -> Iterator[str]:
         if share is None or found is None:
             continue
         number = sum(minute is not None for minute in found)
-        said = f"- {name}: labelled in {number} of {len(lines)}; {share} % is asked"
+        said = f"- {format_name(name)}: labelled in {number} of {len(lines)}; {share}% is asked"
         asked += 1
         if not reaches(share, number, len(lines)):
             missed.append(said)

@@ -46,20 +46,20 @@ def test_a_lone_instance_is_labelled_where_the_verdict_waits() -> None:
 
 def test_a_row_says_whether_its_goal_lies_within_the_sampling_errors() -> None:
     near = rows([{"p50": 30}] * 28 + [{}] * 32)
-    assert any("| 28 of 60, 30 min | 53 %: reached |" in line for line in near)
+    assert any("| 28 of 60, 30 min | 53%: reached |" in line for line in near)
     assert "1 of 1 rows with a goal reach it within the sampling errors of both." in near
     far = rows([{"p50": 30}] * 15 + [{"errors": 30}] * 45)
-    assert any("| 15 of 60, 30 min | 53 %: missed |" in line for line in far)
-    assert "- p50 +20 %, 1 v 3+3: labelled in 15 of 60; 53 % is asked" in far
+    assert any("| 15 of 60, 30 min | 53%: missed |" in line for line in far)
+    assert "- p50 +20%, 1 v 3+3: labelled in 15 of 60; 53% is asked" in far
 
 
 def test_a_row_that_reaches_its_goal_by_the_error_of_the_reference_alone_is_told_apart() -> None:
     found = rows([{"p50": 30}] * 22 + [{}] * 38)
-    assert any("| 22 of 60, 30 min | 53 %: within both errors |" in line for line in found)
+    assert any("| 22 of 60, 30 min | 53%: within both errors |" in line for line in found)
     assert found[-4:-1] == [
         "1 of 1 rows with a goal reach it within the sampling errors of both.",
         "1 of those that reach it would not, were what is asked known exactly:",
-        "- p50 +20 %, 1 v 3+3: labelled in 22 of 60; 53 % is asked",
+        "- p50 +20%, 1 v 3+3: labelled in 22 of 60; 53% is asked",
     ]
 
 
@@ -78,4 +78,4 @@ def test_every_share_that_is_asked_is_one_of_thirty_deployments_to_the_per_cent(
 
 def test_what_was_kept_without_labels_is_read_too() -> None:
     found = list(table([{**LINE, "seed": 1}], [ROW]))
-    assert any("| 1 | – | 53 % |" in line for line in found)
+    assert any("| 1 | – | 53% |" in line for line in found)
