@@ -1,4 +1,5 @@
-"""What a number of processes needs, from what one report costs: `python -m tests.bench.sizing` prints the table of docker/README.md.
+"""What a number of processes needs, from what one report costs: `python -m tests.bench.sizing` prints the table of
+dashboard/docs/operations/capacity.md.
 
 The costs are processor microseconds and bytes a report, as `bench_whole_line` measures them; each process sends every 10 s."""
 

@@ -48,14 +48,14 @@ def send(stack: Stack, first: int, count: int) -> dict[str, Any]:
 def test_a_backup_that_is_three_windows_old(stack: Stack, tmp_path: Path) -> None:
     environment = stack.environment | {"BACKUP": str(tmp_path / "compilewatch.dump")}
     send(stack, 1, 3)
-    guide_run("PostgreSQL, backup", environment)
+    guide_run("PostgreSQL backup", environment)
     assert send(stack, 4, 3)["next_seq"] == 7
 
     stack.kill("web")
     with psycopg.connect(dbname="postgres", autocommit=True, **stack.server) as connection:
         connection.execute(f'DROP DATABASE "{stack.name}" WITH (FORCE)')
         connection.execute(f'CREATE DATABASE "{stack.name}"')
-    guide_run("PostgreSQL, restore", environment)
+    guide_run("PostgreSQL restore", environment)
     start(stack)
 
     assert send(stack, 7, 1)["held"] == [[1, 3], [7, 7]]

@@ -1,4 +1,4 @@
-"""Runs the commands that the operations guide gives, as they stand there."""
+"""Guide runner: runs the commands of the backup page as written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.flow.stack import REPOSITORY
 
 
 def guide_run(heading: str, environment: dict[str, str]) -> str:
-    """What the commands under a heading say; the first that fails ends them."""
-    text = (REPOSITORY / "docker/README.md").read_text()
+    """The output of the commands under a heading; the first failure ends the run."""
+    text = (REPOSITORY / "dashboard/docs/operations/backup.md").read_text()
     [commands] = re.findall(rf"^### {re.escape(heading)}\n[^#]*?```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL)
     done = subprocess.run(["bash", "-euc", commands], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

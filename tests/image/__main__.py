@@ -120,11 +120,11 @@ def image_check(base: Path, work: Path) -> None:
 
 
 def manifests_check(_base: Path, work: Path) -> None:
-    """The overlay of docker/README.md, as `kubectl apply -k` would send it."""
+    """The overlay of the Kubernetes guide, as `kubectl apply -k` would send it."""
     if not shutil.which("kubectl"):
         sys.exit("image-check: kubectl is missing; it puts the manifests together.")
     shutil.copytree(REPOSITORY / "docker/k8s", work / "docker/k8s")
-    [overlay] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docker/README.md").read_text(), re.DOTALL)
+    [overlay] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "dashboard/docs/operations/kubernetes.md").read_text(), re.DOTALL)
     (work / "overlay").mkdir()
     (work / "overlay/kustomization.yaml").write_text(overlay)
     command = ["kubectl", "kustomize", str(work / "overlay")]

@@ -18,14 +18,15 @@ from dashboard.env import env_read
 from dashboard.projects.services import key_create, project_create
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.image.recipe import instructions
-from tests.image.test_what_is_deployed_is_valid import DOCKER, MANIFESTS
+from tests.image.test_what_is_deployed_is_valid import DOCKER, MANIFESTS, REPOSITORY
 
 OBJECTS = [each for file in MANIFESTS if file.name != "kustomization.yaml" for each in yaml.safe_load_all(file.read_text())]
 NAMED = {(each["kind"], each["metadata"]["name"]): each for each in OBJECTS}
 PODS = {name: each["spec"]["template"] for (kind, name), each in NAMED.items() if kind in ("Deployment", "Job")}
 RECIPE = list(instructions((DOCKER / "Dockerfile").read_text()))
 ENTRYPOINT = (DOCKER / "entrypoint").read_text()
-GUIDE = (DOCKER / "README.md").read_text()
+OPERATIONS = REPOSITORY / "dashboard/docs/operations"
+GUIDE = "\n".join(page.read_text() for page in sorted(OPERATIONS.glob("*.md")))
 
 
 def of_kind(kind: str) -> Iterator[tuple[str, Any]]:
@@ -225,12 +226,13 @@ def test_the_guide_says_where_each_setting_of_the_compose_file_is_said() -> None
     mine = set(re.findall(r"\$\{(\w+)", text))
     assert guide_says("`docker/.env`", explained) == mine
     assert guide_says("compose.yml", explained) == set(told) - mine
-    assert guide_says("the image", explained) | guide_says("nobody", explained) == explained - set(told)
+    assert guide_says("the image", explained) | guide_says("not set", explained) == explained - set(told)
 
 
 def guide_says(who: str, explained: set[str]) -> set[str]:
-    """The names in a row of the guide's table of settings; one that ends in a star stands for all that begin so."""
-    [row] = re.findall(rf"^\| {re.escape(who)} \| (.*) \|$", GUIDE.split("### On one machine")[1], re.MULTILINE)
+    """The settings in a row of the guide's table; a name that ends in a star is a prefix."""
+    text = (OPERATIONS / "settings.md").read_text().split("## Settings of the compose file")[1]
+    [row] = re.findall(rf"^\| {re.escape(who)} \| (.*) \|$", text, re.MULTILINE)
     named = set(re.findall(r"`([A-Z_]+\*?)`", row))
     return {one for name in named for one in (explained if name.endswith("*") else [name]) if one.startswith(name.rstrip("*"))}
 

@@ -57,7 +57,7 @@ def words_of(path: Path) -> list[str]:
 def test_the_guide(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
     place = tmp_path / "compilewatch.sqlite3"
     database.execute("INSERT INTO word VALUES ('before')")
-    guide_run("SQLite, backup", environment)
+    guide_run("SQLite backup", environment)
     database.execute("INSERT INTO word VALUES ('after')")
 
     refused = restore(environment, "--wait", "0")
@@ -66,7 +66,7 @@ def test_the_guide(environment: dict[str, str], database: sqlite3.Connection, tm
     assert not [*tmp_path.glob("*.restoring*")]
 
     database.close()
-    guide_run("SQLite, restore", environment)
+    guide_run("SQLite restore", environment)
     assert words_of(place) == ["before"]
     assert words_of(tmp_path / "compilewatch.sqlite3.before-restore") == ["before", "after"]
     assert place.stat().st_mode & 0o777 == 0o600
@@ -80,7 +80,7 @@ def little_room(environment: dict[str, str], *words: str) -> subprocess.Complete
 
 def test_a_full_disk_is_one_sentence_and_changes_nothing(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
     database.execute("INSERT INTO word VALUES (?)", ("before" * 10_000,))
-    guide_run("SQLite, backup", environment)
+    guide_run("SQLite backup", environment)
     database.close()
     for words in (["backup", str(tmp_path / "second")], ["restore", environment["BACKUP"]], ["backup", str(tmp_path / "none/second")]):
         refused = little_room(environment, *words)
@@ -107,7 +107,7 @@ def test_a_backup_that_is_damaged_changes_nothing(environment: dict[str, str], d
 
 def test_a_database_that_is_damaged_is_replaced(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
     database.execute("INSERT INTO word VALUES ('before')")
-    guide_run("SQLite, backup", environment)
+    guide_run("SQLite backup", environment)
     database.close()
     (tmp_path / "compilewatch.sqlite3").write_bytes(b"no database at all" * 1000)
     assert restore(environment).returncode == 0

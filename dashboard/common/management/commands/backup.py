@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "sqlite":
-            raise CommandError("This database is PostgreSQL: back it up with pg_dump (docker/README.md).")
+            raise CommandError("This database is PostgreSQL: back it up with pg_dump (dashboard/docs/operations/backup.md).")
         path: Path = options["path"]
         if path.exists():
             raise CommandError(f"{path} exists already; a backup never overwrites another.")

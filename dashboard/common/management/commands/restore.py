@@ -20,7 +20,7 @@ class Command(BaseCommand):
     help = (
         "Puts a backup in the place of the SQLite database, which nothing may have open, and keeps what was there."
         " The backup is checked first, but its accounts and keys are those of the person who made it: restore only what you made."
-        " PostgreSQL is restored with pg_restore, which runs whatever SQL is in a dump (docker/README.md)."
+        " PostgreSQL is restored with pg_restore, which runs whatever SQL is in a dump (dashboard/docs/operations/backup.md)."
     )
     requires_system_checks = []
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "sqlite":
-            raise CommandError("This database is PostgreSQL: restore it with pg_restore (docker/README.md).")
+            raise CommandError("This database is PostgreSQL: restore it with pg_restore (dashboard/docs/operations/backup.md).")
         backup, place = options["path"], Path(connection.settings_dict["NAME"])
         copy, kept = place.with_name(f"{place.name}.restoring"), place.with_name(f"{place.name}.before-restore")
         try:

@@ -53,7 +53,7 @@ class Command(BaseCommand):
 def embedded_start(*, host: str) -> Embedded:
     """Claims the port, brings the database up to date and starts every part."""
     if not settings.EMBEDDED:
-        raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat as processes of their own (see docker/README.md).")
+        raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat separately (dashboard/docs/operations/install.md).")
     descriptors_raise()
     try:
         listener = port_claim(host=host, port=settings.ENV.port)
