@@ -1,4 +1,4 @@
-"""Each command that README.md and the operations guide give is run somewhere, or stands here with the reason why not."""
+"""Each command of README.md and of the dashboard's documentation is run by a file, or is listed here with the reason why not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from dataclasses import dataclass
 import pytest
 
 from dashboard.env import ROOT
+from tests.architecture.tree import tracked
 
-GUIDES = ("README.md", "docker/README.md", "dashboard/JUDGE.md")
+DOCS, DECISIONS = "dashboard/docs/", "dashboard/docs/decisions/"
+PAGES = [path for path in tracked() if path.startswith(DOCS) and path.endswith(".md") and not path.startswith(DECISIONS)]
+GUIDES = ("README.md", "docker/README.md", *PAGES)
 COMMANDS = ("make ", "export ", ".venv/bin/", "manage.py ", "python -m ", "pg_dump ", "pg_restore ", "apt-get ", "docker ", "kubectl ")
 
 
 @dataclass(frozen=True)
 class Run:
-    """The file that runs it, and what stands there when it does."""
+    """The file that runs a command, and the words in it that show this."""
 
     file: str
     words: str
@@ -36,15 +39,17 @@ TABLE: dict[str, Run | str] = {
     "make help": Run("tests/architecture/test_every_command_of_the_guides_is_run.py", "def test_make_lists_every_command"),
     "make test": Run(".ci/run", "make test"),
     "make check": Run(".ci/run", "make check"),
+    ".venv/bin/python -m pytest tests/wire": Run("Makefile", "$(BIN)/python -m pytest"),
+    "python -m tests.lint PATH": Run("Makefile", "python -m tests.lint"),
     "make format": "It rewrites what `make check` would refuse, with the same two programs.",
-    "make bench": "Benchmarks take hours; their figures stand in the guides.",
-    "make gpu": "It needs CUDA; what it showed stands in the agent's guide.",
+    "make bench": "Benchmarks take hours; their results are in the documentation.",
+    "make gpu": "It needs CUDA; its results are in the agent's documentation.",
     "make image-check": "It needs root and some minutes; tests/image holds the parts that do not.",
     "make clean": "It removes the environment that the tests run in.",
-    "make shots": "It takes pictures of a demo that runs, with its password; what is on them is for people to look at.",
-    "make calibrate": "It takes hours. JUDGE.md gives the seeds, and tests/dashboard/regressions judges single fleets of it.",
+    "make shots": "It takes pictures of a running demo, with its password; a person checks them.",
+    "make calibrate": "It takes hours. The results pages give the seeds; tests/dashboard/regressions evaluates single fleets.",
     'python -m tests.bench.calibrate --groups "rules without" --deployments 100 --hours 12': "It takes hours, as `make calibrate` does.",
-    "python -m tests.bench.calibrate --combine FILE ...": "It prints what was kept; tests/dashboard/regressions runs it on short fleets.",
+    "python -m tests.bench.calibrate --combine FILE ...": "It prints stored results; tests/dashboard/regressions runs it on short fleets.",
     ".venv/bin/python manage.py setup_project --help": Run(
         "tests/architecture/test_every_command_of_the_guides_is_run.py", "def test_what_a_first_command_takes"
     ),
@@ -60,8 +65,10 @@ TABLE: dict[str, Run | str] = {
     "manage.py key_make --name prometheus": Run(
         "tests/dashboard/api/test_prometheus_reads_how_the_line_does.py", 'call_command("key_make", "--name", "prometheus")'
     ),
+    "manage.py key_make": Run("tests/dashboard/api/test_prometheus_reads_how_the_line_does.py", 'call_command("key_make"'),
     "manage.py refold": Run("tests/dashboard/fleet/test_a_poison_report_steps_aside.py", '"refold"'),
     "manage.py storage": Run("tests/dashboard/fleet/test_storage_is_said_in_bytes_a_day.py", '"storage"'),
+    "manage.py rate": Run("tests/dashboard/projects/test_how_much_a_project_may_send.py", '"rate"'),
     "manage.py rate --project ranking --set reports_per_second=200": Run(
         "tests/dashboard/projects/test_how_much_a_project_may_send.py", '"rate"'
     ),
@@ -99,17 +106,17 @@ TABLE: dict[str, Run | str] = {
     "kubectl delete job migrate --namespace compilewatch --ignore-not-found": NO_CLUSTER,
     "kubectl apply -k overlay": NO_CLUSTER,
     "kubectl wait --namespace compilewatch --for=condition=complete --timeout=600s job/migrate": NO_CLUSTER,
-    "python -m tests.bench.bench_whole_line": "A benchmark: it takes an hour, and its figures stand in the guide.",
-    "python -m tests.bench.soak --minutes 120 --day 40 --seed 51": "It takes two hours, and its figures stand in the guide.",
-    "make faults": "It takes hours; in short each of its files is a test, and what its rounds came to stands in the guide.",
-    "python -m tests.bench.sizing": "It computes the guide's table from the figures of a benchmark.",
-    "python -m tests.bench.bench_drift 30": "A benchmark: it takes an hour, and its figures stand in JUDGE.md.",
+    "python -m tests.bench.bench_whole_line": "A benchmark: it takes an hour, and its results are in capacity.md.",
+    "python -m tests.bench.soak --minutes 120 --day 40 --seed 51": "It takes two hours, and its results are in capacity.md.",
+    "make faults": "It takes hours; each of its files is also a short test. The results of its rounds are in capacity.md.",
+    "python -m tests.bench.sizing": "It computes the table of capacity.md from the results of a benchmark.",
+    "python -m tests.bench.bench_drift 30": "A benchmark: it takes an hour, and its results are in results-rules.md.",
     "apt-get install postgresql redis-server chromium caddy g++ python3-dev strace curl jq prometheus": Run(".ci/run", "apt-get install"),
 }
 
 
 def commands(text: str) -> Iterator[str]:
-    """What stands in a fence of the shell, on an indented line, or in backticks and begins as a command does."""
+    """Text of a shell fence, an indented line or backticks that begins as a command does."""
     fenced = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     found = [*fenced.splitlines(), *re.findall(r"^    (\S.*)$", prose, re.MULTILINE), *re.findall(r"`([^`\n]+)`", prose)]

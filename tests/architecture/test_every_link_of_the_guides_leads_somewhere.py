@@ -56,8 +56,20 @@ def test_the_quick_start_of_the_agent_is_short_and_names_every_page() -> None:
     assert [page for page in pages if f"]({page})" not in text] == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("agents/docs/")])
-def test_every_page_of_the_agent_is_short(page: str) -> None:
+def test_the_readme_of_the_repository_is_short() -> None:
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 150
+
+
+def test_the_index_of_the_dashboard_names_every_page() -> None:
+    index = REPOSITORY / "dashboard/docs/README.md"
+    pages = {path.removeprefix("dashboard/docs/") for path in PAGES if path.startswith("dashboard/docs/")}
+    parts = {page for page in pages if page.startswith("decisions/") and page != "decisions/README.md"}
+    text = index.read_text()
+    assert [page for page in sorted(pages - parts - {"README.md"}) if f"]({page})" not in text] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("agents/docs/", "dashboard/docs/"))])
+def test_every_page_of_the_documentation_is_short(page: str) -> None:
     text = (REPOSITORY / page).read_text()
     assert len(text.splitlines()) <= 400
     assert len(text) <= 14_000

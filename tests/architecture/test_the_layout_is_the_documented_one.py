@@ -23,6 +23,13 @@ def test_every_setting_of_the_dashboard_is_in_env_example() -> None:
     assert read == documented
 
 
+def test_every_setting_of_env_example_is_on_the_page_of_settings() -> None:
+    documented = re.findall(r"^#? ?(COMPILEWATCH_[A-Z_]+)=", (REPOSITORY / "docker/env.example").read_text(), re.MULTILINE)
+    page = (REPOSITORY / "dashboard/docs/operations/settings.md").read_text()
+    explained = re.findall(r"^\| `(COMPILEWATCH_[A-Z_]+)` \|", page, re.MULTILINE)
+    assert sorted(explained) == sorted(documented)
+
+
 def test_every_error_of_the_endpoint_is_documented() -> None:
     text = (REPOSITORY / "agents/docs/reference/responses.md").read_text()
     missing = [code for code in (*ERROR_CODES, *REJECTED_CODES) if f"`{code}`" not in text]

@@ -10,9 +10,9 @@ OUTSIDE: dict[str, str] = {}
 """Files whose words belong to a protocol or another program, each with its reason."""
 
 
-def find_words(folder: Path) -> Iterator[str]:
-    """One line for each violation below the folder: file, line, words, replacement."""
-    for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.md")]):
+def find_words(path: Path) -> Iterator[str]:
+    """One line for each violation in the file or below the folder: file, line, words, replacement."""
+    for file in [path] if path.is_file() else sorted([*path.rglob("*.py"), *path.rglob("*.md")]):
         if file.as_posix() not in OUTSIDE:
             yield from check_file(file)
 
