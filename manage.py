@@ -14,7 +14,7 @@ def main() -> None:
         sys.exit("Django is not installed here. Run `make demo` or `make up`, which set everything up in .venv.")
     from django.db import OperationalError, ProgrammingError
 
-    from dashboard.env import SettingError
+    from dashboard.environment.settings import SettingError
 
     try:
         execute_from_command_line(sys.argv)

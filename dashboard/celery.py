@@ -12,7 +12,7 @@ from dashboard.common.garbage import garbage_seldom
 from dashboard.common.heartbeat import Heart
 from dashboard.common.refused import refusal_ends
 from dashboard.common.sockets import channels_close, inherited_close
-from dashboard.env import env_check
+from dashboard.environment.settings import env_check
 
 env_check()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
@@ -60,7 +60,7 @@ def worker_begins(**_: Any) -> None:
     garbage_seldom()
     if not settings.EMBEDDED:
         refusal_ends()
-        from dashboard.sweeper import sweeper_start  # noqa: PLC0415  # Django is set up only now
+        from dashboard.fallback_scheduler import sweeper_start  # noqa: PLC0415  # Django is set up only now
 
         sweeper_start(app)
 
@@ -69,7 +69,7 @@ def worker_begins(**_: Any) -> None:
 def beat_begins(**_: Any) -> None:
     """Beat says when Redis is away and when it is back."""
     if not settings.EMBEDDED:
-        from dashboard.sweeper import Prober  # noqa: PLC0415  # Django is set up only now
+        from dashboard.fallback_scheduler import Prober  # noqa: PLC0415  # Django is set up only now
 
         Prober().start()
 

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 
-from dashboard.env import ROOT, env_read
-from dashboard.env_parts import listens_alone
+from dashboard.environment.groups import listens_alone
+from dashboard.environment.settings import ROOT, env_read
 from dashboard.pipeline import BEAT_SCHEDULE
 
 ENV = env_read()

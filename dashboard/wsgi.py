@@ -8,7 +8,7 @@ from django.core.wsgi import get_wsgi_application
 from dashboard.common.garbage import garbage_seldom
 from dashboard.common.prefix import under_prefix
 from dashboard.common.web_connections import connections_bound
-from dashboard.env import env_check
+from dashboard.environment.settings import env_check
 
 env_check()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")

@@ -6,7 +6,7 @@ import sys
 
 from django.db import DatabaseError, OperationalError, ProgrammingError, connection
 
-from dashboard.env import GUNICORN_GIVES_UP
+from dashboard.environment.settings import GUNICORN_GIVES_UP
 
 REFUSALS = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "does not exist", "not permitted to log in")
 """PostgreSQL's words for it; libpq hands on no code of a connection that failed. In another language it is waited for and logged."""

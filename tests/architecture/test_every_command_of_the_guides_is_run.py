@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from dashboard.env import ROOT
+from dashboard.environment.settings import ROOT
 from tests.architecture.tree import tracked
 
 DOCS, DECISIONS = "dashboard/docs/", "dashboard/docs/decisions/"

@@ -25,6 +25,6 @@ def schedule(day: float) -> dict[str, dict[str, Any]]:
 @signals.worker_init.connect
 def patient(**_: Any) -> None:
     """A worker of this process leaves to beat what beat does."""
-    from dashboard import sweeper  # Django is set up only now
+    from dashboard import fallback_scheduler  # Django is set up only now
 
-    sweeper.GRACE = GRACE, GRACE
+    fallback_scheduler.GRACE = GRACE, GRACE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.env import ROOT, SettingError, env_read
+from dashboard.environment.settings import ROOT, SettingError, env_read
 
 FULL = {
     "COMPILEWATCH_MODE": "full",

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from dashboard.env import ROOT
+from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 
 CHECK = (sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING")

@@ -13,9 +13,9 @@ def main() -> None:
     from tests.faults.size import sized
 
     app.loader.import_default_modules()
-    from dashboard import sweeper
+    from dashboard import fallback_scheduler
 
-    sweeper.STUCK_AFTER = float(sized(15, 60))
+    fallback_scheduler.STUCK_AFTER = float(sized(15, 60))
     sys.argv = ["celery", "-A", "dashboard.celery", "--quiet", "worker", "--concurrency", "1", "--loglevel", "WARNING"]
     celery()
 

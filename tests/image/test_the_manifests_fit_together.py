@@ -14,7 +14,7 @@ from django.urls import resolve
 
 from dashboard.common.outbound_target import PORTS
 from dashboard.common.probes import PROBES
-from dashboard.env import env_read
+from dashboard.environment.settings import env_read
 from dashboard.projects.services import key_create, project_create
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.image.recipe import instructions

@@ -1,11 +1,11 @@
 """Judges a version against its baseline: minutes of instances in, a verdict with its evidence out; pure, no Django."""
 
-from .comparison import Comparison
-from .judge import judge, outcome_of
-from .minutes import InstanceMinute
-from .outcome import Evidence, Known, Outcome
-from .settings import PRODUCTION, Affected, Ratio, Settings
-from .states import InstanceStart, InstanceState
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.judge import judge, outcome_of
+from dashboard.regressions.judge.minutes import InstanceMinute
+from dashboard.regressions.judge.outcome import Evidence, Known, Outcome
+from dashboard.regressions.judge.settings import PRODUCTION, Affected, Ratio, Settings
+from dashboard.regressions.judge.states import InstanceStart, InstanceState
 
 __all__ = [
     "PRODUCTION",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from .counts import Rate, RateSeries, Sums, rate_of
-from .minutes import CellKey, CellRows, Stratum
-from .reading import Reading
-from .sequential import DAY
-from .settings import Affected, Settings
-from .windows import Instances, Windows, sharing, survey, take
+from dashboard.regressions.judge.counts import Rate, RateSeries, Sums, rate_of
+from dashboard.regressions.judge.minutes import CellKey, CellRows, Stratum
+from dashboard.regressions.judge.reading import Reading
+from dashboard.regressions.judge.sequential import DAY
+from dashboard.regressions.judge.settings import Affected, Settings
+from dashboard.regressions.judge.windows import Instances, Windows, sharing, survey, take
 
 
 class AffectedSeries:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from .minutes import InstanceMinute
+from dashboard.regressions.judge.minutes import InstanceMinute
 
 Row = TypeVar("Row", bound=InstanceMinute)
 

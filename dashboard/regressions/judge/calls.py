@@ -6,7 +6,7 @@ import math
 
 from scipy.special import ndtri
 
-from .minutes import InstanceMinute
+from dashboard.regressions.judge.minutes import InstanceMinute
 
 TAIL = 0.99
 TAIL_CALLS = 20

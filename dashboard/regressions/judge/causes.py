@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .outcome import Evidence
+from dashboard.regressions.judge.outcome import Evidence
 
 
 def explained(rows: list[Evidence], follows: Mapping[str, tuple[str, ...]]) -> list[Evidence]:

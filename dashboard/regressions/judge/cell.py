@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from .buckets import Bounds
-from .estimate import Total, Unit, let_go
-from .minutes import CellRows, InstanceMinute, Traffic
-from .sequential import Places
-from .settings import Ratio, Settings
+from dashboard.regressions.judge.buckets import Bounds
+from dashboard.regressions.judge.estimate import Total, Unit, let_go
+from dashboard.regressions.judge.minutes import CellRows, InstanceMinute, Traffic
+from dashboard.regressions.judge.sequential import Places
+from dashboard.regressions.judge.settings import Ratio, Settings
 
 Pending = dict[Unit, tuple[list[float], list[int]]]
 

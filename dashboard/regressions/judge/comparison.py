@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from .drift import Drifted
-from .environment import Difference
-from .minutes import Arm, InstanceMinute
-from .policy import Judged, Policy
-from .process import Process
-from .region import Calls, Region
-from .settings import PRODUCTION, Settings
-from .stalls import Stalls
-from .states import InstanceState
+from dashboard.regressions.judge.drift import Drifted
+from dashboard.regressions.judge.environment import Difference
+from dashboard.regressions.judge.minutes import Arm, InstanceMinute
+from dashboard.regressions.judge.policy import Judged, Policy
+from dashboard.regressions.judge.process import Process
+from dashboard.regressions.judge.region import Calls, Region
+from dashboard.regressions.judge.settings import PRODUCTION, Settings
+from dashboard.regressions.judge.stalls import Stalls
+from dashboard.regressions.judge.states import InstanceState
 
 
 class Life:

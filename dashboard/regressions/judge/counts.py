@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
-from .estimate import t_quantile
-from .minutes import Stratum
-from .settings import Affected, Settings
+from dashboard.regressions.judge.estimate import t_quantile
+from dashboard.regressions.judge.minutes import Stratum
+from dashboard.regressions.judge.settings import Affected, Settings
 
 FRESH_MINUTES = 3
 """A minute counts towards a hold time if these last minutes show the events: a window remembers a burst for longer than it lasted."""

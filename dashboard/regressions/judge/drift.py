@@ -11,9 +11,9 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import Unit
-from .minutes import CellKey, CellRows, InstanceMinute
-from .settings import Ratio, Settings
+from dashboard.regressions.judge.estimate import Unit
+from dashboard.regressions.judge.minutes import CellKey, CellRows, InstanceMinute
+from dashboard.regressions.judge.settings import Ratio, Settings
 
 BLOCK = 5
 """Minutes that are put together."""

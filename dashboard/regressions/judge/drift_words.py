@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dashboard.common.numbers import is_factor, magnitude
-
-from .drift import Drifted
+from dashboard.regressions.judge.drift import Drifted
 
 NAMES = {"p50": "p50", "gpu_p50": "GPU time p50"}
 

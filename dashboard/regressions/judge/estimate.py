@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from scipy.special import stdtrit
 
-from .minutes import Stratum
+from dashboard.regressions.judge.minutes import Stratum
 
 Unit = str | int
 

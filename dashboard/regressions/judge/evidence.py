@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from .affected import AffectedSeries
-from .buckets import bucket_of
-from .causes import explained
-from .cell import Cell
-from .counts import Rate
-from .estimate import Estimate, Group, level_of, ratio
-from .minutes import Stratum, stratum_name
-from .outcome import Dot, Evidence, Label, Reason, Rule, StratumChange
-from .policy import Track, Verdict
-from .ratio import RatioSeries
-from .region import Region, Series
-from .settings import Affected, Settings
-from .windows import Windows
+from dashboard.regressions.judge.affected import AffectedSeries
+from dashboard.regressions.judge.buckets import bucket_of
+from dashboard.regressions.judge.causes import explained
+from dashboard.regressions.judge.cell import Cell
+from dashboard.regressions.judge.counts import Rate
+from dashboard.regressions.judge.estimate import Estimate, Group, level_of, ratio
+from dashboard.regressions.judge.minutes import Stratum, stratum_name
+from dashboard.regressions.judge.outcome import Dot, Evidence, Label, Reason, Rule, StratumChange
+from dashboard.regressions.judge.policy import Track, Verdict
+from dashboard.regressions.judge.ratio import RatioSeries
+from dashboard.regressions.judge.region import Region, Series
+from dashboard.regressions.judge.settings import Affected, Settings
+from dashboard.regressions.judge.windows import Windows
 
 MOST_DOTS = 100
 

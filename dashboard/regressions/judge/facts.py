@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.common.numbers import SPACE, percent
-
-from .minutes import Arm
+from dashboard.regressions.judge.minutes import Arm
 
 FactKind = Literal[
     "latched_eager",

@@ -6,19 +6,19 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .alike import Telling, made_alike, older
-from .comparison import Comparison
-from .evidence import drawn, evidence_rows
-from .facts import NO_CALLS, Certain, Fact, FactKind, certain_facts
-from .minutes import InstanceMinute
-from .missing import agents_differ, judged_levels, layouts_of, mix_shift, next_step, not_compared, reason_for
-from .outcome import NOTHING_KNOWN, Confidence, Evidence, Known, Outcome, Reason
-from .policy import Policy, Verdict
-from .process import Process
-from .process_evidence import process_not_compared, process_rows
-from .sequential import DAY
-from .settings import PRODUCTION, Settings
-from .states import InstanceState
+from dashboard.regressions.judge.alike import Telling, made_alike, older
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.evidence import drawn, evidence_rows
+from dashboard.regressions.judge.facts import NO_CALLS, Certain, Fact, FactKind, certain_facts
+from dashboard.regressions.judge.minutes import InstanceMinute
+from dashboard.regressions.judge.missing import agents_differ, judged_levels, layouts_of, mix_shift, next_step, not_compared, reason_for
+from dashboard.regressions.judge.outcome import NOTHING_KNOWN, Confidence, Evidence, Known, Outcome, Reason
+from dashboard.regressions.judge.policy import Policy, Verdict
+from dashboard.regressions.judge.process import Process
+from dashboard.regressions.judge.process_evidence import process_not_compared, process_rows
+from dashboard.regressions.judge.sequential import DAY
+from dashboard.regressions.judge.settings import PRODUCTION, Settings
+from dashboard.regressions.judge.states import InstanceState
 
 MUTED_WITH: dict[str, tuple[FactKind, ...]] = {
     "eager": ("latched_eager", "budget_burning", "compiled_nothing"),

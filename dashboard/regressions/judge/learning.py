@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .affected import AffectedSeries
-from .comparison import Comparison
-from .estimate import prior_at
-from .metric import Metric
-from .minutes import InstanceMinute, Stratum
-from .overrides import Learned
-from .process_compared import Compared
-from .process_counts import MissSeries, served
-from .ratio import RatioSeries
-from .settings import PRODUCTION, Ratio, Settings
+from dashboard.regressions.judge.affected import AffectedSeries
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.estimate import prior_at
+from dashboard.regressions.judge.metric import Metric
+from dashboard.regressions.judge.minutes import InstanceMinute, Stratum
+from dashboard.regressions.judge.overrides import Learned
+from dashboard.regressions.judge.process_compared import Compared
+from dashboard.regressions.judge.process_counts import MissSeries, served
+from dashboard.regressions.judge.ratio import RatioSeries
+from dashboard.regressions.judge.settings import PRODUCTION, Ratio, Settings
 
 POINTS = (10, 20, 30, 45, 60, 90, 120, 180, 240, 480, 1400)
 """Matched minutes after which the variance is noted."""

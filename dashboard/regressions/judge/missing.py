@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from .comparison import Comparison
-from .estimate import ratio, t_quantile
-from .evidence import baseline_levels, series_of
-from .minutes import CellKey, Layout, Stratum, Traffic, stratum_name
-from .outcome import BucketShare, MixShift, NextStep, NotCompared, Reason, WhyNot
-from .ratio import RatioSeries
-from .region import Region
-from .settings import Settings
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.estimate import ratio, t_quantile
+from dashboard.regressions.judge.evidence import baseline_levels, series_of
+from dashboard.regressions.judge.minutes import CellKey, Layout, Stratum, Traffic, stratum_name
+from dashboard.regressions.judge.outcome import BucketShare, MixShift, NextStep, NotCompared, Reason, WhyNot
+from dashboard.regressions.judge.ratio import RatioSeries
+from dashboard.regressions.judge.region import Region
+from dashboard.regressions.judge.settings import Settings
 
 
 def judged_levels(comparison: Comparison) -> list[tuple[Region, RatioSeries]]:

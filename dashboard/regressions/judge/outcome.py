@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from .drift import Drifted
-from .environment import Difference
-from .facts import Certain, Fact
-from .minutes import Layout
-from .policy import Verdict
+from dashboard.regressions.judge.drift import Drifted
+from dashboard.regressions.judge.environment import Difference
+from dashboard.regressions.judge.facts import Certain, Fact
+from dashboard.regressions.judge.minutes import Layout
+from dashboard.regressions.judge.policy import Verdict
 
 Label = Literal["REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"]
 Reason = Literal[

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from dashboard.common.numbers import MINUS, significant
-
-from .metric import Metric
-from .settings import PRODUCTION, Ratio, Settings
+from dashboard.regressions.judge.metric import Metric
+from dashboard.regressions.judge.settings import PRODUCTION, Ratio, Settings
 
 Value = float | bool
 M = TypeVar("M", bound=Metric)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from .metric import Metric
-from .reading import CALM, Bounded, Reading
-from .settings import Settings
+from dashboard.regressions.judge.metric import Metric
+from dashboard.regressions.judge.reading import CALM, Bounded, Reading
+from dashboard.regressions.judge.settings import Settings
 
 Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
 

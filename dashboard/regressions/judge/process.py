@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .minutes import Arm, Stratum
-from .policy import Judged, Track
-from .process_compared import Arms, Units
-from .process_counts import MissSeries, StormSeries
-from .process_growth import GrowthSeries
-from .process_levels import LevelSeries, OnceSeries
-from .process_metrics import Growth, Level, Once, ProcessMetric, Storm
-from .settings import Settings
-from .states import InstanceState
+from dashboard.regressions.judge.minutes import Arm, Stratum
+from dashboard.regressions.judge.policy import Judged, Track
+from dashboard.regressions.judge.process_compared import Arms, Units
+from dashboard.regressions.judge.process_counts import MissSeries, StormSeries
+from dashboard.regressions.judge.process_growth import GrowthSeries
+from dashboard.regressions.judge.process_levels import LevelSeries, OnceSeries
+from dashboard.regressions.judge.process_metrics import Growth, Level, Once, ProcessMetric, Storm
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.states import InstanceState
 
 ProcessSeries = LevelSeries | GrowthSeries | OnceSeries | StormSeries | MissSeries
 

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from .estimate import Estimate, Group, Unit, combine, group, pooled, prior_at
-from .minutes import Arm, Stratum
-from .reading import CALM, Reading
-from .settings import Settings
-from .states import InstanceState
+from dashboard.regressions.judge.estimate import Estimate, Group, Unit, combine, group, pooled, prior_at
+from dashboard.regressions.judge.minutes import Arm, Stratum
+from dashboard.regressions.judge.reading import CALM, Reading
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.states import InstanceState
 
 Numbers = dict[Unit, float]
 Units = dict[Unit, list[InstanceState]]

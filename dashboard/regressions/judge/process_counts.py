@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from .estimate import Unit, t_quantile
-from .minutes import Arm, Stratum
-from .process_compared import Strata, Units
-from .process_metrics import MissShare, Storm
-from .reading import CALM, Reading
-from .settings import Settings
-from .states import InstanceStart
-from .windows import Instances, Window, Windows
+from dashboard.regressions.judge.estimate import Unit, t_quantile
+from dashboard.regressions.judge.minutes import Arm, Stratum
+from dashboard.regressions.judge.process_compared import Strata, Units
+from dashboard.regressions.judge.process_metrics import MissShare, Storm
+from dashboard.regressions.judge.reading import CALM, Reading
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.states import InstanceStart
+from dashboard.regressions.judge.windows import Instances, Window, Windows
 
 
 class StormSeries:

@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .estimate import Estimate, Group, ratio
-from .evidence import drives, ordered, ratio_affected, strata_changes
-from .minutes import Arm, stratum_name
-from .outcome import Dot, Evidence, Label, NotCompared, Reason
-from .policy import Track, Verdict
-from .process import Process
-from .process_counts import MissSeries, StormSeries, served
-from .process_growth import GrowthSeries
-from .process_levels import LevelSeries, OnceSeries
-from .process_metrics import ProcessMetric
-from .settings import Settings
+from dashboard.regressions.judge.estimate import Estimate, Group, ratio
+from dashboard.regressions.judge.evidence import drives, ordered, ratio_affected, strata_changes
+from dashboard.regressions.judge.minutes import Arm, stratum_name
+from dashboard.regressions.judge.outcome import Dot, Evidence, Label, NotCompared, Reason
+from dashboard.regressions.judge.policy import Track, Verdict
+from dashboard.regressions.judge.process import Process
+from dashboard.regressions.judge.process_counts import MissSeries, StormSeries, served
+from dashboard.regressions.judge.process_growth import GrowthSeries
+from dashboard.regressions.judge.process_levels import LevelSeries, OnceSeries
+from dashboard.regressions.judge.process_metrics import ProcessMetric
+from dashboard.regressions.judge.settings import Settings
 
 NO_REGION = ""
 ARMS: tuple[Arm, Arm] = ("baseline", "candidate")

@@ -18,13 +18,13 @@ from collections import deque
 from collections.abc import Sequence
 from statistics import median
 
-from .estimate import Unit, pooled, t_quantile
-from .minutes import Arm, Stratum
-from .process_compared import Arms, Compared, Numbers, Strata, Units, grouped, highest
-from .process_metrics import Growth
-from .reading import Reading
-from .sequential import DAY
-from .settings import Settings
+from dashboard.regressions.judge.estimate import Unit, pooled, t_quantile
+from dashboard.regressions.judge.minutes import Arm, Stratum
+from dashboard.regressions.judge.process_compared import Arms, Compared, Numbers, Strata, Units, grouped, highest
+from dashboard.regressions.judge.process_metrics import Growth
+from dashboard.regressions.judge.reading import Reading
+from dashboard.regressions.judge.sequential import DAY
+from dashboard.regressions.judge.settings import Settings
 
 Points = list[tuple[int, float]]
 """The lowest levels of closed blocks, with the number of each block."""

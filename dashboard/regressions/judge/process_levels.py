@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from .estimate import Total, Unit, let_go
-from .minutes import Arm, Stratum
-from .process_compared import Compared, Numbers, Strata, highest
-from .process_metrics import Level, Once
-from .sequential import DAY
-from .settings import Settings
+from dashboard.regressions.judge.estimate import Total, Unit, let_go
+from dashboard.regressions.judge.minutes import Arm, Stratum
+from dashboard.regressions.judge.process_compared import Compared, Numbers, Strata, highest
+from dashboard.regressions.judge.process_metrics import Level, Once
+from dashboard.regressions.judge.sequential import DAY
+from dashboard.regressions.judge.settings import Settings
 
 
 class LevelSeries(Compared):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from .metric import Metric
-from .states import InstanceState
+from dashboard.regressions.judge.metric import Metric
+from dashboard.regressions.judge.states import InstanceState
 
 Prior = tuple[tuple[int, float], ...]
 """The variance between healthy instances after so many minutes, in ascending order."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .figures import SPACE
-from .ranks import Divergence
+from dashboard.regressions.judge.figures import SPACE
+from dashboard.regressions.judge.ranks import Divergence
 
 NAMED, GRAPHS = 6, 2
 KEY_SHOWN = 9

@@ -6,13 +6,13 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from .buckets import separates
-from .cell import Cell
-from .estimate import Estimate, Group, Total, Unit, combine, group, pooled, prior_at, same_hosts, without_worst
-from .minutes import CellKey, CellRows, Layout, Stratum
-from .reading import CALM, Reading
-from .sequential import match, remember, slope_of, totals_of
-from .settings import Ratio, Settings
+from dashboard.regressions.judge.buckets import separates
+from dashboard.regressions.judge.cell import Cell
+from dashboard.regressions.judge.estimate import Estimate, Group, Total, Unit, combine, group, pooled, prior_at, same_hosts, without_worst
+from dashboard.regressions.judge.minutes import CellKey, CellRows, Layout, Stratum
+from dashboard.regressions.judge.reading import CALM, Reading
+from dashboard.regressions.judge.sequential import match, remember, slope_of, totals_of
+from dashboard.regressions.judge.settings import Ratio, Settings
 
 
 class RatioSeries:

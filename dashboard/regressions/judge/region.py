@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .affected import AffectedSeries
-from .calls import wall_middle
-from .drift import Drift, Drifted
-from .minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
-from .policy import Judged, Track
-from .ratio import RatioSeries
-from .sequential import Hosts, Usable, loads_of
-from .settings import AnyMetric, Ratio, Settings
+from dashboard.regressions.judge.affected import AffectedSeries
+from dashboard.regressions.judge.calls import wall_middle
+from dashboard.regressions.judge.drift import Drift, Drifted
+from dashboard.regressions.judge.minutes import CellKey, CellRows, InstanceMinute, Stratum, Traffic
+from dashboard.regressions.judge.policy import Judged, Track
+from dashboard.regressions.judge.ratio import RatioSeries
+from dashboard.regressions.judge.sequential import Hosts, Usable, loads_of
+from dashboard.regressions.judge.settings import AnyMetric, Ratio, Settings
 
 Series = RatioSeries | AffectedSeries
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .environment import FIRST, told
+from dashboard.regressions.judge.environment import FIRST, told
 
 Sure = Literal["clear", "weak", "few"]
 Split = tuple[int, int]

@@ -7,9 +7,9 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from .estimate import Total
-from .minutes import Arm, CellKey, CellRows, InstanceMinute, Stratum
-from .settings import Ratio, Settings
+from dashboard.regressions.judge.estimate import Total
+from dashboard.regressions.judge.minutes import Arm, CellKey, CellRows, InstanceMinute, Stratum
+from dashboard.regressions.judge.settings import Ratio, Settings
 
 DAY = 1440
 SLACK = 60

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
-from . import calls
-from .metric import Metric
-from .minutes import InstanceMinute
-from .process_metrics import PROCESS_METRICS, ProcessMetric
+from dashboard.regressions.judge import calls
+from dashboard.regressions.judge.metric import Metric
+from dashboard.regressions.judge.minutes import InstanceMinute
+from dashboard.regressions.judge.process_metrics import PROCESS_METRICS, ProcessMetric
 
 
 @dataclass(frozen=True, kw_only=True)

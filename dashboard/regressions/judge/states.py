@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .minutes import Arm, Stratum
+from dashboard.regressions.judge.minutes import Arm, Stratum
 
 START_MINUTES = 20
 """How an instance started is known so many minutes after its first one; what is compiled later is no start."""

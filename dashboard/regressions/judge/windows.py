@@ -26,11 +26,11 @@ from typing import NamedTuple
 
 from scipy.special import bdtrc
 
-from .counts import FRESH_MINUTES
-from .estimate import Unit, let_go
-from .minutes import InstanceMinute, Stratum
-from .sequential import DAY
-from .settings import Affected
+from dashboard.regressions.judge.counts import FRESH_MINUTES
+from dashboard.regressions.judge.estimate import Unit, let_go
+from dashboard.regressions.judge.minutes import InstanceMinute, Stratum
+from dashboard.regressions.judge.sequential import DAY
+from dashboard.regressions.judge.settings import Affected
 
 
 class Window:

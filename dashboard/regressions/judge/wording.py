@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from dashboard.common.numbers import change_range, is_factor, magnitude, number, percent
 from dashboard.fleet.figures.eager import cause_sentence
-
-from .drift import Drifted
-from .drift_words import drift_words
-from .facts import Certain, fact_words
-from .figures import SPACE, capitalised, duration, own
-from .minutes import Layout
-from .outcome import Evidence, NextStep, NotCompared, Outcome
+from dashboard.regressions.judge.drift import Drifted
+from dashboard.regressions.judge.drift_words import drift_words
+from dashboard.regressions.judge.facts import Certain, fact_words
+from dashboard.regressions.judge.figures import SPACE, capitalised, duration, own
+from dashboard.regressions.judge.minutes import Layout
+from dashboard.regressions.judge.outcome import Evidence, NextStep, NotCompared, Outcome
 
 CONFIDENCE_NOTE = (
     "Intervals are widened for every metric and for looking again each minute; they are calibrated on simulated fleets, "

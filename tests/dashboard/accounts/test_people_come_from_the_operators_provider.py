@@ -11,7 +11,7 @@ from django.conf import LazySettings
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.env import SettingError, env_read
+from dashboard.environment.settings import SettingError, env_read
 from dashboard.projects.models import Project, Role
 from tests.dashboard.accounts.openid.provider import PERSON, provider_run
 from tests.dashboard.accounts.openid.way_in import BACK, NAME, START, callback, configure

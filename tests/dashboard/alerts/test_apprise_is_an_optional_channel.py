@@ -13,7 +13,7 @@ from dashboard.alerts.channels import kinds_offered
 from dashboard.alerts.models import Delivery
 from dashboard.alerts.selectors import channel_address_shown
 from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
-from dashboard.env import SettingError, env_read
+from dashboard.environment.settings import SettingError, env_read
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time

@@ -16,7 +16,7 @@ from dashboard.api import doctor as looks
 from dashboard.common import clock, health
 from dashboard.common.health import Check
 from dashboard.common.heartbeat import fold_ended, heartbeat_note
-from dashboard.env_parts import Oidc
+from dashboard.environment.groups import Oidc
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 from tests.dashboard.common.wire_server import answering, wire_server

@@ -11,8 +11,8 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.common.prefix import under_prefix
-from dashboard.env import ROOT
-from dashboard.env_parts import OWN_PATHS
+from dashboard.environment.groups import OWN_PATHS
+from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 
 SAID = """

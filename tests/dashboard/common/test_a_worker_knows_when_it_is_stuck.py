@@ -9,12 +9,12 @@ from weakref import WeakSet
 
 import pytest
 
-from dashboard import sweeper
+from dashboard import fallback_scheduler
 from dashboard.common import clock
 from dashboard.common.jobs import slot_claim
 from dashboard.common.liveness import folded_note
+from dashboard.fallback_scheduler import Sweeper, Watchdog, is_overdue
 from dashboard.pipeline import STAGES
-from dashboard.sweeper import Sweeper, Watchdog, is_overdue
 
 
 class Time:
@@ -29,7 +29,7 @@ class Time:
 @pytest.fixture
 def time_is(monkeypatch: pytest.MonkeyPatch) -> Time:
     moved = Time()
-    monkeypatch.setattr(sweeper, "time", moved)
+    monkeypatch.setattr(fallback_scheduler, "time", moved)
     return moved
 
 
@@ -86,7 +86,7 @@ class Request:
 
 
 def swept(monkeypatch: pytest.MonkeyPatch, under_way: Request, *, away: bool) -> list[str]:
-    monkeypatch.setattr(sweeper.state, "active_requests", WeakSet([under_way]))
+    monkeypatch.setattr(fallback_scheduler.state, "active_requests", WeakSet([under_way]))
     found: list[str] = []
     tasks = {stage.task: SimpleNamespace(run=lambda name=stage.task, **_: found.append(name)) for stage in STAGES}
     Sweeper(SimpleNamespace(tasks=tasks))._sweep(away=away)  # type: ignore[arg-type]
@@ -111,14 +111,14 @@ def test_a_clock_that_is_set_forward_ends_no_worker(monkeypatch: pytest.MonkeyPa
     timer = Sweeper(SimpleNamespace(tasks={}))  # type: ignore[arg-type]
     timer._began -= 3600
     folded_note()
-    assert 0 <= time.monotonic() - sweeper.folded_at() < 60
+    assert 0 <= time.monotonic() - fallback_scheduler.folded_at() < 60
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 5 * 3600)
-    monkeypatch.setattr(sweeper, "inbox_age", lambda: 5 * 3600.0)
+    monkeypatch.setattr(fallback_scheduler, "inbox_age", lambda: 5 * 3600.0)
     timer._watch(0)
     assert not timer._stopping.is_set()
-    monkeypatch.setattr(sweeper, "folded_at", lambda: time.monotonic() - 61)
-    monkeypatch.setattr(sweeper.state, "should_stop", None)
-    monkeypatch.setattr(sweeper, "threading", SimpleNamespace(Timer=lambda *_: SimpleNamespace(start=bool)))
+    monkeypatch.setattr(fallback_scheduler, "folded_at", lambda: time.monotonic() - 61)
+    monkeypatch.setattr(fallback_scheduler.state, "should_stop", None)
+    monkeypatch.setattr(fallback_scheduler, "threading", SimpleNamespace(Timer=lambda *_: SimpleNamespace(start=bool)))
     timer._watch(0)
     assert timer._stopping.is_set()

@@ -11,8 +11,8 @@ from celery.utils.imports import instantiate
 from dashboard.celery import app
 from dashboard.common import clock
 from dashboard.common.jobs import SWEPT_EVERY, overdue, slot_claim
+from dashboard.fallback_scheduler import is_overdue
 from dashboard.pipeline import STAGES, Stage
-from dashboard.sweeper import is_overdue
 
 NOON, HOURS = 1_790_000_040.0, 5 * 3600.0
 pytestmark = pytest.mark.django_db

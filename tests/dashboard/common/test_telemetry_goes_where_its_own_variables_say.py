@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from dashboard.env import ROOT
+from dashboard.environment.settings import ROOT
 
 SECRET = "S3cretValue0123456789"
 PROGRAM = """

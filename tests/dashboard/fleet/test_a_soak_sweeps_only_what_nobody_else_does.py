@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dashboard import sweeper
+from dashboard import fallback_scheduler
 from dashboard.common import clock
 from dashboard.common.jobs import slot_claim
 from dashboard.pipeline import STAGES
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the settings of a soak leave it in a worker."""
-    monkeypatch.setattr(sweeper, "GRACE", sweeper.GRACE)
+    monkeypatch.setattr(fallback_scheduler, "GRACE", fallback_scheduler.GRACE)
     soak_pace.patient()
 
 
@@ -32,7 +32,7 @@ def swept(monkeypatch: pytest.MonkeyPatch, sent_every: dict[str, float]) -> set[
         for stage in STAGES:
             if second % sent_every[stage.name] < 1:
                 slot_claim(name=stage.name, interval=stage.every)
-            elif sweeper.is_overdue(stage):
+            elif fallback_scheduler.is_overdue(stage):
                 found.add(stage.name)
         real += 1
     return found

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.common.listening import CONNECTIONS, HEAD_SECONDS, PortTaken, descriptors_raise, port_look
 from dashboard.common.refused import database_refusal
-from dashboard.env import ROOT, SettingError
+from dashboard.environment.settings import ROOT, SettingError
 
 logger = logging.getLogger(__name__)
 LOGS = ROOT / "dashboard/common/server_log"

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
 from dashboard.demo.training import TRAINING
-from dashboard.env_parts import own_host
+from dashboard.environment.groups import own_host
 from dashboard.fleet.budgets import SETTING, Budgets, budgets_set
 from dashboard.projects.models import Project
 from dashboard.projects.services import key_create, key_revoke

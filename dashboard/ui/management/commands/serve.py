@@ -12,10 +12,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.common.listening import PortTaken, descriptors_raise, port_claim
-from dashboard.embedded import Embedded
-from dashboard.env import SettingError
-from dashboard.env_parts import listens_alone, own_host, own_url
+from dashboard.environment.groups import listens_alone, own_host, own_url
+from dashboard.environment.settings import SettingError
 from dashboard.projects.setup import project_setup
+from dashboard.single_process import Embedded
 from dashboard.wsgi import application
 
 

@@ -12,12 +12,24 @@ from urllib.parse import urlsplit
 
 from django.http.request import validate_host
 
-from dashboard.env_parts import HOST, Database, Mail, Oidc, database_of, host_of, listens_alone, own_host, own_url, path_trouble, redis_of
-from dashboard.env_values import SettingError, file_or, flag, one_of, port_number, url_parts
+from dashboard.environment.groups import (
+    HOST,
+    Database,
+    Mail,
+    Oidc,
+    database_of,
+    host_of,
+    listens_alone,
+    own_host,
+    own_url,
+    path_trouble,
+    redis_of,
+)
+from dashboard.environment.parsers import SettingError, file_or, flag, one_of, port_number, url_parts
 
 __all__ = ["ROOT", "Env", "SettingError", "env_check", "env_read"]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GUNICORN_GIVES_UP = 3
 
 APPRISE_SCHEMAS = ("tgram", "discord", "pover", "gchat", "opsgenie", "pagerduty")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
-from dashboard.env_values import SettingError, url_parts
+from dashboard.environment.parsers import SettingError, url_parts
 
 OWN_PATHS = frozenset(("account", "accounts", "admin", "api", "favicon.ico", "health", "healthz", "invitations", "metrics", "numbers", "p"))
 OWN_PATHS |= {"projects", "readyz", "static", "ui"}

@@ -1,0 +1,1 @@
+"""Environment: the dashboard's environment variables, read and checked in one place."""
