@@ -86,10 +86,10 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "dashboard.accounts.sessions.SessionAges",
+    "dashboard.accounts.session_expiry.SessionAges",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "dashboard.accounts.sure.NothingKeptOfStrangers",
+    "dashboard.accounts.reauthentication.NothingKeptOfStrangers",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 
@@ -145,7 +145,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
 ACCOUNT_LOGOUT_REDIRECT_URL = "home"
-ACCOUNT_ADAPTER = "dashboard.accounts.adapter.NoSignup"
+ACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.NoSignup"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
@@ -160,16 +160,16 @@ ACCOUNT_RATE_LIMITS = {
     "change_password": "5/m/user",
 }
 ALLAUTH_RATE_LIMIT_IPV6_PREFIX = 64  # whoever has one IPv6 address has all of its network
-MFA_ADAPTER = "dashboard.accounts.adapter.SealedSecrets"
+MFA_ADAPTER = "dashboard.accounts.allauth_adapters.SealedSecrets"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "compilewatch"
-SOCIALACCOUNT_ADAPTER = "dashboard.accounts.adapter.FromTheProvider"
+SOCIALACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.FromTheProvider"
 SOCIALACCOUNT_STORE_TOKENS = False
 OIDC_NAME = ENV.oidc.name if ENV.oidc else ""
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
-        "provider_class": "dashboard.accounts.vouching.Provider",
+        "provider_class": "dashboard.accounts.oidc_provider.Provider",
         "APPS": [
             {
                 "provider_id": "sso",
@@ -230,8 +230,8 @@ UNFOLD = {
     "SITE_HEADER": "compilewatch",
     "SITE_SUBHEADER": "administration of this server",
     "SITE_URL": f"{PREFIX}/",
-    "THEME": "dashboard.accounts.administration.theme_of",
-    "SCRIPTS": ["dashboard.accounts.administration.theme_script"],
+    "THEME": "dashboard.accounts.admin_site.theme_of",
+    "SCRIPTS": ["dashboard.accounts.admin_site.theme_script"],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "5px",

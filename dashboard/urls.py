@@ -4,8 +4,8 @@ from allauth.account import urls as account_urls
 from allauth.socialaccount import urls as provider_urls
 from django.urls import include, path
 
-from dashboard.accounts import provider
-from dashboard.accounts.administration import SITE
+from dashboard.accounts import oidc
+from dashboard.accounts.admin_site import SITE
 
 # What people need who are invited. The rest of allauth's pages send mail, and a dashboard has no mail server of its own.
 SIGN_IN = (
@@ -25,8 +25,8 @@ urlpatterns = [
     path("accounts/2fa/", include("allauth.mfa.urls")),
     path("accounts/sessions/", include("allauth.usersessions.urls")),
     path("accounts/provider/", include(provider_urls)),
-    path("accounts/oidc/<str:provider_id>/login/", provider.login, name="openid_connect_login"),
-    path("accounts/oidc/<str:provider_id>/login/callback/", provider.callback, name="openid_connect_callback"),
+    path("accounts/oidc/<str:provider_id>/login/", oidc.login, name="openid_connect_login"),
+    path("accounts/oidc/<str:provider_id>/login/callback/", oidc.callback, name="openid_connect_callback"),
     path("admin/", SITE.urls),
     path("", include("dashboard.ui.urls_people")),
     path("", include("dashboard.ui.urls")),

@@ -8,9 +8,9 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from dashboard.accounts.administration import SITE, Looking
+from dashboard.accounts.admin_site import SITE, Looking
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.repairs import RepairError, user_active_set, user_second_step_remove, user_sign_out
+from dashboard.accounts.operator_actions import RepairError, user_active_set, user_second_step_remove, user_sign_out
 from dashboard.common.models import Heartbeat
 
 

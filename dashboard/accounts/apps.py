@@ -13,5 +13,5 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         """Begins to listen to what allauth tells."""
-        for listener in ("record", "sessions"):
+        for listener in ("audit_signals", "session_expiry"):
             importlib.import_module(f"dashboard.accounts.{listener}")

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from dashboard.accounts.sessions import sessions_forget
+from dashboard.accounts.session_expiry import sessions_forget
 from dashboard.common.jobs import job_run
 from dashboard.pipeline import every
 

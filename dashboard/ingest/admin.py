@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from dashboard.accounts.administration import SITE, Looking
+from dashboard.accounts.admin_site import SITE, Looking
 from dashboard.ingest.models import PoisonReport
 
 

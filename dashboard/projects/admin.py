@@ -6,7 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from dashboard.accounts.administration import SITE, Looking
+from dashboard.accounts.admin_site import SITE, Looking
 from dashboard.accounts.models import User
 from dashboard.projects.models import Invitation, Key, Member, Project
 from dashboard.projects.services import key_revoke

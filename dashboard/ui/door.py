@@ -9,7 +9,7 @@ from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 
 from dashboard.accounts.models import User
-from dashboard.accounts.sure import sure_require
+from dashboard.accounts.reauthentication import sure_require
 from dashboard.projects.models import Project, Role
 from dashboard.projects.selectors import role_includes
 from dashboard.ui.selectors.frame import Membership, memberships_of

@@ -5,7 +5,7 @@ from urllib.parse import urljoin, urlsplit
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.sessions import limits_forget
+from dashboard.accounts.session_expiry import limits_forget
 from dashboard.projects.models import Project
 from tests.dashboard.conftest import PASSWORD, sign_in
 

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.accounts.sure import sure_require
+from dashboard.accounts.reauthentication import sure_require
 from dashboard.alerts.channels import kinds_offered
 from dashboard.alerts.models import Channel
 from dashboard.alerts.services import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test

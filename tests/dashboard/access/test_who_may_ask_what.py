@@ -13,7 +13,7 @@ from django.http import HttpResponseBase
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.sessions import limits_forget
+from dashboard.accounts.session_expiry import limits_forget
 from dashboard.alerts.models import Alert
 from dashboard.api.read import access
 from dashboard.ingest import committer

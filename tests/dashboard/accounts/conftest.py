@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from django.conf import LazySettings
 
-from dashboard.accounts import adapter
-from dashboard.accounts.sessions import limits_forget
+from dashboard.accounts import allauth_adapters
+from dashboard.accounts.session_expiry import limits_forget
 from dashboard.common.sentences import Seldom
 from dashboard.projects.models import Project
 from tests.dashboard.accounts.openid.front import Front, front_run
@@ -34,7 +34,7 @@ def provider(settings: LazySettings, issuer: str) -> str:
 def front(issuer: str, settings: LazySettings, project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
     """A front before the provider, at which the dashboard has its people sign in."""
     limits_forget()
-    monkeypatch.setattr(adapter, "_seldom", Seldom())
+    monkeypatch.setattr(allauth_adapters, "_seldom", Seldom())
     with front_run(issuer) as front:
         configure(settings, front.address)
         yield front

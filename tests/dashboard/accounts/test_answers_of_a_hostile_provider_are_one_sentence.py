@@ -13,7 +13,7 @@ import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
-from dashboard.accounts import bounded_requests
+from dashboard.accounts import oidc_requests
 from dashboard.accounts.models import User
 from tests.dashboard.accounts.openid.front import CONFIG, KEYS, PERSON, PLACES, TOKEN, Front, send, signed
 from tests.dashboard.accounts.openid.way_in import START, callback, refused
@@ -106,7 +106,7 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
         handler.close_connection = True
 
     path = started(client, front, place, hang)
-    monkeypatch.setattr(bounded_requests, "SECONDS", 1.0)
+    monkeypatch.setattr(oidc_requests, "SECONDS", 1.0)
     begun = time.monotonic()
     refused(client, path, caplog, "")
     over.set()

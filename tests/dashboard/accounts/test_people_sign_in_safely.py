@@ -16,7 +16,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client, RequestFactory
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.sessions import IDLE, LONGEST, NOTED_EVERY, limits_forget, sessions_forget
+from dashboard.accounts.session_expiry import IDLE, LONGEST, NOTED_EVERY, limits_forget, sessions_forget
 from dashboard.common import clock
 from dashboard.common.models import CacheEntry
 from dashboard.projects.models import Key, Project

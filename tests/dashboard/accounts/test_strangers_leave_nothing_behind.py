@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RoutePattern
 
 from dashboard.accounts.models import User
-from dashboard.accounts.sessions import limits_forget, sessions_forget
+from dashboard.accounts.session_expiry import limits_forget, sessions_forget
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from tests.dashboard.accounts.openid.way_in import START, callback

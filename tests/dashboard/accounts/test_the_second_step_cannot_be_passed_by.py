@@ -7,7 +7,7 @@ from django.conf import settings
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.sessions import limits_forget
+from dashboard.accounts.session_expiry import limits_forget
 from tests.dashboard.accounts.test_people_sign_in_safely import HOME, code, enter, inside, second_step
 
 STEP = "/accounts/2fa/authenticate/"

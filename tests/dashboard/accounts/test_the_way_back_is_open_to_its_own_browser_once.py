@@ -16,7 +16,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 
-from dashboard.accounts.adapter import FromTheProvider
+from dashboard.accounts.allauth_adapters import FromTheProvider
 from dashboard.accounts.models import User
 from dashboard.projects.models import Member, Project, Role
 from tests.dashboard.accounts.openid.front import PERSON, Front, signed
@@ -84,7 +84,7 @@ def test_a_flood_of_answers_to_no_question_is_a_line_a_minute(client: Client, fr
     with caplog.at_level(logging.WARNING, "dashboard"):
         for number in range(50):
             assert Client().get(f"{START}callback/?state={number}&code=x&error={number}").status_code == 401
-    assert len([one for one in caplog.records if one.name == "dashboard.accounts.adapter"]) == 1
+    assert len([one for one in caplog.records if one.name == "dashboard.accounts.allauth_adapters"]) == 1
 
 
 @pytest.mark.parametrize(

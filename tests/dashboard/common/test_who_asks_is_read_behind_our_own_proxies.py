@@ -7,7 +7,7 @@ from django.conf import LazySettings
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.sessions import limits_forget
+from dashboard.accounts.session_expiry import limits_forget
 from dashboard.common.client_address import client_of
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import key_require

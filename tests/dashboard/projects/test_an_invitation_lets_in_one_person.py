@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.sessions import limits_forget
+from dashboard.accounts.session_expiry import limits_forget
 from dashboard.common import clock
 from dashboard.projects.invitations import invitation_create, invitation_of, invitation_revoke
 from dashboard.projects.models import Invitation, Member, Project, Role

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.sure import SURE_FOR
+from dashboard.accounts.reauthentication import SURE_FOR
 from dashboard.alerts.models import Alert, Channel, Rule
 from dashboard.alerts.services import channel_create
 from dashboard.fleet.models import ModelVersion, WatchedModel

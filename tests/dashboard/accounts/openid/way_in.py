@@ -43,7 +43,7 @@ def refused(client: Client, path: str, caplog: pytest.LogCaptureFixture, why: st
         answer = client.get(path) if path != START else client.post(path)
     page = answer.content.decode()
     assert answer.status_code == 401 and "The provider did not vouch for you" in page and "Traceback" not in page
-    [line] = [one.getMessage() for one in caplog.records if one.name == "dashboard.accounts.adapter"]
+    [line] = [one.getMessage() for one in caplog.records if one.name == "dashboard.accounts.allauth_adapters"]
     assert line.startswith("a sign-in at the provider sso was refused: ") and why in line and "\n" not in line
     assert not any("_auth_user_id" in session.get_decoded() for session in Session.objects.all())
     assert not User.objects.exists() and not SocialAccount.objects.exists() and not Member.objects.exists()

@@ -17,7 +17,7 @@ from django.urls import reverse
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
-from dashboard.accounts.sure import sure_require
+from dashboard.accounts.reauthentication import sure_require
 
 POLICY = {"script-src": [SELF, UNSAFE_EVAL], "style-src": [SELF, UNSAFE_INLINE]}
 """What Alpine and unfold's bars of numbers need; everywhere else neither is allowed."""

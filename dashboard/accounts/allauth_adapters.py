@@ -17,8 +17,8 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
-from dashboard.accounts.bounded_requests import BoundedSession
 from dashboard.accounts.models import User
+from dashboard.accounts.oidc_requests import BoundedSession
 from dashboard.common.locks import one_at_a_time, write_transaction
 from dashboard.common.sentences import Seldom
 

@@ -13,8 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from requests import RequestException
 
-from dashboard.accounts.adapter import refusal_log
-from dashboard.accounts.vouching import Adapter
+from dashboard.accounts.allauth_adapters import refusal_log
+from dashboard.accounts.oidc_provider import Adapter
 
 WAY_AND_BACK = 3600
 """Seconds that a person may take at the provider."""
