@@ -15,7 +15,7 @@ from dashboard.common import clock
 from dashboard.common.http import error_answer, json_answer
 from dashboard.common.visible import visible_name, visible_text
 from dashboard.fleet.marks import MOST_PER_HOUR, Told, TooManyMarks, mark_post
-from dashboard.projects.keycheck import KnownKey
+from dashboard.projects.key_auth import KnownKey
 from dashboard.projects.selectors import key_named
 
 MAX_BYTES = 16_384

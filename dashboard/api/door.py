@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from dashboard.common.http import error_answer
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import key_require
-from dashboard.projects.keycheck import KnownKey
+from dashboard.projects.key_auth import KnownKey
 
 View = Callable[[HttpRequest, KnownKey], HttpResponse]
 

@@ -12,7 +12,7 @@ from dashboard.api.door import with_key
 from dashboard.api.gate import gate_of
 from dashboard.common.http import error_answer, json_answer
 from dashboard.common.visible import visible_name
-from dashboard.projects.keycheck import KnownKey
+from dashboard.projects.key_auth import KnownKey
 
 ASKED = ("model", "version", "environment")
 LONGEST = 200

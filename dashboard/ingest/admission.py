@@ -11,7 +11,7 @@ from threading import Lock
 from dashboard.common.numbers import significant
 from dashboard.ingest.body import Refused
 from dashboard.ingest.selectors import inbox_size_up_to
-from dashboard.projects.rate import rate_of, waiting_of
+from dashboard.projects.rate_limit import rate_of, waiting_of
 
 MAX_UNDER_WAY = 64
 MAX_WHILE_STALLED = 8

@@ -24,7 +24,7 @@ from dashboard.ingest.head import Environ, body_read, head_check, key_require, m
 from dashboard.ingest.intake import intake_note
 from dashboard.ingest.refusals import refusal_note
 from dashboard.ingest.stored import Stored
-from dashboard.projects.keycheck import KnownKey
+from dashboard.projects.key_auth import KnownKey
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from django.utils.http import parse_header_parameters
 
 from dashboard.common.client_address import address_of, client_of
 from dashboard.ingest.body import Refused, inflate
-from dashboard.projects.keycheck import KnownKey, key_check, key_recall
-from dashboard.projects.keys import KEY_ANYWHERE
+from dashboard.projects.key_auth import KnownKey, key_check, key_recall
+from dashboard.projects.key_format import KEY_ANYWHERE
 from dashboard.projects.services import key_exposed
 
 MAX_HEADER_KEY = 256

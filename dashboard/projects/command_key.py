@@ -14,7 +14,7 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
-from dashboard.projects.keys import key_text_derived, seed_derived
+from dashboard.projects.key_format import key_text_derived, seed_derived
 from dashboard.projects.models import Project
 
 SETTING = "command_key"

@@ -10,10 +10,10 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
 from dashboard.common.locks import write_transaction
-from dashboard.projects.keys import key_digest, key_text_make
-from dashboard.projects.limits import Limits, limits_checked, limits_of
+from dashboard.projects.cardinality_limits import Limits, limits_checked, limits_of
+from dashboard.projects.key_format import key_digest, key_text_make
 from dashboard.projects.models import Key, Member, Project, Role
-from dashboard.projects.rate import quota_checked, quota_of
+from dashboard.projects.rate_limit import quota_checked, quota_of
 from dashboard.projects.retention import Retention, retention_checked, retention_of
 
 EXPOSURE_NOTED_EVERY = timedelta(minutes=1)

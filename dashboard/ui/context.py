@@ -9,7 +9,7 @@ from dashboard import __version__
 from dashboard.accounts.models import User
 from dashboard.common import clock
 from dashboard.fleet.selectors.limits import limits_reached
-from dashboard.projects.limits import limit_sentence, limits_of
+from dashboard.projects.cardinality_limits import limit_sentence, limits_of
 from dashboard.projects.models import Project, Role
 from dashboard.projects.selectors import role_includes
 from dashboard.ui.navigation import links_of

@@ -27,7 +27,7 @@ from dashboard.ingest.committer import COMMITTER
 from dashboard.ingest.intake import intake_take
 from dashboard.ingest.refusals import refusals_take
 from dashboard.ingest.services import reports_store
-from dashboard.projects.keycheck import key_checks_forget
+from dashboard.projects.key_auth import key_checks_forget
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, member_add, project_create
 from tests.dashboard.requests import request_make

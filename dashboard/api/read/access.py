@@ -15,7 +15,7 @@ from dashboard.common.numbers import significant
 from dashboard.ingest.admission import Bucket
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import key_require
-from dashboard.projects.keys import KEY_ANYWHERE
+from dashboard.projects.key_format import KEY_ANYWHERE
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import project_or_404, projects_of
 

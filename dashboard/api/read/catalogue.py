@@ -36,7 +36,7 @@ from dashboard.fleet.selectors.trends import (
 from dashboard.fleet.selectors.versions import model_deployments, model_find
 from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
 from dashboard.projects.models import Project
-from dashboard.projects.rate import rate_of, waiting_of
+from dashboard.projects.rate_limit import rate_of, waiting_of
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.selectors import verdicts_current
 

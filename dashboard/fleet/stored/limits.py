@@ -21,7 +21,7 @@ from dashboard.fleet.models import LimitReached, WatchedModel
 from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.stored import room
 from dashboard.fleet.stored.dimensions import moment
-from dashboard.projects.limits import limits_of
+from dashboard.projects.cardinality_limits import limits_of
 from dashboard.projects.models import Project
 
 _LOCK_CLASS = 0x43574C00

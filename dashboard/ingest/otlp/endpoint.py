@@ -25,7 +25,7 @@ from dashboard.ingest.intake import intake_note
 from dashboard.ingest.otlp.protobuf import metrics_read
 from dashboard.ingest.otlp.reading import Taken, requests_of
 from dashboard.ingest.refusals import refusal_note
-from dashboard.projects.keycheck import KnownKey
+from dashboard.projects.key_auth import KnownKey
 
 logger = logging.getLogger(__name__)
 

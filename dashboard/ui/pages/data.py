@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dashboard.projects.limits import COUNTED, limits_of
+from dashboard.projects.cardinality_limits import COUNTED, limits_of
 from dashboard.projects.models import Project
-from dashboard.projects.rate import rate_of, waiting_of
+from dashboard.projects.rate_limit import rate_of, waiting_of
 from dashboard.projects.retention import BOUNDS, WORDS, Retention, days_expected, retention_of
 
 NAMES = {

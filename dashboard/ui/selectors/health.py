@@ -31,9 +31,9 @@ from dashboard.fleet.storage import GOALS
 from dashboard.ingest.health import inbox_check
 from dashboard.ingest.models import PoisonReport, Sender
 from dashboard.ingest.selectors import inbox_size, inbox_size_up_to, intake_by_hour, poison_count, refusals_by_hour
-from dashboard.projects.limits import COUNTED, limits_of
+from dashboard.projects.cardinality_limits import COUNTED, limits_of
 from dashboard.projects.models import Project
-from dashboard.projects.rate import quota_of, waiting_of
+from dashboard.projects.rate_limit import quota_of, waiting_of
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.health import judge_check
 from dashboard.ui import words

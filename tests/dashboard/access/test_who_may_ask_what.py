@@ -17,7 +17,7 @@ from dashboard.accounts.session_expiry import limits_forget
 from dashboard.alerts.models import Alert
 from dashboard.api.read import access
 from dashboard.ingest import committer
-from dashboard.projects.keycheck import key_checks_forget
+from dashboard.projects.key_auth import key_checks_forget
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, key_revoke
 from tests.dashboard.access.belongings import addresses, belongings, filled, looked_at, wants

@@ -14,7 +14,7 @@ from django.test import Client
 from dashboard.common.log_lines import JsonLine, TextLine, without_secrets
 from dashboard.common.telemetry import _scrubbed, telemetry_start
 from dashboard.projects.invitations import invitation_create
-from dashboard.projects.keys import key_text_make
+from dashboard.projects.key_format import key_text_make
 from dashboard.projects.models import Project
 
 PLANTED = "S3cretValue0123456789"

@@ -10,7 +10,7 @@ from compilewatch.wire.messages import Request
 from dashboard.fleet.services import fold_all
 from dashboard.ingest import admission
 from dashboard.ingest.models import InboxRow
-from dashboard.projects.keycheck import key_checks_forget
+from dashboard.projects.key_auth import key_checks_forget
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
 

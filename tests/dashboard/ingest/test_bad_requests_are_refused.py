@@ -14,8 +14,8 @@ from django.test import Client
 from dashboard.accounts.models import AuditEntry
 from dashboard.common import clock
 from dashboard.ingest.models import InboxRow
-from dashboard.projects.keycheck import key_checks_forget
-from dashboard.projects.keys import key_text_make
+from dashboard.projects.key_auth import key_checks_forget
+from dashboard.projects.key_format import key_text_make
 from dashboard.projects.models import Key, Project
 from dashboard.projects.services import key_create, key_revoke
 from tests.dashboard.ingest.conftest import PATH, Endpoint

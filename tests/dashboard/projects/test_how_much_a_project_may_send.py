@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.projects.models import Project
-from dashboard.projects.rate import REPORTS_PER_SECOND, quota_of, rate_of
+from dashboard.projects.rate_limit import REPORTS_PER_SECOND, quota_of, rate_of
 
 pytestmark = pytest.mark.django_db
 

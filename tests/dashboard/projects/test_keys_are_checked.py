@@ -11,9 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
-from dashboard.projects import keycheck
-from dashboard.projects.keycheck import KnownKey, key_check, key_checks_forget
-from dashboard.projects.keys import KEY_ANYWHERE, key_digest, key_text_make, key_text_read
+from dashboard.projects import key_auth
+from dashboard.projects.key_auth import KnownKey, key_check, key_checks_forget
+from dashboard.projects.key_format import KEY_ANYWHERE, key_digest, key_text_make, key_text_read
 from dashboard.projects.models import Key, Project
 from dashboard.projects.services import key_create, key_exposed, key_revoke
 
@@ -59,9 +59,9 @@ def test_of_many_threads_that_know_nothing_one_asks(monkeypatch: pytest.MonkeyPa
         time.sleep(0.2)
         return KnownKey(1, kind, 1, {}, None)
 
-    monkeypatch.setattr(keycheck, "_find", find)
+    monkeypatch.setattr(key_auth, "_find", find)
     for name in ("WAITS_FOR_ANOTHER", "TRUSTED_FOR", "TRUSTED_WHILE_ASKING"):
-        monkeypatch.setattr(keycheck, name, 60.0)  # however slow the machine is
+        monkeypatch.setattr(key_auth, name, 60.0)  # however slow the machine is
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(key_check, [made.text] * 16))
     assert asked == [made.lookup]
@@ -80,9 +80,9 @@ def test_revoked_when_the_memory_is_half_a_second_old(project: Project, monkeypa
     key, text = key_create(project=project)
     assert key_check(text) is not None
     key_revoke(key=key, actor_name="tests")
-    later = time.monotonic() + keycheck.TRUSTED_FOR + 0.1
+    later = time.monotonic() + key_auth.TRUSTED_FOR + 0.1
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert keycheck.TRUSTED_FOR < 1.0 and key_check(text) is None
+    assert key_auth.TRUSTED_FOR < 1.0 and key_check(text) is None
 
 
 def test_a_second_check_asks_nothing_and_use_is_noted_once_a_minute(project: Project) -> None:
@@ -120,15 +120,15 @@ def test_exposure_is_noted_once_a_minute(project: Project) -> None:
 
 
 def test_a_flood_of_made_up_keys_forgets_none_that_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keycheck, "MAX_REMEMBERED", 8)
-    monkeypatch.setattr(keycheck, "TRUSTED_FOR", 60.0)  # a busy machine takes long for the flood
+    monkeypatch.setattr(key_auth, "MAX_REMEMBERED", 8)
+    monkeypatch.setattr(key_auth, "TRUSTED_FOR", 60.0)  # a busy machine takes long for the flood
     _, text = key_create(project=project)
     assert key_check(text) is not None
     for _ in range(20):
         assert key_check(key_text_make("ing").text) is None
     with CaptureQueriesContext(connection) as caught:
         assert key_check(text) is not None
-    assert len(caught) == 0 and len(keycheck._refused) <= 8
+    assert len(caught) == 0 and len(key_auth._refused) <= 8
 
 
 def test_a_key_that_is_made_after_it_was_refused_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_a_key_that_is_made_after_it_was_refused_works(project: Project, monkeyp
     Key.objects.filter(pk=key.pk).update(revoked_at=clock.now())
     assert key_check(text) is None
     Key.objects.filter(pk=key.pk).update(revoked_at=None)
-    monkeypatch.setattr(keycheck, "TRUSTED_FOR", -1.0)
+    monkeypatch.setattr(key_auth, "TRUSTED_FOR", -1.0)
     assert key_check(text) is not None
     Key.objects.filter(pk=key.pk).update(revoked_at=clock.now())
     assert key_check(text) is None

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.projects.keycheck import key_check
+from dashboard.projects.key_auth import key_check
 from dashboard.projects.models import Key, Member, Project, Role
 
 pytestmark = pytest.mark.django_db

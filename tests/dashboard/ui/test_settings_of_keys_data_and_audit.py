@@ -8,7 +8,7 @@ from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.accounts.services import audit_write
-from dashboard.projects.keycheck import key_check
+from dashboard.projects.key_auth import key_check
 from dashboard.projects.models import Key, Project
 from dashboard.projects.retention import retention_of
 from dashboard.ui.selectors.audit import audit_said

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dashboard.projects.limits import COUNTED, Limits, limits_of
+from dashboard.projects.cardinality_limits import COUNTED, Limits, limits_of
 from dashboard.projects.management.settings_command import SettingsCommand
 from dashboard.projects.models import Project
 from dashboard.projects.services import limits_set

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dashboard.projects.management.settings_command import SettingsCommand
 from dashboard.projects.models import Project
-from dashboard.projects.rate import RATE_SETTING, WAITING_SETTING, quota_of
+from dashboard.projects.rate_limit import RATE_SETTING, WAITING_SETTING, quota_of
 from dashboard.projects.services import rate_set
 
 

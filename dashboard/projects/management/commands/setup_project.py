@@ -5,7 +5,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.projects.setup import project_setup
+from dashboard.projects.bootstrap import project_setup
 
 
 class Command(BaseCommand):

@@ -13,9 +13,9 @@ from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
 from dashboard.demo.training import TRAINING
 from dashboard.environment.groups import own_host
 from dashboard.fleet.budgets import SETTING, Budgets, budgets_set
+from dashboard.projects.bootstrap import Setup, project_setup
 from dashboard.projects.models import Project
 from dashboard.projects.services import key_create, key_revoke
-from dashboard.projects.setup import Setup, project_setup
 from dashboard.regressions.judge.settings import PRODUCTION
 from dashboard.ui.management.commands.serve import embedded_run, embedded_start
 

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from dashboard.common.listening import PortTaken, descriptors_raise, port_claim
 from dashboard.environment.groups import listens_alone, own_host, own_url
 from dashboard.environment.settings import SettingError
-from dashboard.projects.setup import project_setup
+from dashboard.projects.bootstrap import project_setup
 from dashboard.single_process import Embedded
 from dashboard.wsgi import application
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from dashboard.common import clock
-from dashboard.projects.keys import key_digest, key_text_read
+from dashboard.projects.key_format import key_digest, key_text_read
 from dashboard.projects.models import Key
 from dashboard.projects.services import key_used
 
