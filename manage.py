@@ -21,7 +21,7 @@ def main() -> None:
     except SettingError as error:
         sys.exit(f"compilewatch cannot start: {error}")
     except (OperationalError, ProgrammingError) as error:
-        from dashboard.common.refused import failure_sentence
+        from dashboard.common.fatal_database_errors import failure_sentence
 
         if not (said := failure_sentence(error, command=sys.argv[1:2])):
             raise

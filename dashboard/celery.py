@@ -7,11 +7,11 @@ from typing import Any
 from celery import Celery, bootsteps, signals
 from django.conf import settings
 
-from dashboard.common.broker import BROKER, place
-from dashboard.common.garbage import garbage_seldom
+from dashboard.common.fatal_database_errors import refusal_ends
+from dashboard.common.gc_tuning import garbage_seldom
 from dashboard.common.heartbeat import Heart
-from dashboard.common.refused import refusal_ends
-from dashboard.common.sockets import channels_close, inherited_close
+from dashboard.common.redis_sockets import channels_close, inherited_close
+from dashboard.common.redis_status import BROKER, place
 from dashboard.environment.settings import env_check
 
 env_check()

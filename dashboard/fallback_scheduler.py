@@ -15,9 +15,9 @@ from celery import Celery, signals
 from celery.worker import state
 from django.db import DatabaseError, close_old_connections, connection
 
-from dashboard.common.broker import BROKER
-from dashboard.common.jobs import overdue
+from dashboard.common.job_slots import overdue
 from dashboard.common.liveness import folded_at
+from dashboard.common.redis_status import BROKER
 from dashboard.ingest.selectors import inbox_age
 from dashboard.pipeline import STAGES, Stage
 

@@ -19,7 +19,7 @@ workers sweep by their own timer (`sweeper.py`).
 
 from dataclasses import dataclass
 
-from dashboard.common.in_step import InStep
+from dashboard.common.aligned_schedule import InStep
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ if ENV.mail:
     EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = ENV.mail.user, ENV.mail.password
     EMAIL_USE_TLS, EMAIL_USE_SSL = ENV.mail.tls == "starttls", ENV.mail.tls == "tls"
     DEFAULT_FROM_EMAIL = ENV.mail.sender
-EMAIL_BACKEND = "dashboard.common.bounded_mail.EmailBackend"
+EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
 EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # for one step, and for everything together
 PLAIN_HTTP = ENV.allow_http  # every page says so
 ALLOW_HTTP = ENV.allow_http or (EMBEDDED and listens_alone(ENV.listen))
@@ -71,15 +71,15 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "dashboard.common.log_lines.RequestIds",
+    "dashboard.common.log_formatters.RequestIds",
     "dashboard.common.client_address.ClientAddress",
     # Outermost, so that no answer leaves without their headers: not an error, not a static file.
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "dashboard.common.probes.ProbesByAddress",
+    "dashboard.common.probe_hosts.ProbesByAddress",
     "dashboard.common.http.ApiErrors",
-    "dashboard.common.away.DatabaseAway",
+    "dashboard.common.database_unavailable.DatabaseAway",
     "dashboard.ui.compressed.CompressedPages",
     "dashboard.ui.packaged.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -199,7 +199,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
 # A browser takes __Host- for the path / alone; under a path of ours what runs beside us on this name is not sent the session.
 _SHARE = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (f"{_SHARE}cw_{name}" for name in ("session", "csrf", "messages"))
-MESSAGE_STORAGE = "dashboard.common.told_once.ToldOnce"
+MESSAGE_STORAGE = "dashboard.common.message_storage.ToldOnce"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = PREFIX or "/"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -261,7 +261,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
     else {"visibility_timeout": 300, "socket_timeout": 1, "socket_connect_timeout": 1, "socket_keepalive": True}
 )
 CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
-CELERY_BEAT_SCHEDULER = "dashboard.common.in_step:StepScheduler"
+CELERY_BEAT_SCHEDULER = "dashboard.common.aligned_schedule:StepScheduler"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -283,10 +283,10 @@ TIME_ZONE = "UTC"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": f"dashboard.common.log_lines.{'JsonLine' if ENV.log == 'json' else 'TextLine'}"}},
+    "formatters": {"line": {"()": f"dashboard.common.log_formatters.{'JsonLine' if ENV.log == 'json' else 'TextLine'}"}},
     "filters": {
-        "broker": {"()": "dashboard.common.broker.BrokerSentences"},
-        "sentences": {"()": "dashboard.common.sentences.Sentences"},
+        "broker": {"()": "dashboard.common.redis_status.BrokerSentences"},
+        "sentences": {"()": "dashboard.common.log_throttle.Sentences"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["broker", "sentences"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},

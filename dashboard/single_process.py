@@ -15,7 +15,7 @@ from celery.app.trace import setup_worker_optimizations
 from celery.worker import WorkController, state
 
 from dashboard.celery import app as celery_app
-from dashboard.common.in_step import StepScheduler
+from dashboard.common.aligned_schedule import StepScheduler
 from dashboard.ingest.committer import COMMITTER
 from dashboard.serving.waiting_server import WaitingServer
 

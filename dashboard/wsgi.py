@@ -5,9 +5,9 @@ import os
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from dashboard.common.garbage import garbage_seldom
-from dashboard.common.prefix import under_prefix
-from dashboard.common.web_connections import connections_bound
+from dashboard.common.connection_pool import connections_bound
+from dashboard.common.gc_tuning import garbage_seldom
+from dashboard.common.url_prefix import under_prefix
 from dashboard.environment.settings import env_check
 
 env_check()

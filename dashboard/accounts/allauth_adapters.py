@@ -19,8 +19,8 @@ from django.http import HttpRequest
 
 from dashboard.accounts.models import User
 from dashboard.accounts.oidc_requests import BoundedSession
-from dashboard.common.locks import one_at_a_time, write_transaction
-from dashboard.common.sentences import Seldom
+from dashboard.common.log_throttle import Seldom
+from dashboard.common.write_lock import one_at_a_time, write_transaction
 
 logger = logging.getLogger(__name__)
 _seldom = Seldom()

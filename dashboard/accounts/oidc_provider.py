@@ -15,7 +15,7 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.http import HttpRequest
 
 from dashboard.accounts.id_token import id_token_read, nonce_of
-from dashboard.common.visible import visible_name
+from dashboard.common.unicode_safety import visible_name
 
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
 TEXTS = ("preferred_username", "name", "given_name", "family_name", "email")

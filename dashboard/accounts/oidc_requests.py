@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from dashboard.common.bounded_call import bounded_call
+from dashboard.common.call_timeout import bounded_call
 
 SECONDS = 5.0
 MOST = 1 << 20

@@ -8,7 +8,7 @@ from django.contrib.sessions.models import Session
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 
 
 class RepairError(ValueError):

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.common import clock
-from dashboard.common.locks import one_at_a_time, write_transaction
+from dashboard.common.write_lock import one_at_a_time, write_transaction
 
 
 def audit_write(

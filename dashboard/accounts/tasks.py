@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from dashboard.accounts.session_expiry import sessions_forget
-from dashboard.common.jobs import job_run
+from dashboard.common.job_slots import job_run
 from dashboard.pipeline import every
 
 

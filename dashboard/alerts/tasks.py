@@ -14,7 +14,7 @@ from dashboard.alerts.services import (
     silences_watch,
 )
 from dashboard.alerts.switches.services import switches_step
-from dashboard.common.jobs import job_run
+from dashboard.common.job_slots import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from dashboard.common.visible import visible_name
+from dashboard.common.unicode_safety import visible_name
 
 WINDOW = timedelta(minutes=10)
 """Alarms further apart than this are no sign of one change."""

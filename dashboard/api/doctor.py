@@ -19,9 +19,9 @@ from django.db import DatabaseError, connection
 from dashboard.alerts.models import Channel
 from dashboard.api.readiness import AWAY, CHECKS, unknown
 from dashboard.common import clock
-from dashboard.common.broker import BROKER, place
 from dashboard.common.health import ALIVE_FOR, Check, disk_check, heartbeats
-from dashboard.common.outbound import OutboundError, outbound_knock
+from dashboard.common.outbound.client import OutboundError, outbound_knock
+from dashboard.common.redis_status import BROKER, place
 from dashboard.ingest.health import quarantine_check
 
 APART = 2.0

@@ -11,7 +11,7 @@ from dashboard.api.document import document
 from dashboard.api.door import with_key
 from dashboard.api.gate import gate_of
 from dashboard.common.http import error_answer, json_answer
-from dashboard.common.visible import visible_name
+from dashboard.common.unicode_safety import visible_name
 from dashboard.projects.key_auth import KnownKey
 
 ASKED = ("model", "version", "environment")

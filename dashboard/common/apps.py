@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 
-from dashboard.common.numeric import numeric_load_plain
+from dashboard.common.numeric_loaders import numeric_load_plain
 from dashboard.common.telemetry import telemetry_start
 
 

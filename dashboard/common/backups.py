@@ -12,7 +12,7 @@ from urllib.parse import quote
 from django.apps import apps
 from django.db.migrations.loader import MigrationLoader
 
-from dashboard.common.visible import visible_name
+from dashboard.common.unicode_safety import visible_name
 
 MAGIC, HEADER = b"SQLite format 3\x00", 100
 _FOREIGN = (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.db import DatabaseError, connection
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from celery import current_app
 
-from dashboard.common.broker import BROKER
+from dashboard.common.redis_status import BROKER
 
 lost = 0
 """Nudges this process could not send, since its start."""

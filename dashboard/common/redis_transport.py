@@ -6,7 +6,7 @@ from typing import Any
 from kombu.transport import redis, virtual
 from redis import RedisError
 
-from dashboard.common.broker import ConnectionClosed
+from dashboard.common.redis_status import ConnectionClosed
 
 
 class Channel(redis.Channel):

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.common.log_lines import without_secrets
+from dashboard.common.log_formatters import without_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def _opentelemetry(package: Any) -> None:
         provider.add_span_processor(import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter))
         trace.set_tracer_provider(provider)
     # It asks for the name in the request: first of all, it would refuse probes, which come by address.
-    place = settings.MIDDLEWARE.index("dashboard.common.probes.ProbesByAddress") + 1
+    place = settings.MIDDLEWARE.index("dashboard.common.probe_hosts.ProbesByAddress") + 1
     package.DjangoInstrumentor().instrument(request_hook=_span_scrub, response_hook=_span_scrub, middleware_position=place)
 
 

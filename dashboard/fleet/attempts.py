@@ -15,8 +15,8 @@ from django.db import connection
 from django.db.models import Max
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
-from dashboard.common.server_cursor import server_cursor
+from dashboard.common.binary_cursor import server_cursor
+from dashboard.common.write_lock import write_transaction
 from dashboard.ingest.models import FoldAttempt, InboxRow
 
 TRIES = 3

@@ -10,8 +10,8 @@ from typing import Any
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
-from dashboard.common.locks import write_transaction
 from dashboard.common.numbers import significant
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django.db.models import F, Q, Sum
 
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.fold.finding_life import Presence, finding_life
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.fold.window import minute_of_end

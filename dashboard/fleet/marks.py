@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 

@@ -11,7 +11,7 @@ from django.db.migrations.operations import CreateModel
 from django.db.migrations.state import ProjectState
 from psycopg.errors import DuplicateTable
 
-from dashboard.common.locks import one_at_a_time
+from dashboard.common.write_lock import one_at_a_time
 
 logger = logging.getLogger(__name__)
 

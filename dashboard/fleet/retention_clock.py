@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from dashboard.common import clock
+from dashboard.common.log_throttle import Seldom
 from dashboard.common.models import JobSlot
-from dashboard.common.sentences import Seldom
 from dashboard.fleet.models import RegionMinute
 from dashboard.fleet.retention import Dropped, retention_run
 

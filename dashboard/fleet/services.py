@@ -12,10 +12,10 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from django.db.models import F, QuerySet
 
 from dashboard.common import clock
-from dashboard.common.crash import crash_point
-from dashboard.common.locks import write_transaction
-from dashboard.common.server_cursor import server_cursor
-from dashboard.common.totals import timed, totals_add
+from dashboard.common.binary_cursor import server_cursor
+from dashboard.common.counters import timed, totals_add
+from dashboard.common.failpoints import crash_point
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.attempts import FAILED_ROWS, TRIES, Begun, Waiting, failed_begin, failed_projects, failed_shards, fresh_begin
 from dashboard.fleet.claims import ClaimLost, claims_confirm, shards_claim
 from dashboard.fleet.fold.decode import Row

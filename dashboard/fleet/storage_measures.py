@@ -8,7 +8,7 @@ import time
 from django.db import DatabaseError, connection
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import StorageMeasure
 from dashboard.fleet.storage import GOALS, bytes_a_day, table_sizes
 

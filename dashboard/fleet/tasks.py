@@ -4,7 +4,7 @@ from celery import shared_task
 
 from dashboard.common import clock
 from dashboard.common.heartbeat import fold_ended
-from dashboard.common.jobs import job_run
+from dashboard.common.job_slots import job_run
 from dashboard.common.liveness import folded_note
 from dashboard.common.nudge import nudge
 from dashboard.fleet.lives import lives_update

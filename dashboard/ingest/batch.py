@@ -13,7 +13,7 @@ from compilewatch.wire.clip import clip
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, Identity, Report, SeqRange
 
-from dashboard.common.visible import visible_name
+from dashboard.common.unicode_safety import visible_name
 from dashboard.ingest.body import Refused, holds_nul, text_check
 from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, length_check, report_check, seq_check, window_check
 from dashboard.ingest.recent import Recorded, recorded

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from dashboard.common.http import API_HEADERS
-from dashboard.common.log_lines import REQUEST_ID, request_begins
+from dashboard.common.log_formatters import REQUEST_ID, request_begins
 from dashboard.ingest.endpoint import reports_answer
 from dashboard.ingest.head import Environ
 

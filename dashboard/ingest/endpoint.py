@@ -13,8 +13,8 @@ from compilewatch.wire.errors import ERROR_CODES, Error
 from django.db import DatabaseError, connection
 
 from dashboard.common import clock
-from dashboard.common.crash import crash_point
-from dashboard.common.sentences import Seldom
+from dashboard.common.failpoints import crash_point
+from dashboard.common.log_throttle import Seldom
 from dashboard.ingest.admission import ADMISSION, quota_check
 from dashboard.ingest.batch import Batch, batch_read
 from dashboard.ingest.body import Refused

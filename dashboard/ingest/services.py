@@ -9,9 +9,9 @@ from compilewatch.wire.ack import Rejected
 from django.db import connection
 
 from dashboard.common import clock
-from dashboard.common.crash import crash_point
-from dashboard.common.locks import write_transaction
-from dashboard.common.totals import totals_add
+from dashboard.common.counters import totals_add
+from dashboard.common.failpoints import crash_point
+from dashboard.common.write_lock import write_transaction
 from dashboard.ingest import store
 from dashboard.ingest.batch import Batch, Item
 from dashboard.ingest.intake import Taken

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from dashboard.common.server_cursor import server_cursor
+from dashboard.common.binary_cursor import server_cursor
 from dashboard.ingest.batch import Batch, Item
 from dashboard.ingest.ranges import Coverage
 from dashboard.ingest.recent import MOST_BYTES, recent_bytes, recent_of

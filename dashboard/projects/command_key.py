@@ -13,7 +13,7 @@ from django.conf import settings
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.projects.key_format import key_text_derived, seed_derived
 from dashboard.projects.models import Project
 

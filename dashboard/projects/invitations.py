@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.projects.key_format import key_digest
 from dashboard.projects.models import Invitation, Member, Project, Role
 from dashboard.projects.selectors import for_project, role_includes

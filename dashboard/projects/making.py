@@ -7,7 +7,7 @@ from django.db import IntegrityError
 from django.utils.text import slugify
 
 from dashboard.accounts.models import User
-from dashboard.common.visible import visible_name
+from dashboard.common.unicode_safety import visible_name
 from dashboard.projects.models import Project
 from dashboard.projects.services import project_create
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Member, Project, Role
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.projects.cardinality_limits import Limits, limits_checked, limits_of
 from dashboard.projects.key_format import key_digest, key_text_make
 from dashboard.projects.models import Key, Member, Project, Role

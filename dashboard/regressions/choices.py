@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.regressions.judging import rejudge_soon

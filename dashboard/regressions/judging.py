@@ -7,7 +7,7 @@ from typing import Any
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.overrides import Value, known, overrides_checked

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from django.db.models import Exists, OuterRef, Q
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.retention import instance_minutes_kept_from

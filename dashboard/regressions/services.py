@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
-from dashboard.common.totals import timed
+from dashboard.common.counters import timed
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.figures.eager import cause_sentence
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.retention import instance_minutes_kept_from

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from dashboard.common.jobs import job_run
+from dashboard.common.job_slots import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every
 from dashboard.regressions.learned import variances_learn

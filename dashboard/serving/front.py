@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from dashboard.common.prefix import Application
+from dashboard.common.url_prefix import Application
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import Environ, key_known
 from dashboard.serving import limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 
 from dashboard.common.http import API_HEADERS
-from dashboard.common.log_lines import REQUEST_ID, request_begins
+from dashboard.common.log_formatters import REQUEST_ID, request_begins
 from dashboard.ingest.body import Refused
 from dashboard.ingest.committer import COMMITTER
 from dashboard.ingest.endpoint import Answer, request_refuse

@@ -14,8 +14,8 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask
 from waitress.utilities import Error
 
-from dashboard.common.listening import CONNECTIONS, HEAD_SECONDS
-from dashboard.common.prefix import Application
+from dashboard.common.bind_port import CONNECTIONS, HEAD_SECONDS
+from dashboard.common.url_prefix import Application
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import key_known
 from dashboard.serving.clients import listener_bound

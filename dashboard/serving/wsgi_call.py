@@ -7,7 +7,7 @@ import sys
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from dashboard.common.prefix import Application
+from dashboard.common.url_prefix import Application
 
 Headers = list[tuple[bytes, bytes]]
 _NAMES: dict[bytes, str] = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}

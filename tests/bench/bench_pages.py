@@ -149,7 +149,7 @@ def asked(client: Any, address: str, times: int) -> Cost:
     """Asks for the page once to count, then `times` times."""
     from django.db import connection
 
-    from dashboard.common.garbage import garbage_seldom
+    from dashboard.common.gc_tuning import garbage_seldom
 
     count = []
 

@@ -39,7 +39,7 @@ def drop(days: int) -> None:
     """Copies every minute of an instance to a number of older days, and drops them while another project keeps them."""
     from django.db import connection
 
-    from dashboard.common.locks import write_transaction
+    from dashboard.common.write_lock import write_transaction
     from dashboard.fleet.models import RegionMinute
     from dashboard.fleet.retention import retention_run
     from dashboard.projects.services import project_create, retention_set

@@ -9,7 +9,7 @@ from typing import Any
 
 from celery import signals
 
-from dashboard.common.in_step import InStep
+from dashboard.common.aligned_schedule import InStep
 from dashboard.pipeline import BEAT_SCHEDULE
 from tests.bench.soak_clock import DAY
 

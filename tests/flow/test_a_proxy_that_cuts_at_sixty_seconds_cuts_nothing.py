@@ -16,7 +16,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 import pytest
 from compilewatch.export.http import connection as of_agents
 
-from dashboard.common.web_connections import LOCK_PATIENCE, POOL, SILENCE, STATEMENT_PATIENCE
+from dashboard.common.connection_pool import LOCK_PATIENCE, POOL, SILENCE, STATEMENT_PATIENCE
 from tests.environment import DATABASE
 from tests.flow.reverse_proxy import ReverseProxy
 from tests.flow.stack import REPOSITORY, Stack, wait_for

@@ -12,8 +12,8 @@ import yaml
 from django.test import Client
 from django.urls import resolve
 
-from dashboard.common.outbound_target import PORTS
-from dashboard.common.probes import PROBES
+from dashboard.common.outbound.url import PORTS
+from dashboard.common.probe_hosts import PROBES
 from dashboard.environment.settings import env_read
 from dashboard.projects.services import key_create, project_create
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL

@@ -1,7 +1,7 @@
 """Telegram, Discord and others through Apprise, where it is installed and the operator of the server has allowed their schemas.
 
-Apprise makes its own connections: they do not pass the guard of common/outbound.py. So only services whose hosts are fixed and public can
-be allowed, an address says nothing but where a message goes there, and without COMPILEWATCH_APPRISE there is no such channel."""
+Apprise makes its own connections: they do not pass the guard of common/outbound/client.py. So only services whose hosts are fixed and
+public can be allowed, an address says nothing but where a message goes there, and without COMPILEWATCH_APPRISE there is no such channel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.conf import settings
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
 from dashboard.alerts.channels.wording import digest_line, message_notes, message_title, one_line
 from dashboard.alerts.models import Channel
-from dashboard.common.outbound import Answer
+from dashboard.common.outbound.client import Answer
 
 TITLE, MOST = 150, 3000
 

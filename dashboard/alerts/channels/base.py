@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dashboard.alerts.facts import Facts
 from dashboard.alerts.models import Channel as ChannelRow
-from dashboard.common.outbound import Answer
+from dashboard.common.outbound.client import Answer
 
 
 class DeliveryError(Exception):

@@ -15,7 +15,7 @@ from dashboard.alerts.channels.wording import digest_line, message_notes, messag
 from dashboard.alerts.facts import Facts
 from dashboard.alerts.models import Channel, DeliveryKind
 from dashboard.common.mail_address import mail_address_check
-from dashboard.common.outbound import Answer
+from dashboard.common.outbound.client import Answer
 
 SUBJECT, MOST = 150, 20_000
 NOBODY = (550, 551, 553)

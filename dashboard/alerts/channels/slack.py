@@ -9,8 +9,8 @@ from django.conf import settings
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
 from dashboard.alerts.channels.slack_blocks import message_blocks
 from dashboard.alerts.models import Channel
-from dashboard.common.outbound import Answer, Limits, outbound_post
-from dashboard.common.outbound_target import target_of
+from dashboard.common.outbound.client import Answer, Limits, outbound_post
+from dashboard.common.outbound.url import target_of
 
 # What Slack answers when the address will never take a message again, and when only this message is at fault.
 GONE = {

@@ -18,8 +18,8 @@ from django.conf import settings
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
 from dashboard.alerts.models import Channel, DeliveryKind
 from dashboard.common import clock
-from dashboard.common.outbound import Answer, Limits, outbound_post
-from dashboard.common.outbound_target import target_of
+from dashboard.common.outbound.client import Answer, Limits, outbound_post
+from dashboard.common.outbound.url import target_of
 
 PREFIX = "whsec_"
 UNFIT = (400, 413, 415, 422)

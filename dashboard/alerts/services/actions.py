@@ -12,7 +12,7 @@ from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
 from dashboard.alerts.services.transition import alert_close, event_add, project_hold
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 
 LONGEST_NOTE = 2000
 LONGEST_SNOOZE = timedelta(days=7)

@@ -13,7 +13,7 @@ from dashboard.alerts.models import Channel, Delivery, DeliveryKind, DeliverySta
 from dashboard.alerts.services.owe import missed_owe
 from dashboard.alerts.services.transition import project_hold
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
 
 BY_HAND = "Switched off by hand."

@@ -16,7 +16,7 @@ from dashboard.alerts.policy import held_until
 from dashboard.alerts.services.owe import channels_hold, policy_of, subject_of
 from dashboard.alerts.services.transition import project_hold
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 
 logger = logging.getLogger(__name__)
 

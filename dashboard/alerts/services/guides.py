@@ -9,7 +9,7 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import RollbackGuide
 from dashboard.alerts.services.transition import project_hold
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 
 LONGEST, LONGEST_URL = 2000, 200

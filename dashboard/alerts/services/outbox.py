@@ -20,11 +20,11 @@ from dashboard.alerts.services.digest import covered_alerts, storm_merge
 from dashboard.alerts.services.gather import groups_merge
 from dashboard.alerts.services.retry_after import retry_after_seconds
 from dashboard.common import clock
-from dashboard.common.bounded_call import bounded_call
-from dashboard.common.crash import crash_point
-from dashboard.common.locks import write_transaction
+from dashboard.common.call_timeout import bounded_call
+from dashboard.common.failpoints import crash_point
 from dashboard.common.numbers import significant
-from dashboard.common.outbound import Answer, OutboundError
+from dashboard.common.outbound.client import Answer, OutboundError
+from dashboard.common.write_lock import write_transaction
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from dashboard.alerts.policy import Policy, Reminder, Standing, reminders
 from dashboard.alerts.services.owe import channels_hold, message_owe, policy_of, subject_of
 from dashboard.alerts.services.transition import event_add, project_hold
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 
 logger = logging.getLogger(__name__)
 

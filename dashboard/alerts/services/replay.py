@@ -8,7 +8,7 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import AlertState, Channel, Delivery, DeliveryKind, DeliveryState
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 
 STILL_TRUE = (DeliveryKind.RESOLVED, DeliveryKind.DIGEST, DeliveryKind.TEST)
 """What may be told when the alert is over."""

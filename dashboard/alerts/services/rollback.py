@@ -16,8 +16,8 @@ from dashboard.alerts.recovered import Recovery, recovery
 from dashboard.alerts.services.owe import messages_owe
 from dashboard.alerts.services.transition import alert_close, alert_open, event_add, project_hold
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
 from dashboard.common.numbers import below, duration
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.figures.window import Window
 from dashboard.fleet.models import ModelVersion
 from dashboard.fleet.selectors.judging import closed_minute

@@ -13,7 +13,7 @@ from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
 from dashboard.alerts.services.transition import project_hold
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
 

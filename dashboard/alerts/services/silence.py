@@ -10,7 +10,7 @@ from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState,
 from dashboard.alerts.services.owe import messages_owe
 from dashboard.alerts.services.transition import alert_close, alert_return, event_add, project_hold, silence_open
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.figures.silence import Silence
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.selectors.instance_states import SILENT_AFTER

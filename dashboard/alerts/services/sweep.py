@@ -22,7 +22,7 @@ from dashboard.alerts.services.transition import (
     title_of,
 )
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.judge.facts import told_at_once
 from dashboard.regressions.models import Verdict, VerdictKind

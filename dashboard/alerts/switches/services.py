@@ -16,7 +16,7 @@ from dashboard.alerts.switches.measures import lately, worse
 from dashboard.alerts.switches.models import Switch, SwitchEvent, SwitchPhase
 from dashboard.alerts.switches.targets import Told, Unit, shares_of, units_live, units_within
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import ModelVersion
 from dashboard.ingest.commands import command_issue
 from dashboard.projects.command_key import command_key

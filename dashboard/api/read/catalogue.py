@@ -14,7 +14,7 @@ from dashboard.api.read.paging import Paging, rows_paged
 from dashboard.api.read.shapes import Figures, Id, Models, ModelShape, OneModel, Projects, ProjectShape, Quota, Slug, Versions, VersionShape
 from dashboard.api.read.shaping import deployment_shape, span_shape, verdict_shape
 from dashboard.common import clock
-from dashboard.common.plain_rows import rows_together
+from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.budgets import STALLED, budgets_from, budgets_of
 from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.figures.named import figures_named

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from compilewatch.wire.clip import clip
 
-from dashboard.common.visible import visible_name, visible_text
+from dashboard.common.unicode_safety import visible_name, visible_text
 
 
 @lru_cache(maxsize=10_000)

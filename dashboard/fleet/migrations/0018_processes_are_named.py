@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from dashboard.common.patience import AddColumn
+from dashboard.common.lock_retry import AddColumn
 
 ROWS = 2000
 """That one statement changes: their writers wait until it commits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import migrations, models
 
-from dashboard.common.retyped import columns_retyper
+from dashboard.common.column_retype import columns_retyper
 
 COUNTERS = ("windows", "compiles", "recompiles", "compile_failures", "request_compiles", "cache_hits", "cache_misses", "cache_bypasses")
 COUNTERS += ("ooms", "recordings")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from django.db.models import Count, Max, QuerySet, Sum
 
-from dashboard.common.plain_rows import rows_together
+from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.cache_answers import ASKED
 from dashboard.fleet.selectors.compile_events import compile_events_within

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Sum
 
-from dashboard.common.plain_rows import rows_together
+from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.models import CompileEvent, VersionProcessHour
 from dashboard.fleet.selectors.cache_answers import ASKED, COMPILATION, HIT, MISS
 

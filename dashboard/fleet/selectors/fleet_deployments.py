@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Max, Model, Q
 
-from dashboard.common.plain_rows import rows_plain
+from dashboard.common.raw_queries import rows_plain
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 

@@ -13,7 +13,7 @@ from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, S
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, NullIf, Round
 
-from dashboard.common.plain_rows import rows_together
+from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.fold.asked import NOTHING, Row, asked_each
 from dashboard.fleet.models import (
     Deployment,

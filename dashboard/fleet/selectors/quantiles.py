@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from dashboard.common.plain_rows import rows_plain
+from dashboard.common.raw_queries import rows_plain
 from dashboard.fleet.figures.below import Below, below
 from dashboard.fleet.figures.tally import callers_shared, calls_binned
 from dashboard.fleet.figures.window import Window

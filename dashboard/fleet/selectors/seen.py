@@ -12,7 +12,7 @@ from django.db.models import Count, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from dashboard.common import clock
-from dashboard.common.plain_rows import rows_plain
+from dashboard.common.raw_queries import rows_plain
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.counted import ended, helping

@@ -12,7 +12,7 @@ from django.db.models import BigIntegerField, Count, OuterRef, QuerySet, Subquer
 from django.db.models.functions import Cast
 
 from dashboard.common import clock
-from dashboard.common.plain_rows import Rows, rows_together
+from dashboard.common.raw_queries import Rows, rows_together
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute, Series
 from dashboard.fleet.selectors.cache_answers import HIT, MISS
 from dashboard.fleet.selectors.trends import Span, spans_days

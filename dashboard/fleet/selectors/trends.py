@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, FloatField, Q, QuerySet, Sum
 from django.db.models.functions import NullIf
 
-from dashboard.common.plain_rows import rows_plain
+from dashboard.common.raw_queries import rows_plain
 from dashboard.fleet.fold.counts import EAGER
 from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.ingest.engines.report import MODE as UNTOLD

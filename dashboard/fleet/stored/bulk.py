@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import DateTimeField, Field, IntegerField, JSONField, Model
 
-from dashboard.common.server_cursor import server_cursor
+from dashboard.common.binary_cursor import server_cursor
 from dashboard.fleet.fold.counts import MOST
 
 Row = tuple[Any, ...]

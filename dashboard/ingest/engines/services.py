@@ -13,10 +13,10 @@ from django.conf import settings
 
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
-from dashboard.common.outbound import Limits, OutboundError, outbound_get
-from dashboard.common.outbound_target import TargetError, target_of
-from dashboard.common.visible import visible_name
+from dashboard.common.outbound.client import Limits, OutboundError, outbound_get
+from dashboard.common.outbound.url import TargetError, target_of
+from dashboard.common.unicode_safety import visible_name
+from dashboard.common.write_lock import write_transaction
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.body import Refused
 from dashboard.ingest.engines.formats import FORMATS, Format

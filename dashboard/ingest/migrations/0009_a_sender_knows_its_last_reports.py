@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from dashboard.common.patience import AddColumn
+from dashboard.common.lock_retry import AddColumn
 
 
 class Migration(migrations.Migration):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dashboard.common import clock
-from dashboard.common.plain_rows import rows_together
+from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from

@@ -12,7 +12,7 @@ from django.db.models import Case, F, Q, When
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.standing import standing_of, with_open_alert
 from dashboard.common import clock
-from dashboard.common.plain_rows import objects_together
+from dashboard.common.raw_queries import objects_together
 from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.figures.window import Window
 from dashboard.fleet.marks import marks_newest

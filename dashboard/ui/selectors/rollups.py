@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.common.plain_rows import rows_together
+from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.selectors.memory import MemoryFacts, memory_of, memory_rows
 from dashboard.fleet.selectors.trends import (

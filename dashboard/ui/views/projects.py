@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_make, user_store
 from dashboard.accounts.sign_in import sign_in_by_password
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.projects.invitations import InvitationError, invitation_accept, invitation_of
 from dashboard.projects.making import ProjectError, project_make
 from dashboard.projects.models import Invitation, Member, Role

@@ -9,7 +9,7 @@ from django.conf import LazySettings
 
 from dashboard.accounts import allauth_adapters
 from dashboard.accounts.session_expiry import limits_forget
-from dashboard.common.sentences import Seldom
+from dashboard.common.log_throttle import Seldom
 from dashboard.projects.models import Project
 from tests.dashboard.accounts.openid.front import Front, front_run
 from tests.dashboard.accounts.openid.provider import provider_run

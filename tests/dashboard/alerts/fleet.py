@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict

@@ -15,7 +15,7 @@ from dashboard.alerts.channels.apprise import Apprise
 from dashboard.alerts.models import Delivery
 from dashboard.alerts.services import channel_create, channel_test, deliveries_send, outbox
 from dashboard.alerts.services.outbox import LEASE, OVERTIME, delivery_claim
-from dashboard.common.bounded_call import bounded_call
+from dashboard.common.call_timeout import bounded_call
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
 from tests.dashboard.alerts.slack_stand_in import StandIn

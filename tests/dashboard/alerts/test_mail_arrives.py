@@ -22,7 +22,7 @@ HOSTILE = "2026\r\nBcc: everyone@example.com\r\n\r\n.\r\nMAIL FROM:<x@y>\u202e\x
 @pytest.fixture
 def mail(settings: Settings) -> Iterator[MailStandIn]:
     with mail_stand_in() as server:
-        settings.EMAIL_BACKEND = "dashboard.common.bounded_mail.EmailBackend"
+        settings.EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", server.port, False
         settings.DEFAULT_FROM_EMAIL, settings.MAIL_READY = "compilewatch@example.com", True
         yield server

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from dashboard.alerts.channels import webhook
 from dashboard.alerts.models import Delivery
 from dashboard.alerts.services import channel_create, channel_test, deliveries_send
-from dashboard.common.outbound import UNREACHABLE, Limits, outbound_post
+from dashboard.common.outbound.client import UNREACHABLE, Limits, outbound_post
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
 from tests.dashboard.alerts.slack_stand_in import StandIn, stand_in

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dashboard.common.prefix import under_prefix
+from dashboard.common.url_prefix import under_prefix
 from dashboard.environment.groups import OWN_PATHS
 from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from dashboard.common import clock
-from dashboard.common.jobs import SWEPT_EVERY, job_run, slot_claim, slot_finish
+from dashboard.common.job_slots import SWEPT_EVERY, job_run, slot_claim, slot_finish
 from dashboard.common.models import JobSlot
 from dashboard.fleet.tasks import deployments, partitions
 

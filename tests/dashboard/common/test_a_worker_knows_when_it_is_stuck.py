@@ -11,7 +11,7 @@ import pytest
 
 from dashboard import fallback_scheduler
 from dashboard.common import clock
-from dashboard.common.jobs import slot_claim
+from dashboard.common.job_slots import slot_claim
 from dashboard.common.liveness import folded_note
 from dashboard.fallback_scheduler import Sweeper, Watchdog, is_overdue
 from dashboard.pipeline import STAGES

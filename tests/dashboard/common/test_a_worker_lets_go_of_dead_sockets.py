@@ -17,9 +17,9 @@ import psutil
 import pytest
 from django.utils.functional import SimpleLazyObject
 
-from dashboard.common.broker import BrokerSentences
+from dashboard.common.redis_sockets import channels_close, inherited_close
+from dashboard.common.redis_status import BrokerSentences
 from dashboard.common.redis_transport import Transport
-from dashboard.common.sockets import channels_close, inherited_close
 from tests.faults.private_redis import PrivateRedis
 
 

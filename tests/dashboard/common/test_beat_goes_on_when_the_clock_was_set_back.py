@@ -10,7 +10,7 @@ from celery.utils.imports import instantiate
 
 from dashboard.celery import app
 from dashboard.common import clock
-from dashboard.common.jobs import SWEPT_EVERY, overdue, slot_claim
+from dashboard.common.job_slots import SWEPT_EVERY, overdue, slot_claim
 from dashboard.fallback_scheduler import is_overdue
 from dashboard.pipeline import STAGES, Stage
 

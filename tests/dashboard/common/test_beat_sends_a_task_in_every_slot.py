@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dashboard.common.in_step import InStep
+from dashboard.common.aligned_schedule import InStep
 from dashboard.pipeline import BEAT_SCHEDULE, STAGES
 
 NOON = 1_790_000_040.0

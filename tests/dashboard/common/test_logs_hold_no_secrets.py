@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.test import Client
 
-from dashboard.common.log_lines import JsonLine, TextLine, without_secrets
+from dashboard.common.log_formatters import JsonLine, TextLine, without_secrets
 from dashboard.common.telemetry import _scrubbed, telemetry_start
 from dashboard.projects.invitations import invitation_create
 from dashboard.projects.key_format import key_text_make

@@ -8,7 +8,7 @@ import time
 import pytest
 from pytest_django import Settings
 
-from dashboard.common.outbound import Answer, Limits, OutboundFailed, outbound_post
+from dashboard.common.outbound.client import Answer, Limits, OutboundFailed, outbound_post
 from tests.dashboard.common.wire_server import Handler, answering, request_read, wire_server
 
 LONG = Limits()

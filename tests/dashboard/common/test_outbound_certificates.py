@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
-from dashboard.common.outbound import Answer, OutboundFailed, outbound_post
+from dashboard.common.outbound.client import Answer, OutboundFailed, outbound_post
 from tests.dashboard.common.wire_server import Handler, answering, request_read, wire_server
 
 NAME = "hooks.example"

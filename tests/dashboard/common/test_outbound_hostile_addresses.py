@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from dashboard.common import outbound_target
-from dashboard.common.outbound import UNREACHABLE, OutboundError, OutboundRefused, outbound_post
-from dashboard.common.resolver import resolve_name
+from dashboard.common.outbound import url
+from dashboard.common.outbound.client import UNREACHABLE, OutboundError, OutboundRefused, outbound_post
+from dashboard.common.outbound.resolver import resolve_name
 from tests.dashboard.common.wire_server import WireServer, answering, wire_server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -128,7 +128,7 @@ def resolve(host: str, port: int, seconds: float) -> list[str]:
 def canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[WireServer]:
     """Listens on every address of this machine, on a port that the client takes for a usual one."""
     with wire_server(answering(OK), "::") as server:
-        monkeypatch.setattr(outbound_target, "PORTS", (443, 8443, server.port))
+        monkeypatch.setattr(url, "PORTS", (443, 8443, server.port))
         yield server
 
 

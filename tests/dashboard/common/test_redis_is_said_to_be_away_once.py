@@ -8,8 +8,8 @@ import pytest
 from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as RedisAway
 
-from dashboard.common import broker, nudge
-from dashboard.common.broker import Broker, BrokerSentences
+from dashboard.common import nudge, redis_status
+from dashboard.common.redis_status import Broker, BrokerSentences
 from tests.flow.stack import free_port
 
 
@@ -18,7 +18,7 @@ def own(monkeypatch: pytest.MonkeyPatch, settings: object) -> Broker:
     """What this process knows, from the start; nobody listens at the address."""
     settings.CELERY_BROKER_URL = f"redis://user:secret@127.0.0.1:{free_port()}/0"  # type: ignore[attr-defined]
     known = Broker()
-    monkeypatch.setattr(broker, "BROKER", known)
+    monkeypatch.setattr(redis_status, "BROKER", known)
     monkeypatch.setattr(nudge, "BROKER", known)
     return known
 

@@ -4,7 +4,7 @@ from django.db import connection
 from django.db.models import Max, Sum
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.common.plain_rows import rows_plain, rows_together
+from dashboard.common.raw_queries import rows_plain, rows_together
 from dashboard.fleet.models import Deployment, VersionMinute, VersionProcessMinute, WatchedModel
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_story import rolled_back

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Avg, Sum
 
 from dashboard.common import clock
-from dashboard.common.plain_rows import rows_plain
+from dashboard.common.raw_queries import rows_plain
 from dashboard.ingest.models import Refusal
 from dashboard.projects.models import Project
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.common.listening import PortTaken, port_look
+from dashboard.common.bind_port import PortTaken, port_look
 from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.flow.stack import free_port

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from dashboard.common.sentences import EVERY, MOST, Seldom, Sentences
+from dashboard.common.log_throttle import EVERY, MOST, Seldom, Sentences
 
 
 def record(error: Exception, name: str = "celery.app.trace") -> logging.LogRecord:

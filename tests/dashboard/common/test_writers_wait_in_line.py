@@ -3,7 +3,7 @@
 import time
 from threading import Barrier, Thread
 
-from dashboard.common.locks import FirstComeLock
+from dashboard.common.write_lock import FirstComeLock
 
 
 def test_first_come_first_served() -> None:

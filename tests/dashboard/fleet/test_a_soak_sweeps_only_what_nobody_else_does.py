@@ -8,7 +8,7 @@ import pytest
 
 from dashboard import fallback_scheduler
 from dashboard.common import clock
-from dashboard.common.jobs import slot_claim
+from dashboard.common.job_slots import slot_claim
 from dashboard.pipeline import STAGES
 from tests.bench import soak_clock, soak_pace
 

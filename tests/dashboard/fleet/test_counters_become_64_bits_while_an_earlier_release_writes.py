@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from dashboard.common import retyped
+from dashboard.common import column_retype
 from dashboard.fleet.partitions import partitions_make
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -121,7 +121,7 @@ def sums() -> tuple[int, int]:
 
 
 def test_both_ways_nothing_is_lost_and_nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retyped, "PAGES", 50)
+    monkeypatch.setattr(column_retype, "PAGES", 50)
     migrate(BEFORE)
     assert {kind for table in TABLES for kind in types(table)} == {"integer"}
     fill()
@@ -168,7 +168,7 @@ def test_a_long_reader_is_waited_for_and_others_go_on() -> None:
 def test_a_migration_that_was_ended_in_the_middle_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     migrate(BEFORE)
     fill()
-    monkeypatch.setattr(retyped, "_end_statements", lambda *_: ["SELECT 1 / 0"])
+    monkeypatch.setattr(column_retype, "_end_statements", lambda *_: ["SELECT 1 / 0"])
     with pytest.raises(Exception, match="division by zero"):
         migrate(AFTER)
     monkeypatch.undo()

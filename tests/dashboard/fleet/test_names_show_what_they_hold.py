@@ -14,7 +14,7 @@ from dashboard.alerts.channels.slack_blocks import message_blocks
 from dashboard.alerts.facts import alert_facts
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
-from dashboard.common.visible import _IN_NAME, _IN_TEXT, visible_name, visible_text
+from dashboard.common.unicode_safety import _IN_NAME, _IN_TEXT, visible_name, visible_text
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.fleet.services import fold_all

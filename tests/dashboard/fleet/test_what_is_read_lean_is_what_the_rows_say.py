@@ -3,7 +3,7 @@
 from django.db.models import Sum
 
 from dashboard.common import clock
-from dashboard.common.plain_rows import rows_plain
+from dashboard.common.raw_queries import rows_plain
 from dashboard.fleet.models import Deployment, Instance, Series, VersionMinute
 from dashboard.fleet.selectors.fleet_page import Window, fleet_facts
 from dashboard.fleet.selectors.instance_states import blind_to, instance_state

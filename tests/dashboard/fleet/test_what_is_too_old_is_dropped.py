@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import Model
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
+from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import (
     ColdStart,
     Finding,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from compilewatch.wire.messages import Request
 
-from dashboard.common.sentences import Seldom
+from dashboard.common.log_throttle import Seldom
 from dashboard.ingest import endpoint as reports
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from dashboard.api.doctor import doctor
-from dashboard.common.log_lines import without_secrets
+from dashboard.common.log_formatters import without_secrets
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.common.listening import CONNECTIONS, HEAD_SECONDS, PortTaken, descriptors_raise, port_look
-from dashboard.common.refused import database_refusal
+from dashboard.common.bind_port import CONNECTIONS, HEAD_SECONDS, PortTaken, descriptors_raise, port_look
+from dashboard.common.fatal_database_errors import database_refusal
 from dashboard.environment.settings import ROOT, SettingError
 
 logger = logging.getLogger(__name__)

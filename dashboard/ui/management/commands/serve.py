@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.common.listening import PortTaken, descriptors_raise, port_claim
+from dashboard.common.bind_port import PortTaken, descriptors_raise, port_claim
 from dashboard.environment.groups import listens_alone, own_host, own_url
 from dashboard.environment.settings import SettingError
 from dashboard.projects.bootstrap import project_setup

@@ -7,7 +7,7 @@ from threading import Lock, get_ident
 
 from django.db import OperationalError, connection, transaction
 
-from dashboard.common.disk import end_if_not_kept
+from dashboard.common.fatal_disk_errors import end_if_not_kept
 
 
 class FirstComeLock:

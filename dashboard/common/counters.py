@@ -7,8 +7,8 @@ from typing import ParamSpec
 
 from django.db import connection
 
-from dashboard.common.locks import write_transaction
 from dashboard.common.models import Total
+from dashboard.common.write_lock import write_transaction
 
 P = ParamSpec("P")
 Amounts = Mapping[tuple[str, str], float]

@@ -17,11 +17,11 @@ from ipaddress import ip_address
 
 from django.conf import settings
 
-from dashboard.common.bounded_socket import BoundedSocket, OutOfBounds
+from dashboard.common.deadline_socket import BoundedSocket, OutOfBounds
 from dashboard.common.numbers import significant
-from dashboard.common.outbound_target import Target, TargetError, target_of
-from dashboard.common.public_address import is_public
-from dashboard.common.resolver import Resolver, resolve_name
+from dashboard.common.outbound.ip_policy import is_public
+from dashboard.common.outbound.resolver import Resolver, resolve_name
+from dashboard.common.outbound.url import Target, TargetError, target_of
 
 UNREACHABLE = "The address could not be reached, or sending to it is not allowed."
 

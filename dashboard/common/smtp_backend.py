@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.mail.backends import smtp
 
-from dashboard.common.resolver import resolve_name
+from dashboard.common.outbound.resolver import resolve_name
 
 
 class EmailBackend(smtp.EmailBackend):

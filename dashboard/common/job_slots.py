@@ -12,8 +12,8 @@ from django.db import connection
 from django.db.models import Q
 
 from dashboard.common import clock
-from dashboard.common.locks import write_transaction
 from dashboard.common.models import JobSlot
+from dashboard.common.write_lock import write_transaction
 
 T = TypeVar("T")
 KEPT = timedelta(hours=1), 24

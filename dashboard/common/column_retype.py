@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-from dashboard.common.patience import patiently
+from dashboard.common.lock_retry import patiently
 
 PAGES, FEWEST_PAGES, MOST_PAGES = 50, 4, 2000
 """Pages of 8 KiB that the first batch copies, and any."""

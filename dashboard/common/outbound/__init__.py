@@ -1,0 +1,1 @@
+"""Outbound HTTP: the SSRF-safe client for addresses that people enter."""
