@@ -14,7 +14,7 @@ from pathlib import Path
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import MAX_REPORTS, VERSION, Report, Request
 
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 
 LIVE_SECONDS = 10.0
 PER_MINUTE = 6

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tests.environment  # noqa: F401  # says which Redis
-from dashboard.demo.fleet import Fault, Rollout, SimulatedInstance, fleet, instances
 from dashboard.demo.sender import LIVE_SECONDS, Endpoint, batches, live, past
+from dashboard.demo.simulated_fleet import Fault, Rollout, SimulatedInstance, fleet, instances
 from tests.bench.table import Row, show
 from tests.flow.receiver import Receiver
 from tests.flow.stack import Stack, host_port, wait_for

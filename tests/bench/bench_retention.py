@@ -17,8 +17,8 @@ def fill(hours: int) -> int:
     from compilewatch.wire.codec import dumps
     from compilewatch.wire.messages import VERSION, Request
 
-    from dashboard.demo.fleet import fleet, instances
     from dashboard.demo.sender import batches, past
+    from dashboard.demo.simulated_fleet import fleet, instances
     from dashboard.fleet.services import fold_all
     from dashboard.ingest.batch import batch_read
     from dashboard.ingest.services import reports_store

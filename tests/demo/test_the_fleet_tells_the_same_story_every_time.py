@@ -6,8 +6,8 @@ from statistics import mean
 
 from compilewatch.wire.messages import Report
 
-from dashboard.demo.fleet import SimulatedInstance, fleet, instances
-from dashboard.demo.training import TRAINING
+from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.simulated_training import TRAINING
 
 STARTS = (29_900_000, 29_912_345, 29_987_654)
 

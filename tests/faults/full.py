@@ -14,7 +14,7 @@ import redis
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import VERSION, Request
 
-from dashboard.demo.fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
 from tests.flow.stack import POSTGRESQL, REPOSITORY, Stack, answer_of, free_port
 from tests.machine import need
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import Endpoint, batches, past
+from dashboard.demo.simulated_fleet import fleet, instances
 from tests.flow.receiver import Receiver
 from tests.flow.stack import Stack, wait_for
 

@@ -9,8 +9,8 @@ import redis
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import VERSION, Report, Request
 
-from dashboard.demo.fleet import SimulatedInstance, fleet, instances
 from dashboard.demo.sender import batches, past
+from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
 from tests.flow.stack import REDIS_URL, Stack, answer_of, wait_for
 
 pytestmark = pytest.mark.timeout(300)

@@ -9,8 +9,8 @@ import pytest
 from compilewatch.wire.messages import VERSION, Request
 
 from dashboard.common import clock
-from dashboard.demo.fleet import SimulatedInstance, fleet, instances
 from dashboard.demo.sender import past
+from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
 from dashboard.fleet.services import fold_all
 from dashboard.regressions.running import comparisons_forget
 

@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.common import clock
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 from dashboard.regressions.judge import PRODUCTION

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.regressions.health import LATE_MINUTES, judge_check
 from dashboard.regressions.services import deployments_judge
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.demo.fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
 from dashboard.regressions.models import Comparison, Verdict
 from dashboard.regressions.running import comparisons_forget
 from dashboard.regressions.services import deployments_judge

@@ -12,7 +12,7 @@ from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Finding, Report
 
 from dashboard.alerts.evidence import strongest_evidence
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.regressions.judge import Known, judge
 from dashboard.regressions.judge.facts import Fact, certain_facts

@@ -9,8 +9,8 @@ import pytest
 from compilewatch.wire.messages import VERSION, Report, Request
 
 from dashboard.common import clock
-from dashboard.demo.fleet import SimulatedInstance
 from dashboard.demo.sender import past
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.services import fold_all
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.services import deployments_judge

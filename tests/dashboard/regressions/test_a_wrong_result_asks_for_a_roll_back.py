@@ -12,7 +12,7 @@ from compilewatch.wire.messages import Report
 from compilewatch.wire.numerics import Parity, parity_data
 
 from dashboard.alerts.headline import headline
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.regressions.judge import Known, Outcome, judge
 from dashboard.regressions.judge.facts import Fact, certain_facts
 from dashboard.regressions.judge.wording import first_version_sentence, verdict_sentence

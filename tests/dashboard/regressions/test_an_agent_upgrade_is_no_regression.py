@@ -10,8 +10,8 @@ from compilewatch.wire.messages import VERSION, Finding, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.common import clock
-from dashboard.demo.fleet import Fault, SimulatedInstance
 from dashboard.demo.sender import past
+from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.services import fold_all
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.running import comparisons_forget

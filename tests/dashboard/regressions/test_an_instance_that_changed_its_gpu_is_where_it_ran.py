@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.process_levels import LevelSeries

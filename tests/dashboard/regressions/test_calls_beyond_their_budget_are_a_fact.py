@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.demo.fleet import Fault, SimulatedInstance
+from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.budgets import Budgets, budgets_set
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.burning import burning_rows, burns

@@ -10,7 +10,7 @@ from compilewatch.wire.messages import Compile, Report
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.accounts.models import User
-from dashboard.demo.fleet import Fault, SimulatedInstance
+from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.budgets import Budgets, budgets_set
 from dashboard.projects.models import Project
 from dashboard.regressions.judging import judging_set

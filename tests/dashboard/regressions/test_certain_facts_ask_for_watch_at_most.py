@@ -10,7 +10,7 @@ import pytest
 from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Report
 
-from dashboard.demo.fleet import Fault, SimulatedInstance
+from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.models import Instance
 from dashboard.regressions.judge import Known, Outcome, judge
 from dashboard.regressions.judge.facts import Fact, certain_facts

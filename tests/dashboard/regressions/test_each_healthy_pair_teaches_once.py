@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.demo.fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.overrides import ENOUGH_PAIRS

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.common import clock
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.fleet.selectors.switched import minutes_in_force
 from dashboard.regressions.models import Comparison, Verdict

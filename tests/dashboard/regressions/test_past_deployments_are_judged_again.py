@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from dashboard.common import clock
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.judge import PRODUCTION

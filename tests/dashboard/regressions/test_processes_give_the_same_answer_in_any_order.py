@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.regressions.judge import Comparison, InstanceStart, InstanceState, judge, outcome_of
 from dashboard.regressions.models import Comparison as Kept
 from dashboard.regressions.models import Verdict

@@ -9,7 +9,7 @@ from compilewatch.wire.messages import REASON_KINDS, Compile, Report
 from django.test import Client
 
 from dashboard.alerts.evidence import strongest_evidence
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.figures.recompiles import AGAIN, REASONS, varies_words
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict

@@ -12,7 +12,7 @@ from compilewatch.wire.messages import Report
 from compilewatch.wire.numerics import Parity, parity_data
 
 from dashboard.alerts.evidence import strongest_evidence
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding
 from dashboard.regressions.judge.facts import Fact, certain_facts
 from dashboard.regressions.models import Verdict

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.regressions import services
 from dashboard.regressions.judge import Comparison

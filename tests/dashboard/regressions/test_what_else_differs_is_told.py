@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.regressions.judge.environment import environment_diff
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.services import deployments_judge

@@ -11,8 +11,8 @@ import pytest
 
 from dashboard.ingest.committer import COMMITTER
 from dashboard.ingest.models import Refusal
-from dashboard.serving import limits
-from dashboard.serving.front import Front
+from dashboard.serving import request_limits
+from dashboard.serving.asgi_front import Front
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = [(b"host", b"testserver")]
@@ -51,7 +51,7 @@ def asked(front: Front, parts: list[bytes], *, pause: float = 0.0, ends: bool = 
 @pytest.fixture
 def front(monkeypatch: pytest.MonkeyPatch) -> Front:
     """With a deadline of a moment."""
-    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(request_limits, "GRACE_SECONDS", 0.2)
     return Front(echo)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from dashboard.ingest.committer import COMMITTER
 from dashboard.ingest.models import Refusal
-from dashboard.serving import limits
-from dashboard.serving.front import Front
+from dashboard.serving import request_limits
+from dashboard.serving.asgi_front import Front
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SIZE = 1 << 20
@@ -38,7 +38,7 @@ async def ask(front: Front, client: tuple[str, int]) -> None:
 
 
 def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(request_limits, "GRACE_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
         accepted, address = listener.accept()
 
@@ -57,7 +57,7 @@ def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_too_many_ends_the_first() -> None:
     async def run() -> list[bool]:
         front = Front(large)
-        front._answers = limits.Budget(3 * SIZE)
+        front._answers = request_limits.Budget(3 * SIZE)
         tasks = [asyncio.create_task(ask(front, ("127.0.0.1", 1))) for _ in range(4)]
         while front._answers.held < 3 * SIZE or not any(task.done() for task in tasks):
             await asyncio.sleep(0.01)

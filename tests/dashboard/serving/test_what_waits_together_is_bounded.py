@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from dashboard.ingest.body import Refused
-from dashboard.serving import lanes
-from dashboard.serving.lanes import Lane, Lanes
-from dashboard.serving.limits import Budget
+from dashboard.serving import thread_lanes
+from dashboard.serving.request_limits import Budget
+from dashboard.serving.thread_lanes import Lane, Lanes
 from tests.flow.stack import wait_for
 
 
@@ -44,8 +44,8 @@ def held() -> Callable[[Lane], threading.Event]:
 
 
 def test_a_full_lane_refuses_and_the_other_lanes_go_on(held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "THREADS", dict.fromkeys(lanes.THREADS, 1))
-    monkeypatch.setattr(lanes, "WAITING_BYTES", 100)
+    monkeypatch.setattr(thread_lanes, "THREADS", dict.fromkeys(thread_lanes.THREADS, 1))
+    monkeypatch.setattr(thread_lanes, "WAITING_BYTES", 100)
     those = Lanes()
     ends = held(those.of("/accounts/login/"))
     those.of("/p/flow/").put(lambda _: None, 90)
@@ -61,7 +61,7 @@ def test_a_full_lane_refuses_and_the_other_lanes_go_on(held: Callable[[Lane], th
 
 
 def test_a_job_that_waited_too_long_is_not_run(held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "PATIENCE", 0.0)
+    monkeypatch.setattr(thread_lanes, "PATIENCE", 0.0)
     lane, seen = Lane("pages", 1), list[bool]()
     ends = held(lane)
     lane.put(seen.append)

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dashboard.alerts.models import Alert
 from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_send
 from dashboard.common import numbers
-from dashboard.demo.fleet import SimulatedInstance
+from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.services import deployments_judge

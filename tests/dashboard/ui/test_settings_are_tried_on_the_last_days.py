@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import past
+from dashboard.demo.simulated_fleet import fleet, instances
 from dashboard.fleet.services import fold_all
 from dashboard.projects.models import Project
 from dashboard.regressions.models import JudgingChoice, Verdict

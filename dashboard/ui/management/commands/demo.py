@@ -8,9 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from dashboard.demo.fleet import fleet, instances
 from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
-from dashboard.demo.training import TRAINING
+from dashboard.demo.simulated_fleet import fleet, instances
+from dashboard.demo.simulated_training import TRAINING
 from dashboard.environment.groups import own_host
 from dashboard.fleet.budgets import SETTING, Budgets, budgets_set
 from dashboard.projects.bootstrap import Setup, project_setup

@@ -10,11 +10,11 @@ from typing import Any
 from dashboard.common.url_prefix import Application
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import Environ, key_known
-from dashboard.serving import limits
-from dashboard.serving.clients import clients_disconnect, listeners_bound
-from dashboard.serving.lanes import BUSY, Lanes
-from dashboard.serving.limits import Budget
-from dashboard.serving.refusals import refusal_of, slow_reader_note
+from dashboard.serving import request_limits
+from dashboard.serving.client_sockets import clients_disconnect, listeners_bound
+from dashboard.serving.refusal_responses import refusal_of, slow_reader_note
+from dashboard.serving.request_limits import Budget
+from dashboard.serving.thread_lanes import BUSY, Lanes
 from dashboard.serving.wsgi_call import Answer, answer_of, environ_of, headers_of
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Transfer:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._begun = self._loop.time()
-        self._limit = asyncio.timeout_at(self._begun + limits.seconds_for(0))
+        self._limit = asyncio.timeout_at(self._begun + request_limits.seconds_for(0))
         self.evicted = False
 
     async def __aenter__(self) -> Transfer:
@@ -48,7 +48,7 @@ class Transfer:
         """Notes that `total` bytes have moved; raises TimeoutError in a transfer that makes room."""
         if self.evicted:
             raise TimeoutError
-        self._limit.reschedule(self._begun + limits.seconds_for(total))
+        self._limit.reschedule(self._begun + request_limits.seconds_for(total))
 
     def evict(self) -> None:
         """Ends it for others."""
@@ -61,8 +61,8 @@ class Front:
 
     def __init__(self, application: Application) -> None:
         self._application, self._lanes, self._bound = application, Lanes(), False
-        self._keyed, self._strangers = Budget(limits.KEYED_BYTES), Budget(limits.STRANGERS_BYTES)
-        self._answers = Budget(limits.ANSWERS_BYTES)
+        self._keyed, self._strangers = Budget(request_limits.KEYED_BYTES), Budget(request_limits.STRANGERS_BYTES)
+        self._answers = Budget(request_limits.ANSWERS_BYTES)
         self._leaving: set[tuple[str, int]] = set()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -71,7 +71,7 @@ class Front:
             listeners_bound()
         environ = environ_of(scope)
         try:
-            length = limits.length_of(environ)
+            length = request_limits.length_of(environ)
             body = await self._body(environ, length, receive) if length else b""
             answer = await self._run(environ, body)
         except Refused as refused:
@@ -97,7 +97,7 @@ class Front:
         except TimeoutError:
             if transfer.evicted:
                 raise Refused("busy", "Too many bodies are under way; send it again.", retry_after=5) from None
-            raise Refused("too_slow", f"{size} of {length} bytes came in {limits.seconds_for(size):.0f} s.") from None
+            raise Refused("too_slow", f"{size} of {length} bytes came in {request_limits.seconds_for(size):.0f} s.") from None
         finally:
             budget.release(transfer)
 

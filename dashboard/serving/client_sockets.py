@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from dashboard.serving.limits import SEND_BUFFER, STALLED_MS
+from dashboard.serving.request_limits import SEND_BUFFER, STALLED_MS
 
 
 def listeners_bound() -> None:

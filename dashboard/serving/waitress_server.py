@@ -18,10 +18,10 @@ from dashboard.common.bind_port import CONNECTIONS, HEAD_SECONDS
 from dashboard.common.url_prefix import Application
 from dashboard.ingest.body import Refused
 from dashboard.ingest.head import key_known
-from dashboard.serving.clients import listener_bound
-from dashboard.serving.lanes import BUSY, Lanes
-from dashboard.serving.limits import ANSWERS_BYTES, BODY_BYTES, KEYED_BYTES, STRANGERS_BYTES, Budget, seconds_for
-from dashboard.serving.refusals import refusal_of, slow_reader_note
+from dashboard.serving.client_sockets import listener_bound
+from dashboard.serving.refusal_responses import refusal_of, slow_reader_note
+from dashboard.serving.request_limits import ANSWERS_BYTES, BODY_BYTES, KEYED_BYTES, STRANGERS_BYTES, Budget, seconds_for
+from dashboard.serving.thread_lanes import BUSY, Lanes
 
 IDLE_SECONDS = 30
 """Between two requests of a connection."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.demo.fleet import Rollout, SimulatedModel
+from dashboard.demo.simulated_fleet import Rollout, SimulatedModel
 
 TRAINING = SimulatedModel(
     name="gpt-pretrain",
