@@ -16,7 +16,7 @@ from celery.worker import WorkController, state
 
 from dashboard.celery import app as celery_app
 from dashboard.common.aligned_schedule import StepScheduler
-from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.group_commit import COMMITTER
 from dashboard.serving.waitress_server import WaitingServer
 
 logger = logging.getLogger(__name__)

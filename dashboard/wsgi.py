@@ -15,7 +15,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 connections_bound(settings.DATABASES["default"])
 _django = get_wsgi_application()
 
-from dashboard.ingest.door import ReportsDoor  # noqa: E402  # its models load after Django is set up
+from dashboard.ingest.wsgi_router import ReportsDoor  # noqa: E402  # its models load after Django is set up
 
 application = under_prefix(ReportsDoor(_django), settings.PREFIX)
 garbage_seldom()

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from dashboard.api.deployments import Posted
 from dashboard.api.read.site import read_document
-from dashboard.ingest.schema import openapi_document
+from dashboard.ingest.openapi import openapi_document
 
 ABOUT = (
     "Times are ISO 8601 in UTC, durations seconds, sizes bytes, shares between 0 and 1; null is what nobody reported, which is not zero."

@@ -9,8 +9,8 @@ from compilewatch.wire.errors import ERROR_CODES
 from django.http import HttpRequest, HttpResponse
 
 from dashboard.common.http import error_answer
-from dashboard.ingest.body import Refused
-from dashboard.ingest.head import key_require
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.request_checks import key_require
 from dashboard.projects.key_auth import KnownKey
 
 View = Callable[[HttpRequest, KnownKey], HttpResponse]

@@ -19,8 +19,8 @@ from dashboard.api.version_metrics import version_metrics
 from dashboard.common.counters import totals_read
 from dashboard.common.health import heartbeats, worker_state
 from dashboard.common.http import API_HEADERS, error_answer
-from dashboard.ingest.body import Refused
-from dashboard.ingest.head import key_require
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.request_checks import key_require
 from dashboard.ingest.selectors import inbox_age, inbox_size, poison_count, retries_count
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import projects_of

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from threading import Lock
 
 from dashboard.common.numbers import significant
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 from dashboard.ingest.selectors import inbox_size_up_to
 from dashboard.projects.rate_limit import rate_of, waiting_of
 

@@ -14,9 +14,9 @@ from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, Identity, Report, SeqRange
 
 from dashboard.common.unicode_safety import visible_name
-from dashboard.ingest.body import Refused, holds_nul, text_check
-from dashboard.ingest.checks import MAX_TIME, Wrong, identity_check, length_check, report_check, seq_check, window_check
-from dashboard.ingest.recent import Recorded, recorded
+from dashboard.ingest.body_decoder import Refused, holds_nul, text_check
+from dashboard.ingest.recent_digests import Recorded, recorded
+from dashboard.ingest.validation import MAX_TIME, Wrong, identity_check, length_check, report_check, seq_check, window_check
 
 SHARDS = 64
 MAX_NAME = 200

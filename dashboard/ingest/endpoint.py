@@ -17,12 +17,12 @@ from dashboard.common.failpoints import crash_point
 from dashboard.common.log_throttle import Seldom
 from dashboard.ingest.admission import ADMISSION, quota_check
 from dashboard.ingest.batch import Batch, batch_read
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 from dashboard.ingest.commands import Place, commands_live
-from dashboard.ingest.committer import COMMITTER
-from dashboard.ingest.head import Environ, body_read, head_check, key_require, method_check
-from dashboard.ingest.intake import intake_note
-from dashboard.ingest.refusals import refusal_note
+from dashboard.ingest.group_commit import COMMITTER
+from dashboard.ingest.intake_counters import intake_note
+from dashboard.ingest.refusal_counters import refusal_note
+from dashboard.ingest.request_checks import Environ, body_read, head_check, key_require, method_check
 from dashboard.ingest.stored import Stored
 from dashboard.projects.key_auth import KnownKey
 

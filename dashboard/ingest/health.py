@@ -1,7 +1,7 @@
 """Whether what was acknowledged is also folded: the age of the oldest report that waits, and what is quarantined."""
 
 from dashboard.common.health import Check, how_long
-from dashboard.ingest.committer import COMMITTER, FAILURES_UNREADY
+from dashboard.ingest.group_commit import COMMITTER, FAILURES_UNREADY
 from dashboard.ingest.selectors import inbox_age, quarantine_reasons
 
 FRESH = 60.0

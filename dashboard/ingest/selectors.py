@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from django.db.models import Count, QuerySet, Sum
 
 from dashboard.common import clock
-from dashboard.ingest.engines.reading import bounds_read
 from dashboard.ingest.models import BucketLayout, FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
-from dashboard.ingest.ranges import Coverage
+from dashboard.ingest.scrapers.parser import bounds_read
+from dashboard.ingest.sequence_ranges import Coverage
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 

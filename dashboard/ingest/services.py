@@ -12,10 +12,10 @@ from dashboard.common import clock
 from dashboard.common.counters import totals_add
 from dashboard.common.failpoints import crash_point
 from dashboard.common.write_lock import write_transaction
-from dashboard.ingest import store
+from dashboard.ingest import sql
 from dashboard.ingest.batch import Batch, Item
-from dashboard.ingest.intake import Taken
-from dashboard.ingest.ranges import COVERED, NEW, Coverage
+from dashboard.ingest.intake_counters import Taken
+from dashboard.ingest.sequence_ranges import COVERED, NEW, Coverage
 from dashboard.ingest.stored import Stored
 
 _REJECTED = {
@@ -42,12 +42,12 @@ def reports_append(batches: Sequence[Batch]) -> list[Stored | None]:
     results: list[Stored | None] = [None] * len(batches)
     if connection.vendor != "postgresql":
         return results
-    candidates: dict[store.SenderKey, int] = {}
+    candidates: dict[sql.SenderKey, int] = {}
     for place, batch in enumerate(batches):
         if batch.continuous:
             candidates.setdefault((batch.project_id, batch.instance_id), place)
     if candidates:
-        for key, ranges in store.batches_append([batches[place] for place in candidates.values()], now=clock.now()):
+        for key, ranges in sql.batches_append([batches[place] for place in candidates.values()], now=clock.now()):
             place = candidates[key]
             batch, coverage = batches[place], Coverage.of(ranges, [], 0)
             results[place] = Stored([item.seq for item in batch.items], coverage.next_seq, batch.rejected, coverage.held)
@@ -61,19 +61,19 @@ def reports_store(batches: Sequence[Batch]) -> list[Stored]:
         return []
     now = clock.now()
     with write_transaction(), connection.cursor() as cursor:
-        store.be_durable(cursor)
+        sql.be_durable(cursor)
         keys = [(batch.project_id, batch.instance_id) for batch in batches]
         worth_a_row = [key for key, batch in zip(keys, batches, strict=True) if any(not item.too_old for item in batch.items)]
-        coverages = store.senders_lock(cursor, keys, worth_a_row, now)
+        coverages = sql.senders_lock(cursor, keys, worth_a_row, now)
         results, fresh = [], list[tuple[Batch, Item]]()
         for key, batch in zip(keys, batches, strict=True):
             stored, new = _take_in(batch, coverages.get(key) or Coverage())
             results.append(stored)
             fresh.extend((batch, item) for item in new)
         states = {key: (coverages[key], batch) for key, batch in zip(keys, batches, strict=True) if key in coverages}
-        store.inbox_write(cursor, fresh)
+        sql.inbox_write(cursor, fresh)
         crash_point("web_inserted")
-        store.senders_write(cursor, states)
+        sql.senders_write(cursor, states)
         crash_point("web_before_commit")
     crash_point("web_committed")
     return results

@@ -4,7 +4,7 @@ from celery import shared_task
 
 from dashboard.common.job_slots import job_run
 from dashboard.common.nudge import nudge
-from dashboard.ingest.engines.services import engines_read
+from dashboard.ingest.scrapers.services import engines_read
 from dashboard.pipeline import every
 
 

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dashboard.common.url_prefix import Application
-from dashboard.ingest.body import Refused
-from dashboard.ingest.head import Environ, key_known
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.request_checks import Environ, key_known
 from dashboard.serving import request_limits
 from dashboard.serving.client_sockets import clients_disconnect, listeners_bound
 from dashboard.serving.refusal_responses import refusal_of, slow_reader_note

@@ -6,11 +6,11 @@ from django.conf import settings
 
 from dashboard.common.http import API_HEADERS
 from dashboard.common.log_formatters import REQUEST_ID, request_begins
-from dashboard.ingest.body import Refused
-from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.body_decoder import Refused
 from dashboard.ingest.endpoint import Answer, request_refuse
-from dashboard.ingest.head import Environ, key_known
-from dashboard.ingest.refusals import refusal_note
+from dashboard.ingest.group_commit import COMMITTER
+from dashboard.ingest.refusal_counters import refusal_note
+from dashboard.ingest.request_checks import Environ, key_known
 
 
 def refusal_of(refused: Refused, environ: Environ) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any
 from compilewatch.wire.messages import MAX_WIRE_BYTES
 from django.conf import settings
 
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 
 GRACE_SECONDS = 15.0
 BYTES_A_SECOND = 1024

@@ -10,7 +10,7 @@ from threading import Lock, Thread
 
 from django.conf import settings
 
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 
 logger = logging.getLogger(__name__)
 

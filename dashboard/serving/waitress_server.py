@@ -16,8 +16,8 @@ from waitress.utilities import Error
 
 from dashboard.common.bind_port import CONNECTIONS, HEAD_SECONDS
 from dashboard.common.url_prefix import Application
-from dashboard.ingest.body import Refused
-from dashboard.ingest.head import key_known
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.request_checks import key_known
 from dashboard.serving.client_sockets import listener_bound
 from dashboard.serving.refusal_responses import refusal_of, slow_reader_note
 from dashboard.serving.request_limits import ANSWERS_BYTES, BODY_BYTES, KEYED_BYTES, STRANGERS_BYTES, Budget, seconds_for

@@ -23,9 +23,9 @@ from dashboard.common.heartbeat import fold_forget
 from dashboard.fleet.stored.cold_starts import first_calls_forget
 from dashboard.fleet.stored.limits import known_forget
 from dashboard.ingest.batch import batch_read
-from dashboard.ingest.committer import COMMITTER
-from dashboard.ingest.intake import intake_take
-from dashboard.ingest.refusals import refusals_take
+from dashboard.ingest.group_commit import COMMITTER
+from dashboard.ingest.intake_counters import intake_take
+from dashboard.ingest.refusal_counters import refusals_take
 from dashboard.ingest.services import reports_store
 from dashboard.projects.key_auth import key_checks_forget
 from dashboard.projects.models import Project, Role

@@ -11,7 +11,7 @@ from pathlib import Path
 from compilewatch.wire.messages import SeqRange
 from compilewatch.wire.sketch import Sketch
 
-from dashboard.ingest.ranges import Coverage
+from dashboard.ingest.sequence_ranges import Coverage
 from tests.faults.ledger import COUNTS, Recorded, Totals
 from tests.faults.results import LedgerError
 from tests.flow.stack import Stack, wait_for

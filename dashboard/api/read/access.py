@@ -13,8 +13,8 @@ from ninja.security.base import AuthBase
 from dashboard.accounts.models import User
 from dashboard.common.numbers import significant
 from dashboard.ingest.admission import Bucket
-from dashboard.ingest.body import Refused
-from dashboard.ingest.head import key_require
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.request_checks import key_require
 from dashboard.projects.key_format import KEY_ANYWHERE
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import project_or_404, projects_of

@@ -24,7 +24,7 @@ from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.pairs import pair_spans
 from dashboard.fleet.selectors.trends import Span
 from dashboard.fleet.selectors.versions import model_deployments
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 from dashboard.projects.models import Project
 from dashboard.regressions.selectors import verdict_of_pair
 

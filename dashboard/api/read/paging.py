@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from ninja import Schema
 from pydantic import Field
 
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 
 M = TypeVar("M", bound=Model)
 LARGEST = 2**53

@@ -16,7 +16,7 @@ from ninja.errors import ValidationError
 from dashboard.api.read import catalogue, judged, numbers, seen
 from dashboard.api.read.access import ReadAccess
 from dashboard.common.http import API_HEADERS, error_answer
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 
 __all__ = ["API", "read_document"]
 

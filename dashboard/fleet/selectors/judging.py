@@ -11,8 +11,8 @@ from dashboard.fleet.minute_ends import closed_minute
 from dashboard.fleet.models import Deployment, RegionMinute, Series
 from dashboard.fleet.selectors.units import processes_of
 from dashboard.fleet.selectors.ways import Changed, Place, mode_compared
-from dashboard.ingest.engines.report import MODE as UNTOLD
-from dashboard.ingest.engines.report import MODES as OUTSIDE
+from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
+from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
 from dashboard.ingest.selectors import layouts_of
 from dashboard.projects.selectors import for_project
 

@@ -12,8 +12,8 @@ from django.db.models.functions import NullIf
 from dashboard.common.raw_queries import rows_plain
 from dashboard.fleet.fold.counts import EAGER
 from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
-from dashboard.ingest.engines.report import MODE as UNTOLD
-from dashboard.ingest.engines.report import MODES as OUTSIDE
+from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
+from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
 
 EAGER_COLUMNS = tuple(f"eager_{cause}" for cause in EAGER)
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from django.db.models import Sum
 
 from dashboard.fleet.models import Deployment, Series, VersionHour
-from dashboard.ingest.engines.report import MODE as UNTOLD
-from dashboard.ingest.engines.report import MODES as OUTSIDE
+from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
+from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
 
 ARROW = " → "
 USUAL = 0.05

@@ -17,14 +17,14 @@ from dashboard.common import clock
 from dashboard.common.http import API_HEADERS, error_answer, json_answer
 from dashboard.ingest.admission import ADMISSION, quota_check
 from dashboard.ingest.batch import batch_read
-from dashboard.ingest.body import Refused, text_check
-from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.body_decoder import Refused, text_check
 from dashboard.ingest.endpoint import DATABASE_AWAY
-from dashboard.ingest.head import Environ, body_read, head_check, key_require, method_check
-from dashboard.ingest.intake import intake_note
+from dashboard.ingest.group_commit import COMMITTER
+from dashboard.ingest.intake_counters import intake_note
+from dashboard.ingest.otlp.convert import Taken, requests_of
 from dashboard.ingest.otlp.protobuf import metrics_read
-from dashboard.ingest.otlp.reading import Taken, requests_of
-from dashboard.ingest.refusals import refusal_note
+from dashboard.ingest.refusal_counters import refusal_note
+from dashboard.ingest.request_checks import Environ, body_read, head_check, key_require, method_check
 from dashboard.projects.key_auth import KnownKey
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 
 MAX_VALUES = 1 << 20
 """Fields and bins in one request: a byte may be one."""

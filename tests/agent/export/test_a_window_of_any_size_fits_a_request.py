@@ -17,7 +17,7 @@ from compilewatch.wire.sketch import MAX_BINS, MIN_INDEX, Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.ingest.checks import report_check
+from dashboard.ingest.validation import report_check
 
 HUGE = 1 << 30
 COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")

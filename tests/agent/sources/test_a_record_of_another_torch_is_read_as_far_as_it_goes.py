@@ -13,7 +13,7 @@ from compilewatch.sources.dynamo import user_frames
 from compilewatch.wire.codec import dumps, loads
 from compilewatch.wire.messages import COMPILE_KINDS, DYNAMIC, OUTCOMES, REASON_KINDS, Compile
 
-from dashboard.ingest.checks import report_check
+from dashboard.ingest.validation import report_check
 from tests.agent.sources.conftest import Seen
 
 ABSENT = object()

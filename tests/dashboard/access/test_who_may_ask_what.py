@@ -16,7 +16,7 @@ from dashboard.accounts.models import User
 from dashboard.accounts.session_expiry import limits_forget
 from dashboard.alerts.models import Alert
 from dashboard.api.read import access
-from dashboard.ingest import committer
+from dashboard.ingest import group_commit
 from dashboard.projects.key_auth import key_checks_forget
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, key_revoke
@@ -88,7 +88,7 @@ def guest(make_user: Callable[..., User], project: Project) -> User:
 @pytest.fixture
 def ids(project: Project, user: User, guest: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """One of everything in `project`. Nothing else may use the database while one transaction is undone again and again."""
-    monkeypatch.setattr(committer, "_write_refusals", lambda: None)
+    monkeypatch.setattr(group_commit, "_write_refusals", lambda: None)
     monkeypatch.setattr(connection, "close", lambda: None)
     key_create(project=project)
     logging.disable(logging.ERROR)  # thousands of refusals with their tracebacks

@@ -9,8 +9,8 @@ from django.test import Client
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.accounts.session_expiry import limits_forget
 from dashboard.common.client_address import client_of
-from dashboard.ingest.body import Refused
-from dashboard.ingest.head import key_require
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.request_checks import key_require
 from tests.dashboard.conftest import PASSWORD
 
 PROXY = "10.0.0.1"

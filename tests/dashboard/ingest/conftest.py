@@ -15,7 +15,7 @@ from compilewatch.wire.codec import dumps_request
 from compilewatch.wire.messages import Request
 from waitress.server import create_server
 
-from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.group_commit import COMMITTER
 from dashboard.wsgi import application
 
 PATH = "/api/v1/reports"

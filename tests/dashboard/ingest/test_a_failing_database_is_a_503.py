@@ -51,7 +51,7 @@ def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(pr
     from compilewatch.wire.codec import dumps
 
     from dashboard.ingest.batch import batch_read
-    from dashboard.ingest.committer import Waiting, group_commit
+    from dashboard.ingest.group_commit import Waiting, group_commit
 
     def waiting(project_id: int, instance: int) -> Waiting:
         request = make_request(instance=instance)

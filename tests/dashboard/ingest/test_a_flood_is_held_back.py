@@ -8,7 +8,7 @@ from compilewatch.wire.messages import Request
 
 from dashboard.ingest import endpoint as front
 from dashboard.ingest.admission import MAX_WHILE_STALLED, STALLED_AFTER, Admission, Bucket
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 from dashboard.ingest.models import InboxRow
 from dashboard.projects.key_auth import key_checks_forget
 from dashboard.projects.models import Project

@@ -14,7 +14,7 @@ from dashboard.fleet.services import fold_all, poison_refold
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.models import InboxRow, PoisonReport
 from dashboard.ingest.numbering import numbers_of, windows_of
-from dashboard.ingest.otlp.reading import requests_of
+from dashboard.ingest.otlp.convert import requests_of
 from dashboard.ingest.services import reports_store
 from dashboard.projects.models import Project
 

@@ -20,11 +20,11 @@ from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import CompileEvent, Instance, RegionMinute, Series
 from dashboard.fleet.selectors.instance_states import blind_to
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.engines.buckets import sketch_of, widest
-from dashboard.ingest.engines.formats import SGLANG, VLLM
-from dashboard.ingest.engines.reading import NotMetrics, snapshot_read
-from dashboard.ingest.engines.services import EngineError, engine_add, engine_read, engines_read
 from dashboard.ingest.models import EngineTarget, InboxRow
+from dashboard.ingest.scrapers.histogram import sketch_of, widest
+from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
+from dashboard.ingest.scrapers.parser import NotMetrics, snapshot_read
+from dashboard.ingest.scrapers.services import EngineError, engine_add, engine_read, engines_read
 from dashboard.projects.models import Project
 from tests.architecture.tree import REPOSITORY
 from tests.dashboard.common.wire_server import answering, wire_server

@@ -11,8 +11,8 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment, RegionMinute, WatchedModel
 from dashboard.fleet.selectors.judging import instance_minutes
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.engines.services import engine_add, engine_read
 from dashboard.ingest.models import EngineTarget
+from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.calls import items_per_second
 from tests.dashboard.requests import request_make

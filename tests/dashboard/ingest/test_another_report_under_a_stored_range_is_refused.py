@@ -11,11 +11,11 @@ from compilewatch.wire.messages import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import InboxRow, Sender
-from dashboard.ingest.ranges import COVERED, NEW, RANGE_CONFLICT, Coverage
-from dashboard.ingest.recent import MOST, Recorded, recent_bytes, recent_of, recorded
+from dashboard.ingest.recent_digests import MOST, Recorded, recent_bytes, recent_of, recorded
 from dashboard.ingest.selectors import refusals_by_code
+from dashboard.ingest.sequence_ranges import COVERED, NEW, RANGE_CONFLICT, Coverage
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
 

@@ -10,8 +10,8 @@ from dashboard.common import clock
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import RegionMinute, Series
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.engines.services import engine_add, engine_read
 from dashboard.ingest.models import EngineTarget
+from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.recorded import FRONT, OWN, SAMPLES, answer, truth
 

@@ -27,11 +27,11 @@ from dashboard.common import clock
 from dashboard.fleet.models import Instance, RegionMinute, Series
 from dashboard.fleet.services import fold_all
 from dashboard.ingest.batch import identity_read, report_read
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 from dashboard.ingest.models import InboxRow
+from dashboard.ingest.otlp.convert import requests_of
 from dashboard.ingest.otlp.histograms import NotASketch, sketch_of
 from dashboard.ingest.otlp.protobuf import metrics_read
-from dashboard.ingest.otlp.reading import requests_of
 from tests.dashboard.ingest.conftest import Endpoint
 from tests.dashboard.requests import region_make, request_make
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ingest.ranges import COVERED, GAP_CLOSED, MAX_RANGES, NEW, PARTIAL_OVERLAP, Coverage
+from dashboard.ingest.sequence_ranges import COVERED, GAP_CLOSED, MAX_RANGES, NEW, PARTIAL_OVERLAP, Coverage
 
 ranges = st.tuples(st.integers(1, 300), st.integers(0, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 

@@ -8,10 +8,10 @@ from compilewatch.wire.codec import encode
 from compilewatch.wire.messages import Request
 from django.db import DatabaseError
 
-from dashboard.ingest import committer
-from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest import group_commit
+from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import Refusal
-from dashboard.ingest.refusals import refusal_note, refusals_take
+from dashboard.ingest.refusal_counters import refusal_note, refusals_take
 from dashboard.ingest.selectors import refusals_by_code
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
@@ -37,10 +37,10 @@ def test_counts_that_could_not_be_written_are_kept(project: Project, monkeypatch
 
     refusal_note(project_id=project.pk, code="too_old", count=2)
     with monkeypatch.context() as patched:
-        patched.setattr(committer, "refusals_write", failing)
-        committer._write_refusals()
+        patched.setattr(group_commit, "refusals_write", failing)
+        group_commit._write_refusals()
     refusal_note(project_id=project.pk, code="too_old")
-    committer._write_refusals()
-    committer._write_refusals()
+    group_commit._write_refusals()
+    group_commit._write_refusals()
     assert refusals_by_code(project=project) == {"too_old": 3}
     assert not refusals_take()

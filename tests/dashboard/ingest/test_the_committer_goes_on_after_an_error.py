@@ -10,8 +10,8 @@ import pytest
 from compilewatch.wire.messages import Request
 from django.test import Client
 
-from dashboard.ingest import committer
-from dashboard.ingest.committer import COMMITTER, FAILURES_UNREADY
+from dashboard.ingest import group_commit
+from dashboard.ingest.group_commit import COMMITTER, FAILURES_UNREADY
 from tests.dashboard.ingest.conftest import Endpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ def well() -> Iterator[None]:
 
 def fails(monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException, times: int) -> list[int]:
     """The place raises the error so many times, then does its work."""
-    works, seen = getattr(committer, place), [0]
+    works, seen = getattr(group_commit, place), [0]
 
     def sometimes(*given: Any) -> Any:
         seen[0] += 1
@@ -35,7 +35,7 @@ def fails(monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException, tim
             raise error
         return works(*given)
 
-    monkeypatch.setattr(committer, place, sometimes)
+    monkeypatch.setattr(group_commit, place, sometimes)
     return seen
 
 
@@ -62,7 +62,7 @@ def test_requests_under_way_are_answered_at_once(
     fails(monkeypatch, "group_commit", KeyError("lost"), times=1)
     began = time.monotonic()
     answer = endpoint.report(make_request(instance=1))
-    assert answer.outcome == (503, "busy") and time.monotonic() - began < committer.PATIENCE
+    assert answer.outcome == (503, "busy") and time.monotonic() - began < group_commit.PATIENCE
     assert endpoint.report(make_request(instance=1)).status == 200
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.ingest.engines.buckets import sketch_of
-from dashboard.ingest.engines.formats import VLLM
-from dashboard.ingest.engines.reading import Snapshot, between, snapshot_read
-from dashboard.ingest.engines.report import capabilities
+from dashboard.ingest.scrapers.histogram import sketch_of
+from dashboard.ingest.scrapers.metric_names import VLLM
+from dashboard.ingest.scrapers.parser import Snapshot, between, snapshot_read
+from dashboard.ingest.scrapers.to_report import capabilities
 from tests.dashboard.ingest.recorded import FRONT, OWN, answer, truth
 
 RECORDED = ("default", "compile", "changed")

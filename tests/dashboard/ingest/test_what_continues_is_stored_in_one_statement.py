@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard.ingest.batch import Batch, batch_read
-from dashboard.ingest.body import Refused
-from dashboard.ingest.committer import Waiting, group_commit
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.group_commit import Waiting, group_commit
 from dashboard.ingest.models import InboxRow, Sender
-from dashboard.ingest.ranges import Coverage
+from dashboard.ingest.sequence_ranges import Coverage
 from dashboard.ingest.services import reports_append
 from dashboard.projects.models import Project
 

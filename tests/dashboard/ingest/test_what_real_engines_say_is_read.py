@@ -8,11 +8,11 @@ from dashboard.common import clock
 from dashboard.fleet.fold.sketches import merged_by
 from dashboard.fleet.models import Instance, RegionMinute, Series
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.engines.formats import SGLANG, VLLM
-from dashboard.ingest.engines.logs import stages_read
-from dashboard.ingest.engines.reading import snapshot_read
-from dashboard.ingest.engines.services import engine_add, engine_read
 from dashboard.ingest.models import EngineTarget
+from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
+from dashboard.ingest.scrapers.parser import snapshot_read
+from dashboard.ingest.scrapers.services import engine_add, engine_read
+from dashboard.ingest.scrapers.startup_logs import stages_read
 from dashboard.projects.models import Project
 from tests.architecture.tree import REPOSITORY
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.ingest.committer import COMMITTER
+from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import Refusal
 from dashboard.serving import request_limits
 from dashboard.serving.asgi_front import Front

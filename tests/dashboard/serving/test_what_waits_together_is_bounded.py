@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.ingest.body import Refused
+from dashboard.ingest.body_decoder import Refused
 from dashboard.serving import thread_lanes
 from dashboard.serving.request_limits import Budget
 from dashboard.serving.thread_lanes import Lane, Lanes

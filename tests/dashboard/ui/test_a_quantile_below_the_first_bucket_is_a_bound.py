@@ -14,8 +14,8 @@ from dashboard.fleet.models import Instance, ModelVersion, VersionHour
 from dashboard.fleet.selectors.fleet_page import Window, fleet_facts
 from dashboard.fleet.selectors.periods import series_days
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.engines.services import engine_add, engine_read
 from dashboard.ingest.models import BucketLayout, EngineTarget
+from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
 from dashboard.ui import words
 from tests.dashboard.api.reading import ROOT

@@ -12,8 +12,8 @@ from dashboard.fleet.models import Deployment, ModelVersion
 from dashboard.fleet.selectors.judging import instance_minutes
 from dashboard.fleet.selectors.ways import changed_ways
 from dashboard.fleet.services import fold_all
-from dashboard.ingest.engines.services import engine_add, engine_read
 from dashboard.ingest.models import EngineTarget
+from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.test_an_engine_without_an_agent_is_read import ADDRESS, sample
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from compilewatch.sources import SOURCES
 
-from dashboard.ingest.engines.formats import SGLANG, VLLM
-from dashboard.ingest.engines.report import capabilities
-from dashboard.ingest.otlp import reading
+from dashboard.ingest.otlp import convert
+from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
+from dashboard.ingest.scrapers.to_report import capabilities
 from dashboard.ui.pages.capabilities import LATENCY_OF, MEANS, capabilities_explained, capability_means
 from tests.architecture.tree import REPOSITORY
 
@@ -40,7 +40,7 @@ def keys_of_agents() -> set[str]:
 def keys_of_readers() -> set[str]:
     """Engines that are read from outside, and OpenTelemetry's reports."""
     engines = {key for one in (VLLM, SGLANG) for key in capabilities(one, {})}
-    return {key for key in engines if not key.startswith(LATENCY_OF)} | {*reading.NOT_TOLD, "latency"}
+    return {key for key in engines if not key.startswith(LATENCY_OF)} | {*convert.NOT_TOLD, "latency"}
 
 
 def test_each_key_has_an_explanation() -> None:

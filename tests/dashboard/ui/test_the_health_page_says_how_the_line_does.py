@@ -19,7 +19,7 @@ from dashboard.common.models import Heartbeat
 from dashboard.fleet.models import Instance, LimitReached, StorageMeasure
 from dashboard.fleet.services import fold_all
 from dashboard.fleet.storage_measures import storage_measure
-from dashboard.ingest.intake import intake_note, intake_take
+from dashboard.ingest.intake_counters import intake_note, intake_take
 from dashboard.ingest.models import InboxRow, PoisonReport
 from dashboard.ingest.services import intake_write, refusals_write
 from dashboard.projects.models import Project

@@ -7,9 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.common import clock
 from dashboard.common.numbers import significant
-from dashboard.ingest.engines.formats import FORMATS
-from dashboard.ingest.engines.services import EngineError, engine_add, engine_log, engine_remove, engines_read
 from dashboard.ingest.models import EngineTarget
+from dashboard.ingest.scrapers.metric_names import FORMATS
+from dashboard.ingest.scrapers.services import EngineError, engine_add, engine_log, engine_remove, engines_read
 from dashboard.projects.models import Project
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from dashboard.ingest.engines.formats import Finished, Format, Front
+from dashboard.ingest.scrapers.metric_names import Finished, Format, Front
 
 MOST_FAMILIES = 2000
 MOST_BUCKETS = 200

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from compilewatch.wire.messages import VERSION, Compile, Fact, Identity, Region, Report, Request
 
 from dashboard.common.numbers import significant
-from dashboard.ingest.engines.buckets import sketch_of, widest
-from dashboard.ingest.engines.formats import Format, Part
-from dashboard.ingest.engines.reading import Histogram, Snapshot, layout_of
+from dashboard.ingest.scrapers.histogram import sketch_of, widest
+from dashboard.ingest.scrapers.metric_names import Format, Part
+from dashboard.ingest.scrapers.parser import Histogram, Snapshot, layout_of
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 NOT_TOLD = "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a plugin"

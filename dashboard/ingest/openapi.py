@@ -10,7 +10,7 @@ from compilewatch.wire.ack import Ack
 from compilewatch.wire.errors import ERROR_CODES, Error
 from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, VERSION, Request
 
-from dashboard.ingest.checks import MAX_INT32, MAX_TIME
+from dashboard.ingest.validation import MAX_INT32, MAX_TIME
 
 _MOMENT = {"minimum": 0, "maximum": MAX_TIME, "description": "Unix seconds."}
 

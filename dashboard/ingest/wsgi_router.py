@@ -11,7 +11,7 @@ from django.conf import settings
 from dashboard.common.http import API_HEADERS
 from dashboard.common.log_formatters import REQUEST_ID, request_begins
 from dashboard.ingest.endpoint import reports_answer
-from dashboard.ingest.head import Environ
+from dashboard.ingest.request_checks import Environ
 
 PATH = "/api/v1/reports"
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from compilewatch.wire.messages import SeqRange
 
-from dashboard.ingest.recent import Recorded, contradicts
+from dashboard.ingest.recent_digests import Recorded, contradicts
 
 MAX_RANGES = 64
 MAX_SEQ = 1 << 53

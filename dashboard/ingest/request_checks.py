@@ -13,7 +13,7 @@ from django.http.request import split_domain_port, validate_host
 from django.utils.http import parse_header_parameters
 
 from dashboard.common.client_address import address_of, client_of
-from dashboard.ingest.body import Refused, inflate
+from dashboard.ingest.body_decoder import Refused, inflate
 from dashboard.projects.key_auth import KnownKey, key_check, key_recall
 from dashboard.projects.key_format import KEY_ANYWHERE
 from dashboard.projects.services import key_exposed

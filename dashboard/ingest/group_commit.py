@@ -14,9 +14,9 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 
 from dashboard.ingest.admission import ADMISSION
 from dashboard.ingest.batch import Batch
-from dashboard.ingest.body import Refused
-from dashboard.ingest.intake import commit_note, intake_give_back, intake_take
-from dashboard.ingest.refusals import refusals_give_back, refusals_take
+from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.intake_counters import commit_note, intake_give_back, intake_take
+from dashboard.ingest.refusal_counters import refusals_give_back, refusals_take
 from dashboard.ingest.services import intake_write, refusals_write, reports_append, reports_store
 from dashboard.ingest.stored import Stored
 

@@ -21,7 +21,7 @@ from compilewatch.wire.messages import (
 from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch
 
 from dashboard.ingest.numbering import most_numbers
-from dashboard.ingest.ranges import MAX_SEQ
+from dashboard.ingest.sequence_ranges import MAX_SEQ
 
 MAX_COUNT = 1 << 40
 MAX_BYTES = 1 << 53

@@ -18,12 +18,12 @@ from dashboard.common.outbound.url import TargetError, target_of
 from dashboard.common.unicode_safety import visible_name
 from dashboard.common.write_lock import write_transaction
 from dashboard.ingest.batch import batch_read
-from dashboard.ingest.body import Refused
-from dashboard.ingest.engines.formats import FORMATS, Format
-from dashboard.ingest.engines.logs import stages_read
-from dashboard.ingest.engines.reading import NotMetrics, Snapshot, between, bounds_kept, layout_of, restarted, snapshot_read
-from dashboard.ingest.engines.report import Engine, identity_of, request_of, started_report
+from dashboard.ingest.body_decoder import Refused
 from dashboard.ingest.models import BucketLayout, EngineTarget
+from dashboard.ingest.scrapers.metric_names import FORMATS, Format
+from dashboard.ingest.scrapers.parser import NotMetrics, Snapshot, between, bounds_kept, layout_of, restarted, snapshot_read
+from dashboard.ingest.scrapers.startup_logs import stages_read
+from dashboard.ingest.scrapers.to_report import Engine, identity_of, request_of, started_report
 from dashboard.ingest.services import reports_store
 from dashboard.projects.models import Project
 

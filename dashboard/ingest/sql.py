@@ -13,8 +13,8 @@ from django.db.backends.utils import CursorWrapper
 
 from dashboard.common.binary_cursor import server_cursor
 from dashboard.ingest.batch import Batch, Item
-from dashboard.ingest.ranges import Coverage
-from dashboard.ingest.recent import MOST_BYTES, recent_bytes, recent_of
+from dashboard.ingest.recent_digests import MOST_BYTES, recent_bytes, recent_of
+from dashboard.ingest.sequence_ranges import Coverage
 
 SenderKey = tuple[int, str]
 
