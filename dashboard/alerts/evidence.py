@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from dashboard.common.numbers import SPACE
-from dashboard.fleet.figures.eager import causes_words
+from dashboard.fleet.metrics.eager_causes import causes_words
 from dashboard.regressions.changes import NO_VALUE, Change, change_of
 from dashboard.regressions.changes import number as _number
 from dashboard.regressions.changes import text as _text

@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef
 from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, EventKind
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
-from dashboard.fleet.fold.presence import GONE_AFTER
+from dashboard.fleet.fold.live_spans import GONE_AFTER
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind

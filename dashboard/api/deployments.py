@@ -14,7 +14,7 @@ from dashboard.api.door import with_key
 from dashboard.common import clock
 from dashboard.common.http import error_answer, json_answer
 from dashboard.common.unicode_safety import visible_name, visible_text
-from dashboard.fleet.marks import MOST_PER_HOUR, Told, TooManyMarks, mark_post
+from dashboard.fleet.deployment_marks import MOST_PER_HOUR, Told, TooManyMarks, mark_post
 from dashboard.projects.key_auth import KnownKey
 from dashboard.projects.selectors import key_named
 

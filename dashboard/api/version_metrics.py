@@ -10,10 +10,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.standing import verdicts_standing
 from dashboard.common import clock
-from dashboard.fleet.figures.below import below
+from dashboard.fleet.metrics.first_bucket import below
 from dashboard.fleet.models import Deployment, InstanceState
-from dashboard.fleet.selectors.fleet_page import RECENT_MINUTES, FleetFacts, VersionFacts, Window, fleet_facts
-from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.fleet.selectors.instances.instance_states import instance_state
+from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, FleetFacts, VersionFacts, Window, fleet_facts
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import VerdictKind

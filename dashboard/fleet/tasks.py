@@ -7,11 +7,11 @@ from dashboard.common.heartbeat import fold_ended
 from dashboard.common.job_slots import job_run
 from dashboard.common.liveness import folded_note
 from dashboard.common.nudge import nudge
-from dashboard.fleet.lives import lives_update
+from dashboard.fleet.finding_states import lives_update
+from dashboard.fleet.fold_service import deployments_update, fold_all
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.fleet.retention_clock import retention_run_if_sure
-from dashboard.fleet.services import deployments_update, fold_all
-from dashboard.fleet.storage_measures import storage_measure
+from dashboard.fleet.storage_sampling import storage_measure
 from dashboard.pipeline import every
 
 FOLDING_SECONDS = 2.0

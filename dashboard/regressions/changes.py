@@ -12,7 +12,7 @@ from typing import Any
 
 from dashboard.common import numbers
 from dashboard.common.numbers import SPACE
-from dashboard.fleet.figures.eager import causes_stored
+from dashboard.fleet.metrics.eager_causes import causes_stored
 
 STARTS = ("cold_start", "compile_time", "cache")
 """Metrics of what an instance does once, when it starts."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.db.models import F, Q
 
 from dashboard.fleet.fold.keys import OTHER
-from dashboard.fleet.fold.presence import AHEAD
+from dashboard.fleet.fold.live_spans import AHEAD
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import Comparison
 

@@ -6,7 +6,7 @@ from dashboard.common import clock
 from dashboard.common.health import Check
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 
 LATE_MINUTES = 10
 """A deployment is judged within seconds of each minute's end."""

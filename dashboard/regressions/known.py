@@ -8,9 +8,9 @@ from typing import cast
 
 from dashboard.fleet.budgets import STALLED, budgets_in
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.burning import burning_rows
-from dashboard.fleet.selectors.certain import certain_instances, certain_rows, environments
-from dashboard.fleet.selectors.compiled_nothing import nothing_compiled, regions_compiled
+from dashboard.fleet.selectors.compilations.uncompiled_regions import nothing_compiled, regions_compiled
+from dashboard.fleet.selectors.instances.budget_burn import burning_rows
+from dashboard.fleet.selectors.judge_inputs.deterministic_facts import certain_instances, certain_rows, environments
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.environment import environment_diff
 from dashboard.regressions.judge.facts import Fact, FactKind

@@ -13,8 +13,8 @@ from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.retention import instance_minutes_kept_from
-from dashboard.fleet.selectors.judging import closed_minute
-from dashboard.fleet.selectors.ways import changed_ways
+from dashboard.fleet.selectors.judge_inputs.execution_modes import changed_ways
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.learning import Lesson, Taught, learned_from
 from dashboard.regressions.judge.settings import Settings

@@ -6,8 +6,8 @@ from compilewatch.wire.numerics import Kind, parity_words
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.certain import LIVE_MINUTES
-from dashboard.fleet.selectors.parity import Shown, deployment_parities
+from dashboard.fleet.selectors.judge_inputs.deterministic_facts import LIVE_MINUTES
+from dashboard.fleet.selectors.numerics import Shown, deployment_parities
 from dashboard.regressions.judge.facts import Fact, FactKind
 from dashboard.regressions.judge.minutes import Arm
 

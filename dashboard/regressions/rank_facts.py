@@ -12,7 +12,7 @@ from compilewatch.wire.messages import STAGE
 from dashboard.common import clock
 from dashboard.fleet.fold.roles import never_counts
 from dashboard.fleet.models import Instance
-from dashboard.fleet.selectors.instance_states import ENOUGH_CALLS
+from dashboard.fleet.selectors.instances.instance_states import ENOUGH_CALLS
 from dashboard.fleet.selectors.jobs import CompiledRow, LiveRank, R, compiled_mark, compiled_rows, newest_ranks
 from dashboard.regressions.judge.facts import Fact
 from dashboard.regressions.judge.minutes import Arm

@@ -11,7 +11,7 @@ from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.jobs import LiveRank, ranks_live
-from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.regressions.due import deployments_ordered
 from dashboard.regressions.judge.facts import FRESH_MINUTES, Fact
 from dashboard.regressions.models import Verdict

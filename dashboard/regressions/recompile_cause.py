@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dashboard.fleet.figures.recompiles import reason_sentence
+from dashboard.fleet.metrics.recompile_reasons import reason_sentence
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.recompiled import Again, recompiled
+from dashboard.fleet.selectors.compilations.recent_recompiles import Again, recompiled
 from dashboard.regressions.judge.outcome import Outcome
 
 METRIC = "recompiles"

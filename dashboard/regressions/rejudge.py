@@ -11,7 +11,7 @@ from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.retention import instance_minutes_kept_from
-from dashboard.fleet.selectors.judging import closed_minute
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.projects.models import Project
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.judge.settings import Settings

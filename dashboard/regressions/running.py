@@ -11,10 +11,10 @@ from threading import Lock
 from typing import NamedTuple, cast
 
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.judging import JudgedMinute, instance_minutes
-from dashboard.fleet.selectors.judging_states import JudgedState, Starts, instance_states
-from dashboard.fleet.selectors.switched import switched_minutes
-from dashboard.fleet.selectors.ways import Changed, changed_ways
+from dashboard.fleet.selectors.judge_inputs.excluded_minutes import switched_minutes
+from dashboard.fleet.selectors.judge_inputs.execution_modes import Changed, changed_ways
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import JudgedMinute, instance_minutes
+from dashboard.fleet.selectors.judge_inputs.judge_processes import JudgedState, Starts, instance_states
 from dashboard.regressions.judge.alike import Telling, made_alike, older
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.minutes import InstanceMinute

@@ -12,11 +12,11 @@ from typing import Any
 from dashboard.common import clock
 from dashboard.common.counters import timed
 from dashboard.common.write_lock import write_transaction
-from dashboard.fleet.figures.eager import cause_sentence
+from dashboard.fleet.metrics.eager_causes import cause_sentence
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.fleet.retention import instance_minutes_kept_from
-from dashboard.fleet.selectors.judging import closed_minute
-from dashboard.fleet.selectors.ways import ARROW
+from dashboard.fleet.selectors.judge_inputs.execution_modes import ARROW
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.regressions.baselines import baseline_of
 from dashboard.regressions.due import deployments_due
 from dashboard.regressions.judge.comparison import Comparison as Running

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from dashboard.alerts.models import Alert, AlertCause, AlertEvent, Delivery, DeliveryState, EventKind
 from dashboard.common import clock
-from dashboard.fleet.figures.window import Window
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.fleet.models import DeploymentMark
 from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.quantiles import Level, p50_levels
+from dashboard.fleet.selectors.versions.quantiles import Level, p50_levels
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
 from dashboard.ui.alert_places import FactPlaces, fact_places

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.fleet.figures.eager import causes_words
+from dashboard.fleet.metrics.eager_causes import causes_words
 from dashboard.regressions.changes import Change, changes_of
 from dashboard.ui import words
 

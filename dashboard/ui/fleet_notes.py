@@ -10,9 +10,9 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.fleet_page import FleetFacts, Window
-from dashboard.fleet.selectors.instance_states import blind_because, blind_to, ended_badly, ending_said
-from dashboard.fleet.selectors.seen import Seen
+from dashboard.fleet.selectors.instances.instance_states import blind_because, blind_to, ended_badly, ending_said
+from dashboard.fleet.selectors.instances.recent_instances import Seen
+from dashboard.fleet.selectors.versions.fleet_page import FleetFacts, Window
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
 from dashboard.ui.evidence import not_compared

@@ -10,9 +10,9 @@ from datetime import datetime
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.fleet.budgets import budgets_of
 from dashboard.fleet.models import Deployment, InstanceState, WatchedModel
-from dashboard.fleet.selectors.fleet_page import FleetFacts, VersionFacts, Window
-from dashboard.fleet.selectors.instance_states import SEVERITY
-from dashboard.fleet.selectors.seen import Seen
+from dashboard.fleet.selectors.instances.instance_states import SEVERITY
+from dashboard.fleet.selectors.instances.recent_instances import Seen
+from dashboard.fleet.selectors.versions.fleet_page import FleetFacts, VersionFacts, Window
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.fleet_cells import Cell, ColdCell, cold_cell, figure_cell, peak_cell, share_cell

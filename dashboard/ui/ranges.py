@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from django.http import QueryDict
 
 from dashboard.common import clock
-from dashboard.fleet.figures.window import Window as Bins
-from dashboard.fleet.selectors.fleet_page import Window
+from dashboard.fleet.metrics.time_bins import Window as Bins
+from dashboard.fleet.selectors.versions.fleet_page import Window
 from dashboard.ui import words
 
 FURTHEST = 400 * 1440

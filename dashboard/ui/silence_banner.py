@@ -9,7 +9,7 @@ from datetime import datetime
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.services.silence import silence_title
 from dashboard.common import clock
-from dashboard.fleet.figures.silence import Silence
+from dashboard.fleet.metrics.silence import Silence
 
 
 @dataclass(frozen=True)

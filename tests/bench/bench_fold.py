@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     """Fills, folds and says how long it took."""
     from django.db import connection
 
-    from dashboard.fleet.services import fold_all
+    from dashboard.fleet.fold_service import fold_all
 
     count = fill(options.instances, options.windows, options.versions)
     profile = cProfile.Profile() if options.profile else None

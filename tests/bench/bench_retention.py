@@ -19,7 +19,7 @@ def fill(hours: int) -> int:
 
     from dashboard.demo.sender import batches, past
     from dashboard.demo.simulated_fleet import fleet, instances
-    from dashboard.fleet.services import fold_all
+    from dashboard.fleet.fold_service import fold_all
     from dashboard.ingest.batch import batch_read
     from dashboard.ingest.services import reports_store
     from dashboard.projects.services import project_create

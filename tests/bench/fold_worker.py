@@ -12,7 +12,7 @@ def main() -> None:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     django.setup()
-    from dashboard.fleet.services import fold_all
+    from dashboard.fleet.fold_service import fold_all
     from dashboard.fleet.tasks import FOLDING_SECONDS
 
     while True:

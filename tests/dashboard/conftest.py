@@ -20,8 +20,8 @@ from dashboard.accounts.services import user_create
 from dashboard.api.read.access import readers_forget
 from dashboard.common import clock
 from dashboard.common.heartbeat import fold_forget
-from dashboard.fleet.stored.cold_starts import first_calls_forget
-from dashboard.fleet.stored.limits import known_forget
+from dashboard.fleet.writers.cold_starts import first_calls_forget
+from dashboard.fleet.writers.limits import known_forget
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.intake_counters import intake_take

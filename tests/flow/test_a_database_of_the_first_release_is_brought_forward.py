@@ -31,7 +31,7 @@ from django.test import Client
 from dashboard.accounts.models import User
 from dashboard.common import clock
 from dashboard.fleet.models import VersionHour, WatchedModel
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from dashboard.ingest.models import InboxRow
 from dashboard.regressions.models import Verdict
 clock.unix = lambda: {ENDED} + 60.0

@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "agents")]
 from compilewatch.wire.codec import decode  # noqa: E402
 from compilewatch.wire.messages import Request  # noqa: E402
 
-from dashboard.fleet.figures.payback import break_even, saved_against_eager  # noqa: E402
+from dashboard.fleet.metrics.break_even import break_even, saved_against_eager  # noqa: E402
 
 MODELS = ("gpt2", "resnet50")
 VARIABLE = "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS"

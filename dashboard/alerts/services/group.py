@@ -13,7 +13,7 @@ from dashboard.alerts.services.transition import event_add, project_hold
 from dashboard.alerts.together import WINDOW, Alarm, Trait, clusters, shared_by, shared_words, title_of
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
-from dashboard.fleet.selectors.machines import machines_of, models_running
+from dashboard.fleet.selectors.versions.machines import machines_of, models_running
 
 logger = logging.getLogger(__name__)
 

@@ -18,12 +18,12 @@ from dashboard.alerts.services.transition import alert_close, alert_open, event_
 from dashboard.common import clock
 from dashboard.common.numbers import below, duration
 from dashboard.common.write_lock import write_transaction
-from dashboard.fleet.figures.window import Window
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.fleet.models import ModelVersion
-from dashboard.fleet.selectors.judging import closed_minute
-from dashboard.fleet.selectors.quantiles import Level, p50_levels
-from dashboard.fleet.selectors.traffic import calls_by_minute
-from dashboard.fleet.selectors.trends import Span
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
+from dashboard.fleet.selectors.versions.quantiles import Level, p50_levels
+from dashboard.fleet.selectors.versions.traffic import calls_by_minute
+from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.regressions.models import Verdict, VerdictKind
 
 logger = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from dashboard.alerts.services.owe import messages_owe
 from dashboard.alerts.services.transition import alert_close, alert_return, event_add, project_hold, silence_open
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
-from dashboard.fleet.figures.silence import Silence
+from dashboard.fleet.metrics.silence import Silence
 from dashboard.fleet.models import Deployment, WatchedModel
-from dashboard.fleet.selectors.instance_states import SILENT_AFTER
-from dashboard.fleet.selectors.seen import GONE_AFTER, Seen, instances_seen, silent_seen
-from dashboard.fleet.selectors.silences import Silences, place_most_silent, silences_of
+from dashboard.fleet.selectors.instances.instance_states import SILENT_AFTER
+from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER, Seen, instances_seen, silent_seen
+from dashboard.fleet.selectors.instances.silences import Silences, place_most_silent, silences_of
 from dashboard.ingest.selectors import inbox_age
 from dashboard.projects.models import Project
 

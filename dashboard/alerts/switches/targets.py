@@ -11,7 +11,7 @@ from compilewatch.wire.command import cohort
 from dashboard.alerts.switches.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance
-from dashboard.fleet.selectors.counted import ended, helping
+from dashboard.fleet.selectors.instances.role_filters import ended, helping
 
 LIVE = timedelta(minutes=3)
 """An instance that has not reported for longer is not waited for."""

@@ -16,13 +16,14 @@ from dashboard.api.read.shaping import deployment_shape, span_shape, verdict_sha
 from dashboard.common import clock
 from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.budgets import STALLED, budgets_from, budgets_of
-from dashboard.fleet.figures.eager import WhyEager
-from dashboard.fleet.figures.named import figures_named
-from dashboard.fleet.figures.tally import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
+from dashboard.fleet.metrics.aggregate import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
+from dashboard.fleet.metrics.eager_causes import WhyEager
+from dashboard.fleet.metrics.metric_names import figures_named
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.pairs import spans_hourly
-from dashboard.fleet.selectors.trends import (
+from dashboard.fleet.selectors.versions.comparison_spans import spans_hourly
+from dashboard.fleet.selectors.versions.eager_causes import eager_rows, versions_eager
+from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
     ProcessPoint,
     Span,
@@ -33,8 +34,7 @@ from dashboard.fleet.selectors.trends import (
     series_outermost,
     versions_outside,
 )
-from dashboard.fleet.selectors.versions import model_deployments, model_find
-from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
+from dashboard.fleet.selectors.versions.versions import model_deployments, model_find
 from dashboard.projects.models import Project
 from dashboard.projects.rate_limit import rate_of, waiting_of
 from dashboard.projects.selectors import for_project

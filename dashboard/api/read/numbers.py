@@ -16,14 +16,14 @@ from dashboard.api.read.catalogue import MOST_VERSIONS, READ, deployments_by_ver
 from dashboard.api.read.shapes import LARGEST, ComparisonAnswer, Id, NamedVersion, Series, SeriesShape, SideShape, Slug
 from dashboard.api.read.shaping import evidence_shapes, span_shape, verdict_shape
 from dashboard.common import clock
-from dashboard.fleet.figures.named import NAMED
-from dashboard.fleet.figures.tally import calls_binned, processes_binned
-from dashboard.fleet.figures.window import Window
+from dashboard.fleet.metrics.aggregate import calls_binned, processes_binned
+from dashboard.fleet.metrics.metric_names import NAMED
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.pairs import pair_spans
-from dashboard.fleet.selectors.trends import Span
-from dashboard.fleet.selectors.versions import model_deployments
+from dashboard.fleet.selectors.versions.comparison_spans import pair_spans
+from dashboard.fleet.selectors.versions.version_series import Span
+from dashboard.fleet.selectors.versions.versions import model_deployments
 from dashboard.ingest.body_decoder import Refused
 from dashboard.projects.models import Project
 from dashboard.regressions.selectors import verdict_of_pair

@@ -17,8 +17,8 @@ from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.models import Finding, FindingVersion, Instance
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instance_states import blind_to, eager_share, has_ended, instance_state
+from dashboard.fleet.selectors.findings.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.instances.instance_states import blind_to, eager_share, has_ended, instance_state
 from dashboard.projects.selectors import for_project
 
 router = Router(tags=["Findings and instances"])

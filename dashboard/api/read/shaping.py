@@ -8,7 +8,7 @@ from dashboard.alerts.evidence import strongest_evidence
 from dashboard.api.read.shapes import DeploymentShape, EvidenceShape, SpanShape, VerdictShape
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.trends import Span
+from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.regressions.models import Verdict
 
 MOST_EVIDENCE = 500

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dashboard.fleet.fold.counts import EAGER, MOST, Calls
-from dashboard.fleet.fold.sketches import Sketches, joined, sketches_of, sketches_unpacked, summed
+from dashboard.fleet.fold.counters import EAGER, MOST, Calls
+from dashboard.fleet.fold.sketch_columns import Sketches, joined, sketches_of, sketches_unpacked, summed
 from dashboard.fleet.fold.varints import Bools, Floats, Ints
 
 COUNTS = ("calls", "errors", "compiled", "partial", *(f"eager_{cause}" for cause in EAGER), "unknown", "sampled")

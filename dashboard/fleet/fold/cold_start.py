@@ -8,12 +8,12 @@ from typing import Any
 
 from compilewatch.wire.messages import COLD_START, COLD_START_ENDS, OWN_MARKS, Fact, Report
 
+from dashboard.fleet.fold.column_text import label
 from dashboard.fleet.fold.decode import Sender
 from dashboard.fleet.fold.facts import ColdStartFact, Facts, Told, value_add
 from dashboard.fleet.fold.keys import instance_of
 from dashboard.fleet.fold.process import MAX_SECONDS
-from dashboard.fleet.fold.text import label
-from dashboard.fleet.fold.window import Window
+from dashboard.fleet.fold.report_window import Window
 
 MAX_MARKS = 64
 MAX_STAGES = 64

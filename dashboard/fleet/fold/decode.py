@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from compilewatch.wire.messages import Identity, Report
 
+from dashboard.fleet.fold.column_text import label, name
 from dashboard.fleet.fold.keys import Source, VersionKey
-from dashboard.fleet.fold.remembered import Remembered
-from dashboard.fleet.fold.text import label, name
+from dashboard.fleet.fold.ttl_cache import Remembered
 from dashboard.ingest.batch import identity_read, report_read
 
 MAX_INT32 = (1 << 31) - 1

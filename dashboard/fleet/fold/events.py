@@ -8,13 +8,13 @@ from typing import Any
 from compilewatch.wire.messages import FINDING_KINDS, MAX_COMPILES, MAX_REASON, PATTERNS, Compile, Finding, Report
 from compilewatch.wire.numerics import parity_of
 
+from dashboard.fleet.fold.column_text import label
 from dashboard.fleet.fold.decode import MAX_INT32, Sender
 from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Seen, values_kept
 from dashboard.fleet.fold.fingerprint import fingerprint
 from dashboard.fleet.fold.keys import FindingKey, instance_of
 from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, compile_seconds, kind_of, ooms_of, seconds_of
-from dashboard.fleet.fold.text import label
-from dashboard.fleet.fold.window import Window
+from dashboard.fleet.fold.report_window import Window
 
 ANOTHER = "another result than eager"
 

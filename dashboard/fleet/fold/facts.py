@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from compilewatch.wire.messages import MAX_VALUES, pattern_rank
 
-from dashboard.fleet.fold.counts import Calls, Process, larger, smaller
+from dashboard.fleet.fold.counters import Calls, Process, larger, smaller
 from dashboard.fleet.fold.keys import FindingKey, InstanceKey, Place, Source, VersionKey
-from dashboard.fleet.fold.parities import ParityFact
+from dashboard.fleet.fold.numerics import ParityFact
 
 Span = tuple[int, int]
 """First and last minute, both with data."""

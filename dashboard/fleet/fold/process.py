@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from compilewatch.wire.messages import Compile, Fact, Gauges, Report
 
-from dashboard.fleet.fold.counts import Process
-from dashboard.fleet.fold.window import Window
+from dashboard.fleet.fold.counters import Process
+from dashboard.fleet.fold.report_window import Window
 from dashboard.ingest.numbering import windows_of
 
 MAX_BYTES = 1 << 62

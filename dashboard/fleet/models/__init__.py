@@ -1,13 +1,20 @@
 """The facts of a fleet: what runs (catalogue), what it did each minute (minutes), what happened to it (events)."""
 
-from dashboard.fleet.models.catalogue import Deployment, Instance, InstanceState, ModelVersion, Series, Stratum, WatchedModel
 from dashboard.fleet.models.commands import CommandReceipt
+from dashboard.fleet.models.entities import Deployment, Instance, InstanceState, ModelVersion, Series, Stratum, WatchedModel
 from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingLife, FindingVersion
 from dashboard.fleet.models.limits import LimitReached
 from dashboard.fleet.models.marks import DeploymentMark
-from dashboard.fleet.models.minutes import ProcessMinute, RegionMinute, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.models.parities import ParityResult
+from dashboard.fleet.models.numerics import ParityResult
 from dashboard.fleet.models.storage import StorageMeasure
+from dashboard.fleet.models.timeseries import (
+    ProcessMinute,
+    RegionMinute,
+    VersionHour,
+    VersionMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+)
 
 __all__ = [
     "ColdStart",

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from dashboard.fleet.models.catalogue import Instance, ModelVersion, WatchedModel
+from dashboard.fleet.models.entities import Instance, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 
 

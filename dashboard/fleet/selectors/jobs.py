@@ -12,8 +12,8 @@ from django.db.models import Count, Max, QuerySet
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.fold.process import cache_answer
 from dashboard.fleet.models import CompileEvent, Instance
-from dashboard.fleet.selectors.cache_answers import COMPILATION
-from dashboard.fleet.selectors.counted import counted, helping
+from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
+from dashboard.fleet.selectors.instances.role_filters import counted, helping
 
 MOST_JOBS, MOST_RANKS, MOST_EVENTS = 60, 1024, 20_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from dashboard.common.numbers import change_range, is_factor, magnitude, number, percent
-from dashboard.fleet.figures.eager import cause_sentence
+from dashboard.fleet.metrics.eager_causes import cause_sentence
 from dashboard.regressions.judge.drift import Drifted
 from dashboard.regressions.judge.drift_words import drift_words
 from dashboard.regressions.judge.facts import Certain, fact_words

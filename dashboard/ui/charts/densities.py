@@ -8,9 +8,9 @@ from typing import Any
 
 from compilewatch.wire.sketch import Sketch, lower_bound
 
-from dashboard.fleet.figures.rows import CallRow
-from dashboard.fleet.figures.tally import Clock, callers_shared
-from dashboard.fleet.fold.sketches import merged_by
+from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.metrics.aggregate import Clock, callers_shared
+from dashboard.fleet.metrics.row_types import CallRow
 from dashboard.ui import words
 from dashboard.ui.charts.places import place_name, places_shortened
 from dashboard.ui.charts.scales import duration_scale, rounded

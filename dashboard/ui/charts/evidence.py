@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dashboard.fleet.figures.eager import causes_words
+from dashboard.fleet.metrics.eager_causes import causes_words
 from dashboard.regressions.changes import Change, change_of, number
 from dashboard.ui import words
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.finding_days import DAY, Day
+from dashboard.fleet.selectors.findings.finding_days import DAY, Day
 
 HIGH, STEP, WIDE = 56.0, 10.0, 8.0
 

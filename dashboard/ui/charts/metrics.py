@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.fleet.figures.below import Below
-from dashboard.fleet.figures.metrics import (
+from dashboard.fleet.metrics.first_bucket import Below
+from dashboard.fleet.metrics.version_metrics import (
     CACHE,
     COLD_START,
     COMPILE,

@@ -6,9 +6,9 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from statistics import median
 
-from dashboard.fleet.figures.below import Below
-from dashboard.fleet.figures.rows import StartRow
-from dashboard.fleet.figures.tally import Calls, Clock, Processes
+from dashboard.fleet.metrics.aggregate import Calls, Clock, Processes
+from dashboard.fleet.metrics.first_bucket import Below
+from dashboard.fleet.metrics.row_types import StartRow
 from dashboard.regressions.changes import Change
 from dashboard.ui import words
 from dashboard.ui.charts import metrics

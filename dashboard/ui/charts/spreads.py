@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dashboard.fleet.figures.tally import Calls
-from dashboard.fleet.fold.asked import Question
-from dashboard.fleet.fold.sketches import Sketches
+from dashboard.fleet.fold.cached_quantiles import Question
+from dashboard.fleet.fold.sketch_columns import Sketches
+from dashboard.fleet.metrics.aggregate import Calls
 
 Z = 1.96
 NARROW = 0.02

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from dashboard.fleet.figures.below import Below
-from dashboard.fleet.figures.rows import StartRow
-from dashboard.fleet.figures.tally import CallGrid, Clock, ProcessGrid
-from dashboard.fleet.figures.window import Window
+from dashboard.fleet.metrics.aggregate import CallGrid, Clock, ProcessGrid
+from dashboard.fleet.metrics.first_bucket import Below
+from dashboard.fleet.metrics.row_types import StartRow
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.ui import words
 from dashboard.ui.charts import metrics
 from dashboard.ui.charts.decimate import decimated

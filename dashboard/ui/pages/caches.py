@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
-from dashboard.fleet.selectors.caches import Answered
-from dashboard.fleet.selectors.miss_causes import Compared
+from dashboard.fleet.selectors.compilations.cache_answers import Answered
+from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 from dashboard.ui.selectors.caches import CacheFacts

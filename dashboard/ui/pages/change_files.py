@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.trends import Span
+from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.regressions.changes import RATES, Change
 from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow
 

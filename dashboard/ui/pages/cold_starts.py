@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dashboard.fleet.selectors.caches import StartMissed
-from dashboard.fleet.selectors.instances import InstanceFacts, StartFacts
-from dashboard.fleet.selectors.miss_causes import Compared
+from dashboard.fleet.selectors.compilations.cache_answers import StartMissed
+from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
+from dashboard.fleet.selectors.instances.instances import InstanceFacts, StartFacts
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 from dashboard.ui.pages.caches import cause_words

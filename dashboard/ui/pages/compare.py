@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dashboard.fleet.figures.eager import WhyEager
-from dashboard.fleet.figures.tally import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
-from dashboard.fleet.fold.sketches import merged_by
+from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.metrics.aggregate import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
+from dashboard.fleet.metrics.eager_causes import WhyEager
 from dashboard.fleet.models import ModelVersion
 from dashboard.regressions.changes import number
 from dashboard.ui import words

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.figures.recompiles import AGAIN, REASONS, reason_name
+from dashboard.fleet.metrics.recompile_reasons import AGAIN, REASONS, reason_name
 from dashboard.fleet.models import CompileEvent
-from dashboard.fleet.selectors.instances import InstanceFacts
-from dashboard.fleet.selectors.miss_causes import Compared
+from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
+from dashboard.fleet.selectors.instances.instances import InstanceFacts
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 from dashboard.ui.pages.caches import cause_words

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.fleet.selectors.instances import Configuration
+from dashboard.fleet.selectors.instances.instances import Configuration
 from dashboard.regressions.judge.environment import environment_diff
 
 OWN = frozenset(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.fleet.figures.recompiles import AGAIN
 from dashboard.fleet.fold.fingerprint import normalise
-from dashboard.fleet.selectors.finding_detail import CompiledThere, FindingDetail, Ran, VersionSeen
-from dashboard.fleet.selectors.finding_list import Life
-from dashboard.fleet.selectors.findings import CERTAIN
+from dashboard.fleet.metrics.recompile_reasons import AGAIN
+from dashboard.fleet.selectors.findings.finding_detail import CompiledThere, FindingDetail, Ran, VersionSeen
+from dashboard.fleet.selectors.findings.finding_list import Life
+from dashboard.fleet.selectors.findings.findings import CERTAIN
 from dashboard.ui import words
 from dashboard.ui.charts.guards import Values, Varies, Way, values_met, varies, ways_out
 from dashboard.ui.charts.lifeline import Lifeline, Stretch, lifeline

@@ -10,8 +10,8 @@ from datetime import datetime
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.findings import FindingFacts, LifeFacts, Seen
-from dashboard.fleet.selectors.instances import InstanceFacts
+from dashboard.fleet.selectors.findings.findings import FindingFacts, LifeFacts, Seen
+from dashboard.fleet.selectors.instances.instances import InstanceFacts
 from dashboard.ui import words
 from dashboard.ui.charts.proofs import Proof
 from dashboard.ui.charts.variation import Variation, variation

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.finding_list import Life, Listed
-from dashboard.fleet.selectors.findings import CERTAIN
+from dashboard.fleet.selectors.findings.finding_list import Life, Listed
+from dashboard.fleet.selectors.findings.findings import CERTAIN
 from dashboard.ui.charts.variation import Variation, variation
 from dashboard.ui.pages.findings_board import KINDS
 from dashboard.ui.pages.hints import hint_for

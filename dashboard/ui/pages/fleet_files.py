@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.fleet_page import RECENT_MINUTES, Window
-from dashboard.fleet.selectors.stale import stale_minutes
+from dashboard.fleet.selectors.versions.data_age import stale_minutes
+from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, Window
 from dashboard.regressions.models import Verdict
 from dashboard.ui.fleet_cells import Cell
 from dashboard.ui.fleet_rows import FleetRow

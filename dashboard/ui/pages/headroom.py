@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.figures.recompiles import varies_words
-from dashboard.fleet.selectors.compiled import Compiled
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.metrics.recompile_reasons import varies_words
+from dashboard.fleet.selectors.compilations.compilations import Compiled
+from dashboard.fleet.selectors.instances.cold_starts import Started
 from dashboard.ui import words
 
 COUNTED = ("first", "recompile", "empty")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dashboard.fleet.figures.recompiles import AGAIN
+from dashboard.fleet.metrics.recompile_reasons import AGAIN
 from dashboard.ui.pages.break_hints import BREAKS
 from dashboard.ui.pages.guard_hints import guard_hint
 

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.figures.below import Below
-from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.fold.roles import helps
+from dashboard.fleet.metrics.eager_causes import WhyEager
+from dashboard.fleet.metrics.first_bucket import Below
 from dashboard.fleet.models import Instance, InstanceState
-from dashboard.fleet.selectors.instance_detail import FrameHistory, RegionBeside, Shown
-from dashboard.fleet.selectors.instance_states import blind_because, ending_said, hung_after, instance_state
-from dashboard.fleet.selectors.instances import Configuration, Reporting
+from dashboard.fleet.selectors.instances.instance_detail import FrameHistory, RegionBeside, Shown
+from dashboard.fleet.selectors.instances.instance_states import blind_because, ending_said, hung_after, instance_state
+from dashboard.fleet.selectors.instances.instances import Configuration, Reporting
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 from dashboard.ui.pages.capabilities import Capability, capabilities_explained

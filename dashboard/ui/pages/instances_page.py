@@ -12,9 +12,9 @@ from dashboard.common import clock
 from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instance_levels import Cell, Levels
-from dashboard.fleet.selectors.instance_states import RULES, SEVERITY, eager_share, has_ended
-from dashboard.fleet.selectors.instances import Reporting
+from dashboard.fleet.selectors.instances.instance_heatmap import Cell, Levels
+from dashboard.fleet.selectors.instances.instance_states import RULES, SEVERITY, eager_share, has_ended
+from dashboard.fleet.selectors.instances.instances import Reporting
 from dashboard.fleet.selectors.job_groups import Server
 from dashboard.ui import words
 from dashboard.ui.charts.heat import Measure, Strip, Value, strip_drawn

@@ -10,7 +10,7 @@ from datetime import datetime
 from dashboard.fleet.fold.roles import helps
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instance_states import (
+from dashboard.fleet.selectors.instances.instance_states import (
     CLOCK_SHOWN_OVER,
     RULES,
     SEVERITY,
@@ -20,7 +20,7 @@ from dashboard.fleet.selectors.instance_states import (
     ending_said,
     instance_state,
 )
-from dashboard.fleet.selectors.instances import Reporting
+from dashboard.fleet.selectors.instances.instances import Reporting
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.selectors.memory import MemoryFacts
+from dashboard.fleet.selectors.instances.memory import MemoryFacts
 from dashboard.ui import words
 from dashboard.ui.charts.roles import Drawn
 

@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.budgets import budgets_of
-from dashboard.fleet.figures.tally import (
+from dashboard.fleet.metrics.aggregate import (
     CallGrid,
     Clock,
     ProcessGrid,
@@ -20,7 +20,7 @@ from dashboard.fleet.figures.tally import (
     processes_binned,
     processes_totals,
 )
-from dashboard.fleet.figures.window import Window
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Instance, InstanceState
-from dashboard.fleet.selectors.cache_answers import answer_of
-from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.fleet.selectors.compilations.cache_outcomes import answer_of
+from dashboard.fleet.selectors.instances.instance_states import instance_state
 from dashboard.regressions.judge.facts import FRESH_MINUTES
 from dashboard.regressions.judge.rank_words import divergence_words
 from dashboard.regressions.judge.ranks import COUNTED, Compiled, Divergence, divergences

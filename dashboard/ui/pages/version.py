@@ -10,9 +10,9 @@ from typing import Any
 from compilewatch.wire.messages import HELPS_ALONE
 
 from dashboard.common import clock
-from dashboard.fleet.figures.recompiles import AGAIN, reason_name
-from dashboard.fleet.selectors.compiled import Compiled
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.metrics.recompile_reasons import AGAIN, reason_name
+from dashboard.fleet.selectors.compilations.compilations import Compiled
+from dashboard.fleet.selectors.instances.cold_starts import Started
 from dashboard.ui import words
 from dashboard.ui.charts.compile_line import CompileLine, Compiling, compile_line, counted
 from dashboard.ui.pages.findings_board import Column, findings_columns

@@ -8,7 +8,7 @@ from typing import Any
 
 from compilewatch.wire.messages import KERNEL
 
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.selectors.instances.cold_starts import Started
 from dashboard.ui import words
 
 NAMED, SHOWN = 3, 32

@@ -11,8 +11,8 @@ from typing import Any
 from compilewatch.wire.numerics import Parity, parity_words
 
 from dashboard.common.numbers import significant
-from dashboard.fleet.selectors.parity import ParityRow
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.numerics import ParityRow
 from dashboard.ui import words
 
 REASONS = 2

@@ -27,10 +27,10 @@ from compilewatch.wire.cache_miss_causes import (
     is_changed,
 )
 
-from dashboard.fleet.selectors.compiled import Answers
-from dashboard.fleet.selectors.miss_causes import Process, compared, reference_of
-from dashboard.fleet.selectors.miss_costs import MissCost
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.selectors.compilations.cache_miss_causes import Process, compared, reference_of
+from dashboard.fleet.selectors.compilations.cache_miss_costs import MissCost
+from dashboard.fleet.selectors.compilations.compilations import Answers
+from dashboard.fleet.selectors.instances.cold_starts import Started
 from dashboard.ui import words
 
 SHOWN = 6

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.fleet.figures.payback import Saved, break_even, saved_against_eager
-from dashboard.fleet.selectors.compiled import NO_RECORDINGS, Compiled, Recordings
-from dashboard.fleet.selectors.served import SeriesCalls
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.metrics.break_even import Saved, break_even, saved_against_eager
+from dashboard.fleet.selectors.compilations.compilations import NO_RECORDINGS, Compiled, Recordings
+from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls
 from dashboard.ui import words
 
 MOSTLY = 0.8

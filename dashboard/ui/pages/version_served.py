@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.selectors.served import SeriesCalls
+from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls
 from dashboard.ui import words
 
 ENOUGH = 200

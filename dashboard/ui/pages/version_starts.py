@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
 
-from dashboard.fleet.selectors.instances import StartFacts
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.instances.instances import StartFacts
 from dashboard.ui import words
 from dashboard.ui.charts.waterfall import UNACCOUNTED, Step, Waterfall, by_name, steps_of, waterfall
 from dashboard.ui.pages.cold_starts import ENDS

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from dashboard.fleet.figures.eager import WhyEager
-from dashboard.fleet.figures.tally import Calls, Processes
+from dashboard.fleet.metrics.aggregate import Calls, Processes
+from dashboard.fleet.metrics.eager_causes import WhyEager
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.instances import InstanceFacts
+from dashboard.fleet.selectors.instances.instances import InstanceFacts
 from dashboard.regressions.models import Verdict
 from dashboard.ui import words
 from dashboard.ui.charts import metrics

@@ -14,7 +14,7 @@ from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Deli
 from dashboard.alerts.services.transition import rank
 from dashboard.alerts.standing import verdict_standing
 from dashboard.common import clock
-from dashboard.fleet.marks import marks_between
+from dashboard.fleet.deployment_marks import marks_between
 from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project

@@ -9,7 +9,7 @@ from typing import Any
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.caches import (
+from dashboard.fleet.selectors.compilations.cache_answers import (
     MOST_STARTS,
     Answered,
     StartMissed,
@@ -17,9 +17,9 @@ from dashboard.fleet.selectors.caches import (
     caches_read,
     unexplained_misses,
 )
-from dashboard.fleet.selectors.instances import InstanceFacts
-from dashboard.fleet.selectors.miss_causes import Compared, causes_compared
-from dashboard.fleet.selectors.trends import Span
+from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared, causes_compared
+from dashboard.fleet.selectors.instances.instances import InstanceFacts
+from dashboard.fleet.selectors.versions.version_series import Span
 
 
 @dataclass

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 
 from dashboard.common import clock
 from dashboard.common.raw_queries import rows_together
-from dashboard.fleet.figures.eager import WhyEager
+from dashboard.fleet.metrics.eager_causes import WhyEager
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instances import Configuration, InstanceFacts, instances_configured
-from dashboard.fleet.selectors.pairs import pair_spans, spans_hourly
-from dashboard.fleet.selectors.traits import MOST, Traits, instance_traits
-from dashboard.fleet.selectors.trends import (
+from dashboard.fleet.selectors.findings.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.instances.instance_traits import MOST, Traits, instance_traits
+from dashboard.fleet.selectors.instances.instances import Configuration, InstanceFacts, instances_configured
+from dashboard.fleet.selectors.versions.comparison_spans import pair_spans, spans_hourly
+from dashboard.fleet.selectors.versions.eager_causes import eager_rows, versions_eager
+from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
     InstancePoint,
     ProcessPoint,
@@ -28,7 +29,6 @@ from dashboard.fleet.selectors.trends import (
     series_outermost,
     versions_outside,
 )
-from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.selectors import verdict_of_pair
 from dashboard.ui.selectors.model import Standing, model_standing

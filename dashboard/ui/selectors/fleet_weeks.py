@@ -13,7 +13,7 @@ from dashboard import __version__
 from dashboard.alerts.models import Alert, AlertOutcome
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, WatchedModel
-from dashboard.fleet.selectors.periods import project_days
+from dashboard.fleet.selectors.versions.daily_calls import project_days
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words

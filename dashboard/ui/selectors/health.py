@@ -21,13 +21,13 @@ from dashboard.alerts.selectors import deliveries_by_state
 from dashboard.common import clock
 from dashboard.common.health import Check, database_check, disk_check, heartbeats, migrations_check, worker_state, workers_check
 from dashboard.common.models import Heartbeat
-from dashboard.fleet.fold.counts import MOST
+from dashboard.fleet.fold.counters import MOST
 from dashboard.fleet.models import Instance, InstanceState, StorageMeasure
 from dashboard.fleet.models.limits import COUNTER
-from dashboard.fleet.selectors.instance_states import SEVERITY, instance_state
+from dashboard.fleet.selectors.instances.instance_states import SEVERITY, instance_state
+from dashboard.fleet.selectors.instances.recent_instances import helpers_seen, instances_seen
 from dashboard.fleet.selectors.limits import OverLimit, over_limits
-from dashboard.fleet.selectors.seen import helpers_seen, instances_seen
-from dashboard.fleet.storage import GOALS
+from dashboard.fleet.table_sizes import GOALS
 from dashboard.ingest.health import inbox_check
 from dashboard.ingest.models import PoisonReport, Sender
 from dashboard.ingest.selectors import inbox_size, inbox_size_up_to, intake_by_hour, poison_count, refusals_by_hour

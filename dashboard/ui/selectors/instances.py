@@ -10,13 +10,13 @@ from dashboard.common import clock
 from dashboard.fleet.fold.roles import helps, is_counted
 from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instance_levels import Levels, Slots, instance_levels
-from dashboard.fleet.selectors.instance_list import instances_since, windows_missing
-from dashboard.fleet.selectors.instance_states import SEVERITY, eager_share, ended_badly, instance_state
+from dashboard.fleet.selectors.instances.instance_heatmap import Levels, Slots, instance_levels
+from dashboard.fleet.selectors.instances.instance_list import instances_since, windows_missing
+from dashboard.fleet.selectors.instances.instance_states import SEVERITY, eager_share, ended_badly, instance_state
+from dashboard.fleet.selectors.instances.instance_traits import MOST, Traits, instance_traits
 from dashboard.fleet.selectors.job_groups import NO_SERVER, Groups, Server
-from dashboard.fleet.selectors.traits import MOST, Traits, instance_traits
-from dashboard.fleet.selectors.trends import series_outermost
-from dashboard.fleet.selectors.versions import model_deployments
+from dashboard.fleet.selectors.versions.version_series import series_outermost
+from dashboard.fleet.selectors.versions.versions import model_deployments
 
 BAD = (InstanceState.HUNG, InstanceState.SILENT, InstanceState.EAGER, InstanceState.DEGRADED)
 

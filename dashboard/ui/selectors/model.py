@@ -13,23 +13,23 @@ from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.standing import standing_of, with_open_alert
 from dashboard.common import clock
 from dashboard.common.raw_queries import objects_together
-from dashboard.fleet.figures.eager import WhyEager
-from dashboard.fleet.figures.window import Window
-from dashboard.fleet.marks import marks_newest
+from dashboard.fleet.deployment_marks import marks_newest
+from dashboard.fleet.metrics.eager_causes import WhyEager
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.compile_events import compile_events_newest
-from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instances import InstanceFacts, Reporting, instances_reporting, version_instances
-from dashboard.fleet.selectors.memory import MemoryFacts
-from dashboard.fleet.selectors.seen import GONE_AFTER
-from dashboard.fleet.selectors.trends import (
+from dashboard.fleet.selectors.compilations.compile_events import compile_events_newest
+from dashboard.fleet.selectors.findings.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.instances.instances import InstanceFacts, Reporting, instances_reporting, version_instances
+from dashboard.fleet.selectors.instances.memory import MemoryFacts
+from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER
+from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
     ProcessPoint,
     Span,
     region_seconds,
     series_outermost,
 )
-from dashboard.fleet.selectors.versions import LATEST, model_deployments
+from dashboard.fleet.selectors.versions.versions import LATEST, model_deployments
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 from dashboard.regressions.selectors import Chosen, choices_made, chosen_of
 from dashboard.ui.charts.roles import Drawn, versions_drawn

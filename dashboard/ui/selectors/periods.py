@@ -11,7 +11,7 @@ from django.db.models import Count, Q
 from dashboard.alerts.models import Alert, AlertOutcome
 from dashboard.common import clock
 from dashboard.fleet.models import ColdStart, Deployment, WatchedModel
-from dashboard.fleet.selectors.periods import series_days
+from dashboard.fleet.selectors.versions.daily_calls import series_days
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.charts.periods import DAYS, CallDay, Cell, Periods, periods
 from dashboard.ui.charts.periods_words import Beside

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.common.raw_queries import rows_together
-from dashboard.fleet.figures.eager import WhyEager
-from dashboard.fleet.selectors.memory import MemoryFacts, memory_of, memory_rows
-from dashboard.fleet.selectors.trends import (
+from dashboard.fleet.metrics.eager_causes import WhyEager
+from dashboard.fleet.selectors.instances.memory import MemoryFacts, memory_of, memory_rows
+from dashboard.fleet.selectors.versions.eager_causes import eager_rows, versions_eager
+from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
     ProcessPoint,
     SeriesFacts,
@@ -20,7 +21,6 @@ from dashboard.fleet.selectors.trends import (
     process_rows,
     versions_outside,
 )
-from dashboard.fleet.selectors.why_eager import eager_rows, versions_eager
 
 
 @dataclass(frozen=True)

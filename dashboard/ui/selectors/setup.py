@@ -11,7 +11,7 @@ from dashboard.alerts.models import Channel, Delivery
 from dashboard.common import clock
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.fleet.selectors.instances.instance_states import instance_state
 from dashboard.ingest.models import Sender
 from dashboard.projects.models import Key, Project
 from dashboard.projects.selectors import for_project, keys_live

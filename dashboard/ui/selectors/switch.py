@@ -11,7 +11,7 @@ from dashboard.alerts.switches.targets import LIVE, symmetric, verbs_allowed
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance, WatchedModel
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.counted import ended, helping
+from dashboard.fleet.selectors.instances.role_filters import ended, helping
 from dashboard.projects.command_key import command_key
 
 SHOWN, MOST = 10, 200

@@ -12,15 +12,15 @@ from dashboard.alerts.services.transition import rank
 from dashboard.alerts.standing import open_alerts_of, ranks_alert, verdict_standing
 from dashboard.common import clock
 from dashboard.fleet.budgets import Budgets, budgets_of
-from dashboard.fleet.figures.eager import WhyEager
 from dashboard.fleet.fold.keys import OTHER
+from dashboard.fleet.metrics.eager_causes import WhyEager
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.compiled import Answers, Compiled, Recordings, processes_answers, version_compilations
-from dashboard.fleet.selectors.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.parity import ParityRow, version_parities
-from dashboard.fleet.selectors.served import SeriesCalls, model_served
-from dashboard.fleet.selectors.starts import Started, processes_started
-from dashboard.fleet.selectors.why_eager import version_eager
+from dashboard.fleet.selectors.compilations.compilations import Answers, Compiled, Recordings, processes_answers, version_compilations
+from dashboard.fleet.selectors.findings.findings import FindingFacts, version_findings
+from dashboard.fleet.selectors.instances.cold_starts import Started, processes_started
+from dashboard.fleet.selectors.numerics import ParityRow, version_parities
+from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls, model_served
+from dashboard.fleet.selectors.versions.eager_causes import version_eager
 from dashboard.regressions.models import Outlived
 
 DEPLOYMENTS = 60

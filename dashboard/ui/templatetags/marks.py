@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.stale import stale_minutes
+from dashboard.fleet.selectors.versions.data_age import stale_minutes
 from dashboard.regressions.models import Outlived, VerdictKind
 from dashboard.ui import icons
 from dashboard.ui.glossary import entry_of

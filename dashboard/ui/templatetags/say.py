@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.common import clock
-from dashboard.fleet.fold.finding_life import RULE
+from dashboard.fleet.fold.finding_state import RULE
 from dashboard.fleet.models import Instance
 from dashboard.fleet.names import process_name
 from dashboard.ui import words

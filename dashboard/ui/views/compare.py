@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
-from dashboard.fleet.selectors.trends import Span
+from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.pages.change_files import row_told, rows_table, span_told

@@ -10,11 +10,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.finding_days import finding_days
-from dashboard.fleet.selectors.finding_detail import FindingDetail, finding_detail
-from dashboard.fleet.selectors.finding_list import SORTS, STATES, FindingList, Wanted, finding_list
-from dashboard.fleet.selectors.fleet_page import environments_of
-from dashboard.fleet.selectors.miss_costs import miss_costs
+from dashboard.fleet.selectors.compilations.cache_miss_costs import miss_costs
+from dashboard.fleet.selectors.findings.finding_days import finding_days
+from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, finding_detail
+from dashboard.fleet.selectors.findings.finding_list import SORTS, STATES, FindingList, Wanted, finding_list
+from dashboard.fleet.selectors.versions.fleet_page import environments_of
 from dashboard.ui.charts.finding_days import days_drawn, days_table
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response

@@ -10,9 +10,9 @@ from django.views.decorators.http import require_safe
 
 from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
-from dashboard.fleet.selectors.fleet_page import fleet_facts
-from dashboard.fleet.selectors.instance_states import instance_state
-from dashboard.fleet.selectors.silences import silences_of
+from dashboard.fleet.selectors.instances.instance_states import instance_state
+from dashboard.fleet.selectors.instances.silences import silences_of
+from dashboard.fleet.selectors.versions.fleet_page import fleet_facts
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fleet_notes import changes, unseen

@@ -10,9 +10,15 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.fleet.models import Instance
-from dashboard.fleet.selectors.instance_detail import RegionBeside, frame_history, instance_events, instance_findings, regions_beside
-from dashboard.fleet.selectors.instance_list import instance_find, windows_missing
-from dashboard.fleet.selectors.instances import instances_configured
+from dashboard.fleet.selectors.instances.instance_detail import (
+    RegionBeside,
+    frame_history,
+    instance_events,
+    instance_findings,
+    regions_beside,
+)
+from dashboard.fleet.selectors.instances.instance_list import instance_find, windows_missing
+from dashboard.fleet.selectors.instances.instances import instances_configured
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 from dashboard.common import clock
 from dashboard.fleet.models import Instance, InstanceState, WatchedModel
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instance_levels import Slots
-from dashboard.fleet.selectors.instance_list import MOST
-from dashboard.fleet.selectors.trends import Span
+from dashboard.fleet.selectors.instances.instance_heatmap import Slots
+from dashboard.fleet.selectors.instances.instance_list import MOST
+from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.ui.charts.heat import MEASURES, measure_of
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response

@@ -13,8 +13,8 @@ from dashboard.alerts.standing import ranks_alert
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.silences import silences_of
-from dashboard.fleet.selectors.versions import model_find
+from dashboard.fleet.selectors.instances.silences import silences_of
+from dashboard.fleet.selectors.versions.versions import model_find
 from dashboard.ui.charts.metrics import COLD_START
 from dashboard.ui.charts.trends import as_json
 from dashboard.ui.door import ProjectRequest, project_page

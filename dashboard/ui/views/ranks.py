@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.selectors.jobs import job_ranks, jobs_of, ranks_compiled
-from dashboard.fleet.selectors.versions import model_deployments
+from dashboard.fleet.selectors.versions.versions import model_deployments
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response
 from dashboard.ui.fragments import fragment_etag, fragment_response, uncached

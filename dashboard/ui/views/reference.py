@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.accounts.models import User
 from dashboard.common import clock
-from dashboard.fleet.fold.finding_life import RULE
+from dashboard.fleet.fold.finding_state import RULE
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.glossary import GLOSSARY
 from dashboard.ui.paging import paged

@@ -15,8 +15,8 @@ from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts.switches.models import Switch
 from dashboard.alerts.switches.services import SwitchError, switch_begin, switch_end, switches_step
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CommandReceipt, ModelVersion
-from dashboard.fleet.services import fold_all
 from dashboard.ingest.commands import Place, commands_forget, commands_live
 from dashboard.projects.command_key import command_key, command_key_make, public_keys
 from dashboard.projects.models import Project

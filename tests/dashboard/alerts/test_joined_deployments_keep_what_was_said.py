@@ -13,8 +13,8 @@ from dashboard.alerts import joined
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind
 from dashboard.alerts.services.transition import project_hold
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.services import fold_all
 from dashboard.regressions.models import Comparison, Verdict
 
 MINUTE = 29_833_333

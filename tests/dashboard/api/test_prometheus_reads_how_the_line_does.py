@@ -13,7 +13,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from dashboard.common.heartbeat import fold_ended, heartbeat_note
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import Intake, PoisonReport
 from dashboard.projects.models import Project

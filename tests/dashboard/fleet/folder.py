@@ -39,13 +39,13 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from dashboard.fleet import attempts
-    from dashboard.fleet.services import fold_all
+    from dashboard.fleet import fold_attempts
+    from dashboard.fleet.fold_service import fold_all
     from tests.dashboard.crashes import Nth
 
     crash, batch = sys.argv[1:]
     settings.CRASH = Nth(crash)
-    attempts.batch_size = lambda: int(batch)
+    fold_attempts.batch_size = lambda: int(batch)
     print(fold_all())
 
 

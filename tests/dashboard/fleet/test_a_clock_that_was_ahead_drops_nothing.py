@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import RegionMinute
-from dashboard.fleet.services import fold_all
 from dashboard.fleet.tasks import retention
 from dashboard.projects.models import Project
 from dashboard.projects.retention import retention_of

@@ -12,8 +12,8 @@ from dashboard.alerts.models import Alert
 from dashboard.alerts.services import alerts_sweep, silences_watch
 from dashboard.alerts.services.silence import looks_forget
 from dashboard.common import clock
+from dashboard.fleet.fold_service import deployments_update, fold_all
 from dashboard.fleet.models import Deployment, Instance, VersionMinute
-from dashboard.fleet.services import deployments_update, fold_all
 from dashboard.ingest.models import InboxRow
 from dashboard.regressions.models import Comparison
 from dashboard.regressions.services import deployments_judge

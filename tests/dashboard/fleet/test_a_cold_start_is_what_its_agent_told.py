@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
 from dashboard.fleet.fold.cold_start import told_of
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import ColdStart, Finding, ProcessMinute
-from dashboard.fleet.selectors.instances import version_instances
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.instances.instances import version_instances
 
 NOW = 1_790_000_045.0
 END = 1_790_000_040.0

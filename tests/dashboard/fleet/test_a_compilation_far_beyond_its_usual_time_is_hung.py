@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dashboard.fleet.models import Instance, InstanceState
-from dashboard.fleet.selectors.instance_states import instance_state
+from dashboard.fleet.selectors.instances.instance_states import instance_state
 
 NOW = datetime(2026, 11, 3, tzinfo=UTC)
 

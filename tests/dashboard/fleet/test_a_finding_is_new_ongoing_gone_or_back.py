@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.common import clock
-from dashboard.fleet import attempts
-from dashboard.fleet.fold.finding_life import ENOUGH, RULE, Life, Presence, finding_life
-from dashboard.fleet.lives import lives_update
+from dashboard.fleet import fold_attempts
+from dashboard.fleet.finding_states import lives_update
+from dashboard.fleet.fold.finding_state import ENOUGH, RULE, Life, Presence, finding_life
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.fleet.models import FindingLife, FindingVersion, WatchedModel
-from dashboard.fleet.services import fold_all
 
 MINUTE = 29_833_333
 NOW = (MINUTE + 1) * 60.0 + 5
@@ -121,7 +121,7 @@ def test_any_order_of_arrival_tells_the_same_story(
 ) -> None:
     monkeypatch.setattr(clock, "unix", lambda: NOW)
     rnd = random.Random(seed)
-    monkeypatch.setattr(attempts, "batch_size", lambda: rnd.choice((20, 60, 200)))
+    monkeypatch.setattr(fold_attempts, "batch_size", lambda: rnd.choice((20, 60, 200)))
     pieces = [
         replace(request, reports=request.reports[start : start + 16]) for request in story(make_request) for start in range(0, 208, 16)
     ]

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from compilewatch.wire.cache_miss_causes import ENGINE, FOLDER, OTHER_FOLDER, engine_component, engine_differences
 
-from dashboard.fleet.selectors.miss_causes import Process, compared
+from dashboard.fleet.selectors.compilations.cache_miss_causes import Process, compared
 
 NOW = dt.datetime(2026, 11, 26, tzinfo=dt.UTC)
 KEY = {f"{ENGINE}config": "a", f"{ENGINE}env": "b", f"{ENGINE}version": "0.32"}

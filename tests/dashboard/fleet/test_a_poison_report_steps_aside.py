@@ -10,10 +10,10 @@ from compilewatch.wire.messages import Request
 from django.core.management import call_command
 
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold.window import minute_of_end
+from dashboard.fleet.fold.report_window import minute_of_end
+from dashboard.fleet.fold_service import fold_all, poison_refold
 from dashboard.fleet.models import RegionMinute
-from dashboard.fleet.services import fold_all, poison_refold
-from dashboard.fleet.store import facts_store
+from dashboard.fleet.write_facts import facts_store
 from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
 from tests.dashboard.fleet.totals import assert_all_counted
 
@@ -56,14 +56,14 @@ def test_what_the_database_refuses_is_found_by_halving(
             raise ValueError("this one cannot be stored")
         real(facts, **kwargs)
 
-    monkeypatch.setattr("dashboard.fleet.services.facts_store", refuse)
+    monkeypatch.setattr("dashboard.fleet.fold_service.facts_store", refuse)
     assert fold_all() == 20
     assert tries[-3:] == [1, 1, 1]
     assert tries[0] == 20
     [poison] = PoisonReport.objects.all()
     assert (poison.seq_first, poison.error) == (13, "ValueError: this one cannot be stored")
     assert RegionMinute.objects.count() == 19
-    monkeypatch.setattr("dashboard.fleet.services.facts_store", real)
+    monkeypatch.setattr("dashboard.fleet.fold_service.facts_store", real)
     call_command("refold", str(poison.pk), verbosity=0)
     assert fold_all() == 1
     assert_all_counted([request])

@@ -14,12 +14,12 @@ from django.db import connection
 
 from dashboard.common import clock
 from dashboard.fleet.fold.roles import is_counted
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, Instance, ProcessMinute, VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.selectors.instances import version_instances
+from dashboard.fleet.selectors.instances.instances import version_instances
 from dashboard.fleet.selectors.jobs import job_ranks, jobs_of, ranks_live
-from dashboard.fleet.selectors.judging_states import instance_states
-from dashboard.fleet.selectors.units import processes_of
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.judge_inputs.independent_units import processes_of
+from dashboard.fleet.selectors.judge_inputs.judge_processes import instance_states
 from dashboard.ingest.models import Sender
 from tests.dashboard.requests import region_make, report_make, request_make
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from compilewatch.wire.messages import Report
 
-from dashboard.fleet.fold.window import window_of
+from dashboard.fleet.fold.report_window import window_of
 
 MINUTE = 29_833_333
 START = MINUTE * 60.0

@@ -15,8 +15,9 @@ from django.db import connection
 from django.test import Client
 
 from dashboard.common import clock
-from dashboard.fleet import attempts
+from dashboard.fleet import fold_attempts
 from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import (
     ColdStart,
     CompileEvent,
@@ -35,9 +36,8 @@ from dashboard.fleet.models import (
     WatchedModel,
 )
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.fleet.selectors.judging import instance_minutes
-from dashboard.fleet.services import fold_all
-from dashboard.fleet.stored.limits import known_forget
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
+from dashboard.fleet.writers.limits import known_forget
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 from dashboard.projects.services import limits_set
@@ -121,7 +121,7 @@ def test_totals_with_limits_are_totals_without(
     rnd = random.Random(seed)
     free, narrow = make_project("free"), make_project("narrow")
     limits_set(project=narrow, changes=FEW, actor_name="test")
-    monkeypatch.setattr(attempts, "batch_size", lambda: rnd.choice((3, 7, 40)))
+    monkeypatch.setattr(fold_attempts, "batch_size", lambda: rnd.choice((3, 7, 40)))
     now = clock.unix()
     monkeypatch.setattr(clock, "unix", lambda: now)
     requests = fleet(make_request, seed)

@@ -9,9 +9,9 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.figures.tally import Calls, calls_binned, calls_totals, processes_binned, processes_totals
-from dashboard.fleet.figures.window import Window
-from dashboard.fleet.selectors.trends import CallPoint, ProcessPoint
+from dashboard.fleet.metrics.aggregate import Calls, calls_binned, calls_totals, processes_binned, processes_totals
+from dashboard.fleet.metrics.time_bins import Window
+from dashboard.fleet.selectors.versions.version_series import CallPoint, ProcessPoint
 
 WINDOW = Window(1000, 1060, 10)
 WHOLE = Window(1000, 1060, 60)

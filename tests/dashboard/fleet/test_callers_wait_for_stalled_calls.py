@@ -6,11 +6,11 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.figures.metrics import P99, STALLED, STALLED_TIME
-from dashboard.fleet.figures.tally import callers_shared, calls_summed
 from dashboard.fleet.fold.call_columns import COLUMNS, CallColumns, calls_columns, columns_joined, rows_columns
-from dashboard.fleet.fold.counts import Calls
-from dashboard.fleet.selectors.trends import CallPoint
+from dashboard.fleet.fold.counters import Calls
+from dashboard.fleet.metrics.aggregate import callers_shared, calls_summed
+from dashboard.fleet.metrics.version_metrics import P99, STALLED, STALLED_TIME
+from dashboard.fleet.selectors.versions.version_series import CallPoint
 
 seconds = st.lists(st.integers(1, 640).map(lambda n: n / 64), max_size=4)
 rows = st.builds(

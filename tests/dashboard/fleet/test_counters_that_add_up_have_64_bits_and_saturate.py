@@ -14,10 +14,10 @@ from django.db.models import BigIntegerField, IntegerField, SmallIntegerField
 from django.test import Client
 
 from dashboard.common import clock
-from dashboard.fleet.fold.counts import MOST
-from dashboard.fleet.fold.sketches import sketches_of
+from dashboard.fleet.fold.counters import MOST
+from dashboard.fleet.fold.sketch_columns import sketches_of
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding, LimitReached, ProcessMinute, RegionMinute, VersionHour, VersionProcessHour
-from dashboard.fleet.services import fold_all
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 

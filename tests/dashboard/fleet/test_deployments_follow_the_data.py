@@ -10,8 +10,8 @@ import pytest
 from compilewatch.wire.messages import Request
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import deployments_update, fold_all
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.services import deployments_update, fold_all
 
 MINUTE = 29_833_333
 NOW = (MINUTE + 1) * 60.0 + 5

@@ -12,9 +12,9 @@ from compilewatch.wire.messages import Fact, Losses, Report, Request
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, InstanceState, WatchedModel
-from dashboard.fleet.selectors.instance_states import RULES, SEVERITY, instance_state
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.instances.instance_states import RULES, SEVERITY, instance_state
 from dashboard.ingest.models import Sender
 from tests.dashboard.requests import region_make
 

@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 from dashboard.fleet.fold.decode import Row
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold.reports import row_fold
+from dashboard.fleet.fold.fold_report import row_fold
 
 BASE = 29_833_333 * 60.0
 # Multiples of 1/64 of a moderate size are added without rounding, so that equality can be asked for exactly.

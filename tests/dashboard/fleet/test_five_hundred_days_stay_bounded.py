@@ -11,9 +11,9 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.common import clock
+from dashboard.fleet.fold_service import deployments_update, fold_all
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.retention import KEPT_BY, retention_run
-from dashboard.fleet.services import deployments_update, fold_all
 from dashboard.projects.models import Project
 from dashboard.projects.retention import Retention
 from dashboard.regressions.models import Verdict

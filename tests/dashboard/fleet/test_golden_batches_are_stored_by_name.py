@@ -11,8 +11,8 @@ from compilewatch.wire.messages import Fact, Report
 from compilewatch.wire.numerics import MAX_GOLDENS, Parity, parity_data
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding, Instance, ParityResult
-from dashboard.fleet.services import fold_all
 from dashboard.ui.pages.hints import hint_for
 from tests.dashboard.requests import request_make
 

@@ -7,8 +7,8 @@ from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold import sketches as columns_of_sketches
-from dashboard.fleet.fold.sketches import Sketches, joined, merged_by, sketches_of, sketches_unpacked
+from dashboard.fleet.fold import sketch_columns as columns_of_sketches
+from dashboard.fleet.fold.sketch_columns import Sketches, joined, merged_by, sketches_of, sketches_unpacked
 
 values = st.one_of(st.floats(0, 1e12), st.integers(0, 64_000).map(lambda n: n / 64), st.just(0.0), st.just(1e-30))
 plain = st.lists(values, max_size=12).map(Sketch.of)

@@ -15,9 +15,9 @@ from dashboard.alerts.facts import alert_facts
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.common.unicode_safety import _IN_NAME, _IN_TEXT, visible_name, visible_text
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.fleet.services import fold_all
 from dashboard.regressions.models import Verdict, VerdictKind
 
 HIDING = [

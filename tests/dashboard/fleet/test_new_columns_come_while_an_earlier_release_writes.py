@@ -13,7 +13,7 @@ from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from dashboard.common import clock
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from tests.dashboard.requests import request_make
 
 pytestmark = pytest.mark.django_db(transaction=True)

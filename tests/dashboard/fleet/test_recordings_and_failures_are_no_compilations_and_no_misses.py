@@ -11,15 +11,15 @@ import pytest
 from compilewatch.wire.messages import Compile, Report, Request
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CompileEvent, Instance, ProcessMinute
-from dashboard.fleet.selectors.caches import caches_read
-from dashboard.fleet.selectors.compile_events import compile_events_newest
-from dashboard.fleet.selectors.compiled import processes_answers, version_compilations
-from dashboard.fleet.selectors.instance_detail import instance_events
+from dashboard.fleet.selectors.compilations.cache_answers import caches_read
+from dashboard.fleet.selectors.compilations.cache_miss_causes import causes_compared
+from dashboard.fleet.selectors.compilations.cache_miss_costs import miss_costs
+from dashboard.fleet.selectors.compilations.compilations import processes_answers, version_compilations
+from dashboard.fleet.selectors.compilations.compile_events import compile_events_newest
+from dashboard.fleet.selectors.instances.instance_detail import instance_events
 from dashboard.fleet.selectors.jobs import compiled_rows
-from dashboard.fleet.selectors.miss_causes import causes_compared
-from dashboard.fleet.selectors.miss_costs import miss_costs
-from dashboard.fleet.services import fold_all
 
 NOW = 1_790_000_045.0
 END = 1_790_000_040.0

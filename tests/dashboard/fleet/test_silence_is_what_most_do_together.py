@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from dashboard.fleet.figures.silence import Life, silence_of
+from dashboard.fleet.metrics.silence import Life, silence_of
 
 HOUR = 3600.0
 

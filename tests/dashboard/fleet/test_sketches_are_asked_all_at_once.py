@@ -10,8 +10,8 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.asked import NOTHING, asked_each, asked_merged
-from dashboard.fleet.fold.sketches import Sketches, sketches_of
+from dashboard.fleet.fold.cached_quantiles import NOTHING, asked_each, asked_merged
+from dashboard.fleet.fold.sketch_columns import Sketches, sketches_of
 
 sketches = st.lists(st.lists(st.floats(0, 1e12), max_size=12).map(Sketch.of), max_size=8)
 QUANTILES = (0.0, 0.01, 0.5, 0.95, 0.99, 1.0)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from dashboard.fleet.services import fold_all
-from dashboard.fleet.storage import bytes_a_day, table_sizes
+from dashboard.fleet.fold_service import fold_all
+from dashboard.fleet.table_sizes import bytes_a_day, table_sizes
 
 pytestmark = pytest.mark.django_db
 

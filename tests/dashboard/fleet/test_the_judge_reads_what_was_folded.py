@@ -9,9 +9,9 @@ import pytest
 from compilewatch.wire.messages import Request
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.judging import closed_minute, instance_minutes
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute, instance_minutes
 from dashboard.projects.models import Project
 from tests.dashboard.requests import instance_id
 

@@ -14,8 +14,8 @@ import pytest
 from django.db import connection
 
 from dashboard.common import clock
-from dashboard.fleet.fold import reports
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold import fold_report
+from dashboard.fleet.fold_service import fold_all
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.services import reports_store
 from dashboard.projects.models import Project
@@ -63,7 +63,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[Any], Any
     """`spoil("window_of", change)`: what a function of the fold returns is changed once, the eighth time that the change applies."""
 
     def patch(name: str, change: Callable[[Any], Any]) -> None:
-        right, left = getattr(reports, name), [8]
+        right, left = getattr(fold_report, name), [8]
 
         def wrong(*given: Any) -> Any:
             result = right(*given)
@@ -71,7 +71,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[Any], Any
             left[0] -= changed is not None
             return changed if changed is not None and left[0] == 0 else result
 
-        monkeypatch.setattr(reports, name, wrong)
+        monkeypatch.setattr(fold_report, name, wrong)
 
     return patch
 
@@ -115,28 +115,28 @@ def test_a_fold_that_is_wrong_once_is_found(
 
 
 def test_a_whole_minute_that_is_folded_twice_is_found(problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    right, folded = reports._row_add, []
+    right, folded = fold_report._row_add, []
 
-    def twice(facts: reports.Facts, row: reports.Row) -> None:
+    def twice(facts: fold_report.Facts, row: fold_report.Row) -> None:
         right(facts, row)
         folded.append(row)
         if len(folded) == 8:
             right(facts, row)
 
-    monkeypatch.setattr(reports, "_row_add", twice)
+    monkeypatch.setattr(fold_report, "_row_add", twice)
     assert any(problem.startswith("process_minute of ") for problem in problems())
 
 
 def test_a_compile_event_that_is_dropped_is_found(problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    right = reports.compiles_fold
+    right = fold_report.compiles_fold
     dropped: list[object] = []
 
-    def without(facts: reports.Facts, *given: Any) -> None:
+    def without(facts: fold_report.Facts, *given: Any) -> None:
         right(facts, *given)
         if facts.compiles and not dropped:
             dropped.append(facts.compiles.popitem())
 
-    monkeypatch.setattr(reports, "compiles_fold", without)
+    monkeypatch.setattr(fold_report, "compiles_fold", without)
     [problem] = problems()
     assert problem.startswith("compile_event of ") and "events 0 instead of 1" in problem
 

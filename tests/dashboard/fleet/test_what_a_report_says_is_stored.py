@@ -9,6 +9,7 @@ import pytest
 from compilewatch.wire.messages import Compile, Device, Fact, Finding, Gauges, Losses, Report, Request
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import (
     ColdStart,
     CompileEvent,
@@ -25,7 +26,6 @@ from dashboard.fleet.models import (
     WatchedModel,
 )
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.fleet.services import fold_all
 
 NOW = 1_790_000_045.0
 END = 1_790_000_040.0

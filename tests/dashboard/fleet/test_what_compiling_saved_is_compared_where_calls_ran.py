@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from dashboard.fleet.figures.payback import ENOUGH_CALLS, break_even, saved_against_eager
+from dashboard.fleet.metrics.break_even import ENOUGH_CALLS, break_even, saved_against_eager
 
 
 @dataclass(frozen=True)

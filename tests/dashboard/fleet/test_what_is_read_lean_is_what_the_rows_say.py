@@ -5,9 +5,9 @@ from django.db.models import Sum
 from dashboard.common import clock
 from dashboard.common.raw_queries import rows_plain
 from dashboard.fleet.models import Deployment, Instance, Series, VersionMinute
-from dashboard.fleet.selectors.fleet_page import Window, fleet_facts
-from dashboard.fleet.selectors.instance_states import blind_to, instance_state
-from dashboard.fleet.selectors.seen import Seen, instances_seen
+from dashboard.fleet.selectors.instances.instance_states import blind_to, instance_state
+from dashboard.fleet.selectors.instances.recent_instances import Seen, instances_seen
+from dashboard.fleet.selectors.versions.fleet_page import Window, fleet_facts
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_story import rolled_back
 

@@ -13,6 +13,7 @@ from django.db.models import Model
 
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import (
     ColdStart,
     Finding,
@@ -26,7 +27,6 @@ from dashboard.fleet.models import (
 )
 from dashboard.fleet.partitions import PARTITIONED, days_of
 from dashboard.fleet.retention import KEPT_BY, retention_run
-from dashboard.fleet.services import fold_all
 from dashboard.ingest.models import Intake, Refusal, Sender
 from dashboard.projects.models import Project
 from dashboard.projects.retention import retention_of

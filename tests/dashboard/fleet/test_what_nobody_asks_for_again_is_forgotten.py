@@ -6,7 +6,7 @@ from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Identity
 
 from dashboard.fleet.fold.decode import _label, _sender
-from dashboard.fleet.fold.remembered import Remembered
+from dashboard.fleet.fold.ttl_cache import Remembered
 
 
 class Asked:

@@ -9,9 +9,9 @@ import pytest
 from compilewatch.wire.messages import Request
 from django.db.models import F
 
-from dashboard.fleet import attempts, services, turns
+from dashboard.fleet import fold_attempts, fold_service, round_robin
+from dashboard.fleet.fold_service import fold_all, shards_fold
 from dashboard.fleet.models import Instance, ProcessMinute, RegionMinute, VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.services import fold_all, shards_fold
 from dashboard.ingest.models import FoldAttempt, InboxRow
 from tests.dashboard.fleet.totals import assert_all_counted
 
@@ -53,7 +53,7 @@ def test_any_order_and_any_batch_size_counts_the_same(
 ) -> None:
     rnd = random.Random(seed)
     requests = fleet(make_request)
-    monkeypatch.setattr(attempts, "batch_size", lambda: rnd.choice((1, 2, 5, 13)))
+    monkeypatch.setattr(fold_attempts, "batch_size", lambda: rnd.choice((1, 2, 5, 13)))
     pieces = [Request(1, now, request.instance, [report]) for request in requests for report in request.reports]
     rnd.shuffle(pieces)
     for start in range(0, len(pieces), 7):
@@ -73,7 +73,7 @@ def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
     for number in range(9):
         for request in (many, few):
             store_reports(Request(1, request.sent, request.instance, request.reports[number : number + 1]))
-    monkeypatch.setattr(attempts, "batch_size", lambda: 4)
+    monkeypatch.setattr(fold_attempts, "batch_size", lambda: 4)
     waiting = list(InboxRow.objects.order_by("id").values_list("id", flat=True))
     shards = list(InboxRow.objects.values_list("shard", flat=True).distinct())
     assert shards_fold(shards, InboxRow.objects.values_list("project_id", flat=True).distinct()) == (4, True)
@@ -96,8 +96,8 @@ def test_what_a_batch_holds_is_one_fold_and_of_more_other_workers_find_some(
         begun.extend([len(shards)] * bool(found[0]))
         return found
 
-    monkeypatch.setattr(services, "shards_fold", noted)
-    monkeypatch.setattr(turns, "batch_size", lambda: most)
+    monkeypatch.setattr(fold_service, "shards_fold", noted)
+    monkeypatch.setattr(round_robin, "batch_size", lambda: most)
     assert fold_all() == 40
     assert begun == folds
     assert_all_counted(requests)

@@ -9,8 +9,8 @@ from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Report
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all, poison_refold
 from dashboard.fleet.models import Instance, ProcessMinute, VersionProcessHour
-from dashboard.fleet.services import fold_all, poison_refold
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.models import InboxRow, PoisonReport
 from dashboard.ingest.numbering import numbers_of, windows_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from compilewatch.wire.messages import Request
 
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from dashboard.ingest import admission
 from dashboard.ingest.models import InboxRow
 from dashboard.projects.key_auth import key_checks_forget

@@ -16,10 +16,10 @@ from pytest_django import Settings
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.common import clock
-from dashboard.fleet.fold.sketches import merged_by
+from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CompileEvent, Instance, RegionMinute, Series
-from dashboard.fleet.selectors.instance_states import blind_to
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.instances.instance_states import blind_to
 from dashboard.ingest.models import EngineTarget, InboxRow
 from dashboard.ingest.scrapers.histogram import sketch_of, widest
 from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, RegionMinute, WatchedModel
-from dashboard.fleet.selectors.judging import instance_minutes
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project

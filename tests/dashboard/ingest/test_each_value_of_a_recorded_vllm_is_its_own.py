@@ -7,9 +7,9 @@ import re
 import pytest
 
 from dashboard.common import clock
-from dashboard.fleet.fold.sketches import merged_by
+from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import RegionMinute, Series
-from dashboard.fleet.services import fold_all
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project

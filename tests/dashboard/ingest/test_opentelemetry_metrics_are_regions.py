@@ -24,8 +24,8 @@ from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation
 from opentelemetry.sdk.resources import Resource
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, RegionMinute, Series
-from dashboard.fleet.services import fold_all
 from dashboard.ingest.batch import identity_read, report_read
 from dashboard.ingest.body_decoder import Refused
 from dashboard.ingest.models import InboxRow

@@ -11,8 +11,8 @@ from compilewatch.wire.codec import encode
 from compilewatch.wire.messages import Request
 from compilewatch.wire.sketch import Sketch
 
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import RegionMinute
-from dashboard.fleet.services import fold_all
 from dashboard.ingest.models import InboxRow
 from tests.dashboard.ingest.conftest import Endpoint
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dashboard.common import clock
-from dashboard.fleet.fold.sketches import merged_by
+from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, RegionMinute, Series
-from dashboard.fleet.services import fold_all
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
 from dashboard.ingest.scrapers.parser import snapshot_read

@@ -11,7 +11,7 @@ from compilewatch.wire.messages import VERSION, Request
 from dashboard.common import clock
 from dashboard.demo.sender import past
 from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from dashboard.regressions.running import comparisons_forget
 
 JUDGED_MINUTES = 40

@@ -8,8 +8,8 @@ import pytest
 from compilewatch.wire.messages import Compile, Report, Request
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.services import fold_all
 from dashboard.regressions.stalled_cause import stalled_cause
 from tests.dashboard.regressions.conftest import Clock
 

@@ -12,7 +12,7 @@ from compilewatch.wire.sketch import Sketch
 from dashboard.common import clock
 from dashboard.demo.sender import past
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.running import comparisons_forget
 from dashboard.regressions.services import deployments_judge

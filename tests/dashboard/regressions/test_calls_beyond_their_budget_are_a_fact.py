@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.budgets import Budgets, budgets_set
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.selectors.burning import burning_rows, burns
-from dashboard.fleet.selectors.fleet_page import Window, fleet_facts
+from dashboard.fleet.selectors.instances.budget_burn import burning_rows, burns
+from dashboard.fleet.selectors.versions.fleet_page import Window, fleet_facts
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.facts import Fact, certain_facts, fact_words
 from tests.dashboard.regressions.conftest import NOW_MINUTE

@@ -10,7 +10,7 @@ import pytest
 from dashboard.common import clock
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import CommandReceipt, Instance
-from dashboard.fleet.selectors.switched import minutes_in_force
+from dashboard.fleet.selectors.judge_inputs.excluded_minutes import minutes_in_force
 from dashboard.regressions.models import Comparison, Verdict
 from dashboard.regressions.running import comparisons_forget
 from dashboard.regressions.services import deployments_judge

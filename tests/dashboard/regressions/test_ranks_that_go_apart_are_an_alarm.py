@@ -13,7 +13,7 @@ from compilewatch.wire.sketch import Sketch
 from dashboard.alerts.models import Alert
 from dashboard.alerts.services import alerts_sweep
 from dashboard.common import clock
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from dashboard.projects.models import Project
 from dashboard.regressions import rank_watch
 from dashboard.regressions.models import Verdict

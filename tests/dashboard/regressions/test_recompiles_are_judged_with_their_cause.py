@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.alerts.evidence import strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.fleet.figures.recompiles import AGAIN, REASONS, varies_words
+from dashboard.fleet.metrics.recompile_reasons import AGAIN, REASONS, varies_words
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.services import deployments_judge

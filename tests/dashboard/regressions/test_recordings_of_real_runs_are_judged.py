@@ -14,8 +14,8 @@ from compilewatch.wire.codec import decode
 from compilewatch.wire.messages import Request
 from compilewatch.wire.sketch import Sketch
 
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, ProcessMinute
-from dashboard.fleet.services import fold_all
 from dashboard.regressions.judge import PRODUCTION, Outcome, outcome_of
 from dashboard.regressions.models import Verdict
 from dashboard.regressions.running import comparison_replayed, comparisons_forget

@@ -8,8 +8,8 @@ import pytest
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment, Instance
-from dashboard.fleet.selectors.judging import instance_minutes
-from dashboard.fleet.selectors.judging_states import instance_states
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
+from dashboard.fleet.selectors.judge_inputs.judge_processes import instance_states
 from tests.dashboard.regressions.conftest import NOW_MINUTE
 
 pytestmark = pytest.mark.django_db

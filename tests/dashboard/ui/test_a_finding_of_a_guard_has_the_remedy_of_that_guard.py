@@ -10,7 +10,7 @@ from compilewatch.sources.dynamo.compile_history import REPEAT_REASONS as AGENT_
 from compilewatch.wire.messages import FINDING_KINDS
 from django.test import Client
 
-from dashboard.fleet.figures.recompiles import AGAIN
+from dashboard.fleet.metrics.recompile_reasons import AGAIN
 from dashboard.projects.models import Project
 from dashboard.ui.pages.findings_board import KINDS
 from dashboard.ui.pages.hints import hint_for

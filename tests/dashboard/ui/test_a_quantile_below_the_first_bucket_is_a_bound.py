@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, ModelVersion, VersionHour
-from dashboard.fleet.selectors.fleet_page import Window, fleet_facts
-from dashboard.fleet.selectors.periods import series_days
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.versions.daily_calls import series_days
+from dashboard.fleet.selectors.versions.fleet_page import Window, fleet_facts
 from dashboard.ingest.models import BucketLayout, EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project

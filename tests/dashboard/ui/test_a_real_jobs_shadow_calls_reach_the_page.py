@@ -13,8 +13,8 @@ from compilewatch.wire.messages import Request
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import ModelVersion
-from dashboard.fleet.services import fold_all
 from dashboard.projects.models import Project
 from tests.agent.programs import run
 from tests.dashboard.ui.version_story import part

@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.judging import instance_minutes
-from dashboard.fleet.selectors.ways import changed_ways
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.judge_inputs.execution_modes import changed_ways
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project

@@ -14,9 +14,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import FindingVersion, Instance, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.miss_causes import SAME_CONFIGURATION, causes_compared
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.compilations.cache_miss_causes import SAME_CONFIGURATION, causes_compared
 from dashboard.projects.models import Project
 
 HIT, MISS = {"fx": "hit", "aot": "hit"}, {"fx": "miss", "aot": "miss"}

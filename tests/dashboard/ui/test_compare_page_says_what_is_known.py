@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.trends import Span
+from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui.charts_factory import HEALTHY, OLDER, WORSE, Plan, charted, now_minute

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
-from dashboard.fleet.lives import lives_update
+from dashboard.fleet.finding_states import lives_update
 from dashboard.fleet.models import CompileEvent, Finding, FindingLife, FindingVersion, Instance
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, Made, Plan, charted

@@ -13,9 +13,9 @@ from compilewatch.wire.numerics import Parity, parity_data
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance
-from dashboard.fleet.selectors.instance_states import InstanceState, instance_state
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.instances.instance_states import InstanceState, instance_state
 from dashboard.projects.models import Project
 from tests.dashboard.ui.version_story import CONFIGURED, HIT, MISS, Story, part, shown, url_of
 

@@ -11,8 +11,8 @@ import pytest
 from compilewatch.wire.messages import Fact, Report, Request
 from django.test import Client
 
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import WatchedModel
-from dashboard.fleet.services import fold_all
 from dashboard.projects.models import Project
 from tests.dashboard.requests import request_make
 

@@ -10,9 +10,9 @@ import pytest
 from compilewatch.wire.messages import Compile, Finding, Report
 from django.test import Client
 
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CompileEvent, WatchedModel
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.fleet.services import fold_all
 from dashboard.projects.models import Project
 from tests.dashboard.requests import request_make
 

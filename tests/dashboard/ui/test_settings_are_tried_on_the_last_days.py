@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.demo.sender import past
 from dashboard.demo.simulated_fleet import fleet, instances
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.fold_service import fold_all
 from dashboard.projects.models import Project
 from dashboard.regressions.models import JudgingChoice, Verdict
 from dashboard.regressions.running import comparisons_forget

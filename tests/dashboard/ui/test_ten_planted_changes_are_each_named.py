@@ -21,9 +21,9 @@ from compilewatch.wire.messages import Request
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import ModelVersion
-from dashboard.fleet.selectors.miss_causes import SAME_CONFIGURATION
-from dashboard.fleet.services import fold_all
+from dashboard.fleet.selectors.compilations.cache_miss_causes import SAME_CONFIGURATION
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import member_add
 

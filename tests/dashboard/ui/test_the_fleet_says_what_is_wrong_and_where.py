@@ -7,7 +7,7 @@ from django.test import Client
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series, VersionHour, VersionMinute, WatchedModel
-from dashboard.fleet.selectors import fleet_page
+from dashboard.fleet.selectors.versions import fleet_page
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui import stories

@@ -16,9 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.common import clock, health
 from dashboard.common.heartbeat import fold_ended, heartbeat_note
 from dashboard.common.models import Heartbeat
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, LimitReached, StorageMeasure
-from dashboard.fleet.services import fold_all
-from dashboard.fleet.storage_measures import storage_measure
+from dashboard.fleet.storage_sampling import storage_measure
 from dashboard.ingest.intake_counters import intake_note, intake_take
 from dashboard.ingest.models import InboxRow, PoisonReport
 from dashboard.ingest.services import intake_write, refusals_write

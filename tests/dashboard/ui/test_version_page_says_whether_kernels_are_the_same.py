@@ -11,7 +11,7 @@ from django.test import Client
 
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
-from dashboard.fleet.selectors.traits import instance_traits
+from dashboard.fleet.selectors.instances.instance_traits import instance_traits
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.environment import environment_diff
 from tests.dashboard.ui.version_story import Story, part, shown, url_of

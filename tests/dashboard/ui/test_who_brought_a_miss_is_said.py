@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from compilewatch.wire.cache_miss_causes import ONLY_AOT_PREFIX, OTHER_SIZES, THREAD_COUNT
 
-from dashboard.fleet.selectors.compiled import Answers
-from dashboard.fleet.selectors.starts import Started
+from dashboard.fleet.selectors.compilations.compilations import Answers
+from dashboard.fleet.selectors.instances.cold_starts import Started
 from dashboard.ui.pages.version_misses import misses_card
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ from compilewatch.wire.messages import EAGER_CAUSES, Finding, Region
 from django.test import Client
 
 from dashboard.alerts.evidence import strongest_evidence
-from dashboard.fleet.figures.eager import CAUSES, WhyEager, causes_words
-from dashboard.fleet.fold.counts import EAGER
+from dashboard.fleet.fold.counters import EAGER
+from dashboard.fleet.metrics.eager_causes import CAUSES, WhyEager, causes_words
 from dashboard.fleet.models import Instance, ModelVersion
 from dashboard.projects.models import Project
 from dashboard.ui.charts.evidence import evidence_rows as compare_rows

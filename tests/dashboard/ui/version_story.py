@@ -11,8 +11,8 @@ from compilewatch.wire.messages import COLD_START, Compile, Fact, Report, Reques
 from django.test import Client
 
 from dashboard.common import clock
+from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import ModelVersion
-from dashboard.fleet.services import fold_all
 from dashboard.projects.models import Project
 from tests.dashboard.requests import region_make, request_make
 

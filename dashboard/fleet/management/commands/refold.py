@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dashboard.fleet.services import poison_refold
+from dashboard.fleet.fold_service import poison_refold
 
 
 class Command(BaseCommand):

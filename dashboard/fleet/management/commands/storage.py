@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
-from dashboard.fleet.storage import GOALS, MINUTES_A_DAY, bytes_a_day, database_bytes, minutes_seen, table_sizes
+from dashboard.fleet.table_sizes import GOALS, MINUTES_A_DAY, bytes_a_day, database_bytes, minutes_seen, table_sizes
 
 KIB = 1024
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from compilewatch.wire.sketch import Sketch
 
-from dashboard.fleet.selectors.trends import CallPoint, ProcessPoint
+from dashboard.fleet.selectors.versions.version_series import CallPoint, ProcessPoint
 
 A, B = 1, 2
 

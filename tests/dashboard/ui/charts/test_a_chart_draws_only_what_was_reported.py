@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.fleet.figures.tally import calls_binned, clock_shared, processes_binned
-from dashboard.fleet.figures.window import Window
+from dashboard.fleet.metrics.aggregate import calls_binned, clock_shared, processes_binned
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.ui.charts.roles import Drawn
 from dashboard.ui.charts.trends import Trend, trends_built
 from tests.dashboard.ui.charts.rows import A, B, calls, process

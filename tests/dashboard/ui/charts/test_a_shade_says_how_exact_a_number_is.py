@@ -7,7 +7,7 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.sketches import sketches_of
+from dashboard.fleet.fold.sketch_columns import sketches_of
 from dashboard.ui.charts.decimate import decimated
 from dashboard.ui.charts.spreads import Interval, quantile_intervals, share_interval
 

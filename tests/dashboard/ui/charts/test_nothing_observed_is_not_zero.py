@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.fleet.figures.tally import Calls, Processes
+from dashboard.fleet.metrics.aggregate import Calls, Processes
 from dashboard.ui.charts.observed import observed_rows, stalled_noted
 
 

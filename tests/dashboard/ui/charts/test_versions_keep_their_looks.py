@@ -1,6 +1,6 @@
 """Grey square before, blue circle now, and four others; the same on every chart and page."""
 
-from dashboard.fleet.figures.window import Window
+from dashboard.fleet.metrics.time_bins import Window
 from dashboard.ui.charts.roles import versions_drawn
 
 

@@ -1,0 +1,313 @@
+"""Many sketches at once, as columns of numbers: read, merged, asked for quantiles and packed without a loop over their bins."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+from compilewatch.wire.sketch import BINS_PER_OCTAVE, SCALE, Sketch, lower_bound
+from compilewatch.wire.varint import HEAD
+
+from dashboard.fleet.fold.counters import MOST
+from dashboard.fleet.fold.varints import Floats, Ints, numbers_read, numbers_write
+
+K = TypeVar("K", bound=Hashable)
+_HEAD = np.dtype([("scale", "i1"), ("total", "<f8"), ("low", "<f8"), ("high", "<f8")])
+_FAR = 1 << 30
+CHUNK = 512
+assert _HEAD.itemsize == HEAD.size
+
+
+@dataclass(frozen=True, slots=True)
+class Sketches:
+    """A row a sketch; an entry a filled bin, in order of row and bin. `ends` is where the entries of each row end."""
+
+    count: Ints
+    total: Floats
+    low: Floats
+    high: Floats
+    zero: Ints
+    row: Ints
+    bin: Ints
+    filled: Ints
+    ends: Ints
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    @property
+    def starts(self) -> Ints:
+        """Where the entries of each row start."""
+        return np.concatenate(([0], self.ends[:-1])).astype(np.int64) if len(self.ends) else self.ends
+
+    def part(self, start: int, end: int) -> Sketches:
+        """Some neighbouring rows."""
+        first = int(self.ends[start - 1]) if start else 0
+        last = int(self.ends[end - 1]) if end else 0
+        rows, entries = slice(start, end), slice(first, last)
+        return Sketches(
+            self.count[rows],
+            self.total[rows],
+            self.low[rows],
+            self.high[rows],
+            self.zero[rows],
+            self.row[entries] - start,
+            self.bin[entries],
+            self.filled[entries],
+            self.ends[rows] - first,
+        )
+
+    def every(self, first: int, step: int) -> Sketches:
+        """The rows `first`, `first + step`, and so on."""
+        chosen = self.row % step == first
+        row = self.row[chosen] // step
+        rows = slice(first, None, step)
+        size = len(self.count[rows])
+        return Sketches(
+            self.count[rows],
+            self.total[rows],
+            self.low[rows],
+            self.high[rows],
+            self.zero[rows],
+            row,
+            self.bin[chosen],
+            self.filled[chosen],
+            np.cumsum(np.bincount(row, minlength=size)).astype(np.int64),
+        )
+
+    def merged(self, groups: Sequence[int] | Ints, size: int) -> Sketches:
+        """One sketch per group, 0 up to `size`: the sum of the rows that `groups` puts into it, in their order."""
+        group = np.asarray(groups, np.int64)
+        if self.count.sum(dtype=np.float64) > MOST:
+            self = self._saturated(group, size)  # the same rows, with less in them
+        some = self.count > 0
+        low, high = np.full(size, np.inf), np.zeros(size)
+        np.minimum.at(low, group[some], self.low[some])
+        np.maximum.at(high, group[some], self.high[some])
+        owner = group[self.row]
+        first, last = np.full(size, _FAR, np.int64), np.full(size, -_FAR, np.int64)
+        starts, has = self.starts, self.ends > self.starts
+        np.minimum.at(first, group[has], self.bin[starts[has]])
+        np.maximum.at(last, group[has], self.bin[self.ends[has] - 1])
+        width = np.maximum(last - first + 1, 0)
+        begins = np.cumsum(width) - width
+        dense = np.zeros(int(width.sum()), np.int64)
+        np.add.at(dense, begins[owner] + self.bin - first[owner], self.filled)
+        place = np.flatnonzero(dense)
+        row = np.repeat(np.arange(size), width)[place]
+        return Sketches(
+            count=_counted(group, self.count, size),
+            total=summed(group, self.total, size),
+            low=np.where(np.isfinite(low), low, 0.0),
+            high=high,
+            zero=_counted(group, self.zero, size),
+            row=row,
+            bin=place - begins[row] + first[row],
+            filled=dense[place],
+            ends=np.cumsum(np.bincount(row, minlength=size)).astype(np.int64),
+        )
+
+    def _saturated(self, group: Ints, size: int) -> Sketches:
+        """The same rows, thinned out where a group would count more than MOST: its quantiles and its mean stay."""
+        sums = np.bincount(group, weights=self.count.astype(np.float64), minlength=size)
+        factor = np.ceil(sums / MOST).astype(np.int64).clip(1)[group]
+        zero, filled = self.zero // factor, self.filled // factor[self.row]
+        count = zero + np.bincount(self.row, weights=filled, minlength=len(self)).astype(np.int64)
+        return replace(self, count=count, total=self.total / factor, zero=zero, filled=filled)
+
+    def quantile(self, q: float | Floats) -> list[float | None]:
+        """What `Sketch.quantile` says of each row, None in an open bin too; all are asked for one share, or each for its own."""
+        if not len(self):
+            return []
+        rank = q * self.count
+        before = np.concatenate(([0], np.cumsum(self.filled)))
+        # The first bin of the row at whose end the share is reached; beyond the last one the maximum stands.
+        reached = np.searchsorted(before[1:], before[self.starts] + rank - self.zero, side="left")
+        entry = np.minimum(np.maximum(reached, self.starts), np.maximum(self.ends - 1, 0))
+        value = np.array(self.high)
+        inside = (reached < self.ends) & (self.ends > self.starts)
+        at, mine = entry[inside], np.flatnonzero(inside)
+        within = (rank[mine] - self.zero[mine] - (before[at] - before[self.starts[mine]])) / self.filled[at]
+        exponent = (self.bin[at] + within) / BINS_PER_OCTAVE
+        whole = np.floor(exponent)
+        found = np.ldexp(np.power(2.0, exponent - whole), whole.astype(np.int64))
+        value[mine] = np.minimum(np.maximum(found, self.low[mine]), self.high[mine])
+        value[(self.zero > 0) & (rank <= self.zero)] = self.low[(self.zero > 0) & (rank <= self.zero)]
+        known = (self.count > 0) & ~((self.zero == 0) & (self.low <= 0) & (self.ends > self.starts) & (reached <= self.starts))
+        return [each if counted else None for each, counted in zip(value.tolist(), known.tolist(), strict=True)]
+
+    def upper_bounds(self, q: float) -> list[float | None]:
+        """What `Sketch.upper_bound` says of each row."""
+        opened = (self.count > self.zero) & (self.zero == 0) & (self.low <= 0)
+        found: list[float | None] = [None] * len(self)
+        for row in np.flatnonzero(opened).tolist():
+            first = int(self.starts[row])
+            if q * self.count[row] <= self.filled[first]:
+                found[row] = min(lower_bound(int(self.bin[first]) + 1), float(self.high[row]))
+        return found
+
+    def means(self) -> list[float | None]:
+        """Seconds of a value on average; None where there is none."""
+        return [total / count if count else None for total, count in zip(self.total.tolist(), self.count.tolist(), strict=True)]
+
+    def packed(self) -> list[bytes]:
+        """What `Sketch.pack` writes of each row."""
+        size = len(self)
+        heads = np.zeros(size, _HEAD)
+        heads["scale"], heads["total"], heads["low"], heads["high"] = SCALE, self.total, self.low, self.high
+        numbers, ends = self._numbers()
+        tail, places = numbers_write(numbers)
+        cuts = places[ends].tolist()
+        head, step, start, out = heads.tobytes(), HEAD.size, 0, []
+        for number, cut in enumerate(cuts):
+            out.append(head[number * step : (number + 1) * step] + tail[start:cut])
+            start = cut
+        return out
+
+    def sketches(self) -> list[Sketch]:
+        """Each row as a sketch of its own."""
+        columns = (self.count, self.total, self.low, self.high, self.zero, self.starts, self.ends)
+        bins, filled = self.bin.tolist(), self.filled.tolist()
+        found = []
+        for count, total, low, high, zero, start, end in zip(*(column.tolist() for column in columns), strict=True):
+            offset = bins[start] if end > start else 0
+            dense = [0] * (bins[end - 1] - offset + 1) if end > start else []
+            for place in range(start, end):
+                dense[bins[place] - offset] = filled[place]
+            found.append(Sketch(SCALE, count, total, low, high, zero, offset, dense))
+        return found
+
+    def _numbers(self) -> tuple[Ints, Ints]:
+        """The whole numbers of all packed rows, one after the other, and where those of each row end."""
+        starts, has = self.starts, self.ends > self.starts
+        gap = np.diff(self.bin, prepend=0) - 1
+        gap[starts[has]] = 0
+        length = np.where(gap > 0, 3, 1)
+        before = np.concatenate(([0], np.cumsum(length)))
+        ends = before[self.ends] + 2 * np.arange(1, len(self) + 1)
+        heads = ends - (before[self.ends] - before[starts]) - 2
+        numbers = np.zeros(int(ends[-1]) if len(self) else 0, np.int64)
+        numbers[heads] = self.zero
+        offset = np.zeros(len(self), np.int64)
+        offset[has] = self.bin[starts[has]]
+        numbers[heads + 1] = np.where(offset >= 0, offset * 2, -offset * 2 - 1)
+        last = before[1:] - 1 + 2 * (self.row + 1)
+        numbers[last] = self.filled
+        numbers[last[gap > 0] - 1] = gap[gap > 0]
+        return numbers, ends
+
+
+def sketches_of(sketches: Sequence[Sketch]) -> Sketches:
+    """The sketches as columns."""
+    width = np.fromiter((len(each.bins) for each in sketches), np.int64, len(sketches))
+    filled = np.fromiter(chain.from_iterable(each.bins for each in sketches), np.int64, int(width.sum()))
+    offset = np.fromiter((each.offset for each in sketches), np.int64, len(sketches))
+    row = np.repeat(np.arange(len(sketches)), width)
+    place = np.arange(len(filled)) - np.repeat(np.cumsum(width) - width, width) + np.repeat(offset, width)
+    kept = filled > 0
+    row = row[kept]
+    return Sketches(
+        np.array([each.count for each in sketches], np.int64),
+        np.array([each.sum for each in sketches], np.float64),
+        np.array([each.min for each in sketches], np.float64),
+        np.array([each.max for each in sketches], np.float64),
+        np.array([each.zero for each in sketches], np.int64),
+        row,
+        place[kept],
+        filled[kept],
+        np.cumsum(np.bincount(row, minlength=len(sketches))).astype(np.int64),
+    )
+
+
+def sketches_unpacked(packed: Sequence[bytes | memoryview[int]]) -> Sketches:
+    """The sketches that were packed, as columns; raises ValueError if one is of another scale or cut off."""
+    size = len(packed)
+    if not size:
+        return sketches_of([])
+    heads, tails, lengths = _parted(packed)
+    if np.any(heads["scale"] != SCALE):
+        raise ValueError(f"cannot merge sketches of a scale other than {SCALE}")
+    numbers, counts = numbers_read(tails, lengths)
+    begins = np.cumsum(counts) - counts
+    if np.any((numbers[begins + counts - 1] == 0) & (counts > 2)):
+        raise ValueError("a packed sketch is cut off")
+    zero, offset = numbers[begins], numbers[begins + 1]
+    offset = (offset >> 1) ^ -(offset & 1)
+    # After the two numbers of the head, a number counts one bin, and after a zero it says how many empty ones there are.
+    entry = numbers != 0
+    entry[begins] = entry[begins + 1] = True
+    gaps = np.flatnonzero(~entry)
+    steps = np.ones(len(numbers), np.int64)
+    steps[begins] = steps[begins + 1] = steps[gaps] = 0
+    steps[gaps + 1] = numbers[gaps + 1]
+    entry[begins] = entry[begins + 1] = entry[gaps + 1] = False
+    ahead = np.cumsum(steps) - steps
+    at = np.flatnonzero(entry)
+    row, filled = np.repeat(np.arange(size), counts)[at], numbers[at]
+    places = ahead[at] + (offset - ahead[begins])[row]
+    ends = np.searchsorted(at, begins + counts)
+    before = np.concatenate(([0], np.cumsum(filled)))
+    count = zero + np.diff(before[ends], prepend=0)
+    return Sketches(count, heads["total"], heads["low"], heads["high"], zero, row, places, filled, ends)
+
+
+def _parted(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, Ints]:
+    """The heads of packed sketches, the bytes behind them, and how many of those each has."""
+    lengths = np.fromiter(map(len, packed), np.int64, len(packed))
+    if lengths.min() < HEAD.size:
+        raise ValueError("a packed sketch is cut off")
+    whole = np.frombuffer(b"".join(packed), np.uint8)
+    head = (np.cumsum(lengths) - lengths)[:, None] + np.arange(HEAD.size)
+    behind = np.ones(len(whole), bool)
+    behind[head] = False
+    return whole[head].view(_HEAD).ravel(), whole[behind], lengths - HEAD.size
+
+
+def packed_merged(packed: Sequence[bytes | memoryview[int]], groups: Sequence[int] | Ints, size: int) -> Sketches:
+    """One sketch per group of any number of packed ones; few at a time, as columns that leave the processor's cache cost ten times more."""
+    parts, owners = [sketches_of([])], [np.zeros(0, np.int64)]
+    for start in range(0, len(packed), CHUNK):
+        mine, places = np.unique(np.asarray(groups[start : start + CHUNK], np.int64), return_inverse=True)
+        parts.append(sketches_unpacked(packed[start : start + CHUNK]).merged(places, len(mine)))
+        owners.append(mine)
+    return joined(*parts).merged(np.concatenate(owners), size)
+
+
+def merged_by(pairs: Iterable[tuple[K, bytes | memoryview[int] | None]]) -> dict[K, Sketch]:
+    """One sketch per key, in the order of their first packed one; what is absent is left out."""
+    places: dict[K, int] = {}
+    packed, groups = [], []
+    for key, data in pairs:
+        if data:
+            packed.append(data)
+            groups.append(places.setdefault(key, len(places)))
+    return dict(zip(places, packed_merged(packed, groups, len(places)).sketches(), strict=True))
+
+
+def joined(*parts: Sketches) -> Sketches:
+    """The rows of all parts, one after the other."""
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "total", "low", "high", "zero", "bin", "filled")
+    }
+    rows = np.cumsum([0, *(len(part) for part in parts)])
+    entries = np.cumsum([0, *(len(part.bin) for part in parts)])
+    return Sketches(
+        **columns,
+        row=np.concatenate([part.row + shift for part, shift in zip(parts, rows, strict=False)]),
+        ends=np.concatenate([part.ends + shift for part, shift in zip(parts, entries, strict=False)]),
+    )
+
+
+def summed(group: Ints, values: Floats, size: int) -> Floats:
+    """Numbers added per group, in their order."""
+    return np.bincount(group, weights=values, minlength=size).astype(np.float64)
+
+
+def _counted(group: Ints, values: Ints, size: int) -> Ints:
+    """Whole numbers added per group, exactly."""
+    sums = np.zeros(size, np.int64)
+    np.add.at(sums, group, values)
+    return sums

@@ -1,0 +1,238 @@
+"""Adds rows up per version and bin; what no row spoke about stays absent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, compress
+from operator import attrgetter
+from typing import Literal
+
+from dashboard.fleet.fold.cached_quantiles import NOTHING, Row, asked_each, asked_merged
+from dashboard.fleet.fold.sketch_columns import Sketches
+from dashboard.fleet.metrics.row_types import CallRow, ProcessRow
+from dashboard.fleet.metrics.time_bins import Window
+
+Clock = Literal["gpu", "wall"]
+ENOUGH_GPU_SAMPLES = 20
+
+
+@dataclass(slots=True)
+class Calls:
+    """Calls of one version in one bin, or over a whole window."""
+
+    calls: int = 0
+    errors: int = 0
+    told: int = 0
+    """Calls of which it is known whether they failed."""
+    eager: int = 0
+    known: int = 0
+    items: float | None = None
+    latency_count: int = 0
+    latency_sum: float = 0.0
+    wall: float = 0.0
+    """Seconds in which engines that are read from outside made their items; 0 where no call is of such an engine."""
+    stalled: int = 0
+    stalled_seconds: float = 0.0
+    reporting: int = 0
+    """Calls of which agents report whether they stalled."""
+    sketch: Row = NOTHING
+    warmup: int = 0
+    """Calls that compiled or waited for a compilation before warm-up ended: in no quantile."""
+    callers: bool = False
+    """Whether stalled calls are in the sketch."""
+
+    @property
+    def seconds(self) -> float:
+        """How long all calls took: steady ones are timed in part, stalled ones all."""
+        steady = self.latency_sum / self.latency_count * (self.calls - self.stalled) if self.latency_count else 0.0
+        return steady + self.stalled_seconds
+
+    def merge(self, other: Calls) -> None:
+        """Adds the counts of another tally."""
+        self.calls += other.calls
+        self.errors += other.errors
+        self.told += other.told
+        self.eager += other.eager
+        self.known += other.known
+        if other.items is not None:
+            self.items = (self.items or 0.0) + other.items
+        self.latency_count += other.latency_count
+        self.latency_sum += other.latency_sum
+        self.wall += other.wall
+        self.stalled += other.stalled
+        self.stalled_seconds += other.stalled_seconds
+        self.reporting += other.reporting
+        self.warmup += other.warmup
+        self.callers = other.callers
+
+
+@dataclass(slots=True)
+class Processes:
+    """What the processes of one version did in one bin, or over a whole window."""
+
+    covered: float = 0.0
+    recompiles: int | None = None
+    compile_seconds: float | None = None
+    hit_seconds: float = 0.0
+    miss_seconds: float = 0.0
+    gpu_peak: int | None = None
+    host_rss: int | None = None
+    per_minute: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def instances(self) -> int:
+        """The most instances that reported in one minute; a minute has one row per GPU type."""
+        return max(self.per_minute.values(), default=0)
+
+    def add(self, row: ProcessRow) -> None:
+        """Adds a row; gauges keep the highest instance."""
+        self.covered += row.covered
+        if row.recompiles is not None:
+            self.recompiles = (self.recompiles or 0) + row.recompiles
+        if row.compile_seconds is not None:
+            self.compile_seconds = (self.compile_seconds or 0.0) + row.compile_seconds
+        self.hit_seconds += row.hit_seconds
+        self.miss_seconds += row.miss_seconds
+        self.gpu_peak = _larger(self.gpu_peak, row.gpu_peak)
+        self.host_rss = _larger(self.host_rss, row.host_rss)
+        self.per_minute[row.minute] = self.per_minute.get(row.minute, 0) + row.instances
+
+    def merge(self, other: Processes) -> None:
+        """Adds another tally."""
+        self.covered += other.covered
+        if other.recompiles is not None:
+            self.recompiles = (self.recompiles or 0) + other.recompiles
+        if other.compile_seconds is not None:
+            self.compile_seconds = (self.compile_seconds or 0.0) + other.compile_seconds
+        self.hit_seconds += other.hit_seconds
+        self.miss_seconds += other.miss_seconds
+        self.gpu_peak = _larger(self.gpu_peak, other.gpu_peak)
+        self.host_rss = _larger(self.host_rss, other.host_rss)
+        for minute, instances in other.per_minute.items():
+            self.per_minute[minute] = self.per_minute.get(minute, 0) + instances
+
+
+_COLUMNS = attrgetter("calls", "errors", "eager", "known", "items", "latency_count", "latency_sum", "stalled_count", "stalled_sum", "wall")
+CallGrid = dict[int, dict[int, Calls]]
+ProcessGrid = dict[int, dict[int, Processes]]
+
+
+def clock_shared(rows: Iterable[CallRow]) -> Clock:
+    """GPU time if every version was sampled often enough on the GPU, else wall time: one chart never mixes the two."""
+    samples: dict[int, int] = {}
+    spans: dict[int, set[int]] = {}
+    for row in rows:
+        if row.calls:
+            samples[row.version_id] = samples.get(row.version_id, 0) + row.gpu_count
+            spans.setdefault(row.version_id, set()).add(row.minute)
+    enough = [samples[version] >= ENOUGH_GPU_SAMPLES * len(minutes) for version, minutes in spans.items()]
+    return "gpu" if enough and all(enough) else "wall"
+
+
+def callers_shared(rows: Iterable[CallRow]) -> bool:
+    """Whether every row reports stalled calls: quantiles are then of what callers waited, elsewhere of steady calls on all sides."""
+    return all(row.stalled_count is not None for row in rows if row.calls)
+
+
+def calls_binned(rows: Iterable[CallRow], window: Window, clock: Clock, callers: bool = False) -> CallGrid:
+    """version -> bin -> calls; a bin without a row is not there. Sketches are of the clock that the charts show."""
+    inside: dict[tuple[int, int], list[CallRow]] = defaultdict(list)
+    for row in rows:
+        place = window.bin_of(row.minute)
+        if place is not None and row.calls:
+            inside[row.version_id, place].append(row)
+    grid: CallGrid = defaultdict(dict)
+    groups = list(inside.values())
+    found = zip(inside.items(), _sketches(groups, clock, callers), _warmups(groups), strict=True)
+    for ((version, place), mine), sketch, warmup in found:
+        grid[version][place] = _counted(mine, sketch, warmup, callers and clock == "wall")
+    return dict(grid)
+
+
+def calls_summed(rows: Sequence[CallRow], clock: Clock, callers: bool = False) -> Calls:
+    """All rows as one."""
+    return _counted(rows, _sketches([rows], clock, callers)[0], _warmups([rows])[0], callers and clock == "wall")
+
+
+def _sketches(groups: Iterable[Sequence[CallRow]], clock: Clock, callers: bool) -> list[Row]:
+    """What the rows of each group say of how long calls took, on the clock that is shown."""
+    packed = attrgetter("gpu" if clock == "gpu" else "latency")
+    if clock == "gpu" or not callers:
+        return asked_each(map(packed, rows) for rows in groups)
+    return asked_each(chain(map(packed, rows), map(attrgetter("stalled"), rows)) for rows in groups)
+
+
+def _warmups(groups: Iterable[Sequence[CallRow]]) -> list[int]:
+    """How many warm-up calls the rows of each group have."""
+    return [row.answer(_counts) for row in asked_each(map(attrgetter("warmup"), rows) for rows in groups)]
+
+
+def _counts(sketches: Sketches) -> list[int]:
+    return [int(count) for count in sketches.count]
+
+
+def _counted(rows: Sequence[CallRow], sketch: Row, warmup: int, callers: bool) -> Calls:
+    """The sums of some rows, column by column: one by one they take twice as long, and a day has thousands."""
+    if not rows:
+        return Calls(sketch=sketch, callers=callers)
+    calls, errors, eager, known, items, count, seconds, stalled, stalled_sum, wall = zip(*map(_COLUMNS, rows), strict=True)
+    told = [some is not None for some in errors]
+    some_items = [some for some in items if some is not None]
+    return Calls(
+        calls=sum(calls),
+        errors=sum(compress(errors, told)),
+        told=sum(compress(calls, told)),
+        eager=sum(eager),
+        known=sum(known),
+        items=sum(some_items) if some_items else None,
+        latency_count=sum(count),
+        latency_sum=sum(seconds),
+        wall=sum(wall),
+        stalled=sum(filter(None, stalled)),
+        stalled_seconds=sum(filter(None, stalled_sum)),
+        reporting=sum(compress(calls, [some is not None for some in stalled])),
+        sketch=sketch,
+        warmup=warmup,
+        callers=callers,
+    )
+
+
+def processes_binned(rows: Iterable[ProcessRow], window: Window) -> ProcessGrid:
+    """version -> bin -> processes; a bin without a window that covers it is not there."""
+    grid: ProcessGrid = {}
+    for row in rows:
+        place = window.bin_of(row.minute)
+        if place is not None and row.instances:
+            bins = grid.setdefault(row.version_id, {})
+            if place not in bins:
+                bins[place] = Processes()
+            bins[place].add(row)
+    return grid
+
+
+def calls_totals(grid: CallGrid) -> dict[int, Calls]:
+    """All bins of each version as one, of a grid that `calls_binned` made."""
+    found = {version: Calls() for version in grid}
+    for version, bins in grid.items():
+        for calls in bins.values():
+            found[version].merge(calls)
+    rows = [calls.sketch for bins in grid.values() for calls in bins.values()]
+    owners = [number for number, bins in enumerate(grid.values()) for _ in bins]
+    for total, sketch in zip(found.values(), asked_merged(rows, owners, len(grid)), strict=True):
+        total.sketch = sketch
+    return found
+
+
+def processes_totals(grid: ProcessGrid) -> dict[int, Processes]:
+    """All bins of each version as one."""
+    found = {version: Processes() for version in grid}
+    for version, bins in grid.items():
+        for processes in bins.values():
+            found[version].merge(processes)
+    return found
+
+
+def _larger(known: int | None, seen: int | None) -> int | None:
+    return seen if known is None else known if seen is None else max(known, seen)

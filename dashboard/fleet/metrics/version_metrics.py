@@ -1,0 +1,106 @@
+"""The metrics of a version: how each is read from a tally, and in which unit it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dashboard.fleet.metrics.aggregate import Calls, Processes
+from dashboard.fleet.metrics.first_bucket import Below, below
+
+Kind = Literal["duration", "share", "size", "rate", "count"]
+Read = Callable[[Calls | None, Processes | None], float | None]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a version in a bin; `read` answers None where nothing is known, `worse` says which way is worse."""
+
+    key: str
+    title: str
+    unit: str
+    kind: Kind
+    read: Read
+    worse: Literal["up", "down"] = "up"
+    share: float | None = None
+    """Of calls, where it is a quantile of them."""
+
+    def below(self, calls: Calls | None) -> Below | None:
+        """Where a quantile lies in an engine's first bucket and has no value."""
+        return below(calls.sketch, self.share) if calls and self.share is not None else None
+
+
+def _quantile(key: str, q: float) -> Metric:
+    return Metric(key, key, "", "duration", lambda calls, _: calls.sketch.quantile(q) if calls else None, share=q)
+
+
+def _traffic(calls: Calls | None, processes: Processes | None) -> float | None:
+    return calls.calls / processes.covered if calls and processes and processes.covered else None
+
+
+def _items(calls: Calls | None, _: Processes | None) -> float | None:
+    if calls and calls.items is not None and calls.wall:
+        return calls.items / calls.wall
+    if not calls or calls.items is None or not (calls.latency_sum or (calls.callers and calls.stalled_seconds)):
+        return None
+    if calls.callers:
+        return calls.items / calls.seconds
+    return calls.items / (calls.latency_sum / calls.latency_count * calls.calls)
+
+
+def _eager(calls: Calls | None, _: Processes | None) -> float | None:
+    # An agent looks at a part of the calls; where it looked at none, the share is unknown and not zero.
+    return calls.eager / calls.known if calls and calls.known else None
+
+
+def _errors(calls: Calls | None, _: Processes | None) -> float | None:
+    return calls.errors / calls.told if calls and calls.told else None
+
+
+def _stalled(calls: Calls | None, _: Processes | None) -> float | None:
+    return calls.stalled / calls.reporting if calls and calls.reporting else None
+
+
+def _stalled_time(calls: Calls | None, _: Processes | None) -> float | None:
+    # Where an older agent reports some of the calls, their time is in no sketch.
+    known = calls is not None and 0 < calls.calls == calls.reporting
+    return calls.stalled_seconds / calls.seconds if calls and known and calls.seconds else None
+
+
+def _recompiles(_: Calls | None, processes: Processes | None) -> float | None:
+    if not processes or processes.recompiles is None or not processes.covered:
+        return None
+    return processes.recompiles * 3600 / processes.covered
+
+
+def _compile_seconds(_: Calls | None, processes: Processes | None) -> float | None:
+    if not processes or processes.compile_seconds is None or not processes.instances:
+        return None
+    return processes.compile_seconds / processes.instances
+
+
+def _cache_hit(_: Calls | None, processes: Processes | None) -> float | None:
+    seconds = processes.hit_seconds + processes.miss_seconds if processes else 0.0
+    return processes.hit_seconds / seconds if processes and seconds else None
+
+
+P50 = _quantile("p50", 0.5)
+P95 = _quantile("p95", 0.95)
+P99 = _quantile("p99", 0.99)
+TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
+THROUGHPUT = Metric("throughput", "Throughput", "items/s of call time", "rate", _items, "down")
+ENGINE_THROUGHPUT = replace(THROUGHPUT, unit="items/s of wall time, per engine")
+"""An engine that is read from outside makes many items at a time: the sum of its requests' times says nothing of its speed."""
+EAGER = Metric("eager", "Eager share", "% of calls", "share", _eager)
+RECOMPILES = Metric("recompiles", "Recompiles", "per hour and instance", "count", _recompiles)
+ERRORS = Metric("errors", "Errors", "% of calls", "share", _errors)
+STALLED = Metric("stalled", "Stalled calls", "% of calls, waiting for a compilation", "share", _stalled)
+STALLED_TIME = Metric("stalled_time", "Stalled time", "% of call time", "share", _stalled_time)
+COMPILE = Metric("compile", "Compile time", "s per instance", "count", _compile_seconds)
+CACHE = Metric("cache", "Cache hit", "% of compile seconds", "share", _cache_hit, "down")
+COLD_START = Metric("cold_start", "Cold start", "s to first steady call", "count", lambda *_: None)
+GPU_MEMORY = Metric("gpu_memory", "Peak GPU memory", "highest instance", "size", lambda _, p: p.gpu_peak if p else None)
+HOST_MEMORY = Metric("host_memory", "Host memory", "highest instance", "size", lambda _, p: p.host_rss if p else None)
+
+TRENDS = (P50, P95, P99, THROUGHPUT, EAGER, STALLED, STALLED_TIME, RECOMPILES, ERRORS, COMPILE, COLD_START, CACHE, GPU_MEMORY, HOST_MEMORY)

@@ -1,0 +1,83 @@
+"""Turns of projects and shards in a fold: projects with a few reports are folded together and first, one with many in turn with others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from django.db import connection
+
+from dashboard.fleet.fold_attempts import batch_size
+from dashboard.ingest.models import SHARDS, InboxRow
+
+SHARDS_AT_ONCE = 16
+"""One fold takes rows of so many where more waits than a batch holds, so that other workers find the other shards. Less is one fold: what
+that costs however little it holds is paid once."""
+SMALL_SHARE = 4
+"""A project is small if its waiting reports fill at most this part of a batch."""
+
+_PROJECTS = (
+    "WITH RECURSIVE waiting(project) AS (SELECT min(project_id) FROM ingest_inbox UNION ALL SELECT (SELECT min(project_id)"
+    " FROM ingest_inbox WHERE project_id > waiting.project) FROM waiting WHERE waiting.project IS NOT NULL)"
+    " SELECT project, (SELECT count(*) FROM (SELECT 1 FROM ingest_inbox WHERE project_id = project LIMIT %s) AS counted)"
+    " FROM waiting WHERE project IS NOT NULL ORDER BY 2, 1"
+)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Whose reports the next fold takes, and the shards in which they wait."""
+
+    shards: list[int]
+    projects: list[int]
+
+
+def turns() -> Iterator[Turn]:
+    """Every project that waits, once; small ones that come meanwhile have their turn after each large one."""
+    small, large = _waiting()
+    yield from _together(small)
+    shards = _oldest_first(large) if large else []
+    at_once = SHARDS if sum(large.values()) <= batch_size() else SHARDS_AT_ONCE
+    for start in range(0, len(shards), at_once):
+        for project in large:
+            yield Turn(shards[start : start + at_once], [project])
+            yield from _together(_waiting()[0])
+
+
+def _waiting() -> tuple[dict[int, int], dict[int, int]]:
+    """How many reports wait by project, counted up to a batch and one more: of small projects and of large ones, the fewest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PROJECTS, [batch_size() + 1])
+        found = {int(project): int(count) for project, count in cursor.fetchall()}
+    most = batch_size() // SMALL_SHARE
+    return {one: n for one, n in found.items() if n <= most}, {one: n for one, n in found.items() if n > most}
+
+
+def _together(small: dict[int, int]) -> Iterator[Turn]:
+    """As many projects a fold as fit a batch."""
+    held, projects = 0, list[int]()
+    for project, count in small.items():
+        if projects and held + count > batch_size():
+            yield Turn(_shards_of(projects), projects)
+            held, projects = 0, []
+        held, projects = held + count, [*projects, project]
+    if projects:
+        yield Turn(_shards_of(projects), projects)
+
+
+def _shards_of(projects: Collection[int]) -> list[int]:
+    return sorted(set(InboxRow.objects.filter(project_id__in=projects).values_list("shard", flat=True)))
+
+
+def _oldest_first(projects: Collection[int]) -> list[int]:
+    """Shards with reports of the projects, those first whose oldest report has waited longest."""
+    numbers = ", ".join(f"({shard})" for shard in range(SHARDS))
+    wanted = ", ".join(["%s"] * len(projects))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH shard(number) AS (VALUES {numbers}), waiting(number, oldest) AS (SELECT number, (SELECT min(id) FROM ingest_inbox"
+            f" WHERE ingest_inbox.shard = shard.number AND project_id IN ({wanted})) FROM shard)"
+            " SELECT number FROM waiting WHERE oldest IS NOT NULL ORDER BY oldest",
+            list(projects),
+        )
+        return [int(number) for (number,) in cursor.fetchall()]

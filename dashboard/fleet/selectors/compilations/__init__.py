@@ -1,0 +1,1 @@
+"""Selectors: compilations, recompiles and compile caches."""

@@ -1,0 +1,85 @@
+"""What the compile caches answered to the versions of a model, by count and by seconds, and why compilations were not in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
+from django.db.models import Count, Max, QuerySet, Sum
+
+from dashboard.common.raw_queries import rows_together
+from dashboard.fleet.models import CompileEvent
+from dashboard.fleet.selectors.compilations.cache_outcomes import ASKED
+from dashboard.fleet.selectors.compilations.compile_events import compile_events_within
+
+CACHES = ("fx", "aot", "autotune", "bundle", "mega")
+MOST_UNEXPLAINED, MOST_STARTS = 40, 60
+
+
+class Answered(NamedTuple):
+    """Compilations of one version that got the same answers, and missed for one cause if they missed; seconds are those of the whole
+    compilations."""
+
+    version_id: int
+    answers: dict[str, str]
+    miss: str
+    compilations: int
+    seconds: float
+    saved: float
+
+
+class Unexplained(NamedTuple):
+    """Compilations of one instance that missed, and whose agent knew no earlier run."""
+
+    version_id: int
+    instance_id: int
+    compilations: int
+    seconds: float
+
+
+class StartMissed(NamedTuple):
+    """Compilations of one instance that were in no cache, by cause."""
+
+    cause: str
+    compilations: int
+    seconds: float
+
+
+def caches_read(
+    *, within: Mapping[str, Any], project_id: int, started: Collection[int], since: datetime | None
+) -> tuple[list[Answered], dict[int, list[StartMissed]]]:
+    """In one query: what the compilations `within` (as `compile_events_within` takes it) got for an answer, and by instance of those that
+    `started` why its compilations were in no cache, the most costly cause first. `since` is before all of their starts."""
+    answered, missed = rows_together(_answered(within), _missed(project_id, started, since))
+    answers = [
+        Answered(version, {cache: said for cache, said in zip(CACHES, row, strict=True) if said}, miss, n, seconds or 0.0, saved or 0.0)
+        for version, miss, *row, n, seconds, saved in answered
+    ]
+    starts: dict[int, list[StartMissed]] = {}
+    for instance, miss, n, seconds in sorted(missed, key=lambda row: (-(row[3] or 0.0), row[1])):
+        starts.setdefault(instance, []).append(StartMissed(miss, n, seconds or 0.0))
+    return answers, starts
+
+
+def _answered(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
+    of = compile_events_within(**within).filter(ASKED).values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
+    counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total"), spared=Sum("saved")).order_by()
+    return counted
+
+
+def unexplained_misses(within: Mapping[str, Any]) -> list[Unexplained]:
+    """The instances whose agents could not compare; the newest first."""
+    rows = compile_events_within(**within).filter(ASKED, miss=NO_EARLIER_RUN).values("version_id", "instance_id")
+    found = rows.annotate(n=Count("number"), seconds=Sum("total"), newest=Max("at")).order_by("-newest", "instance_id")
+    return [Unexplained(row["version_id"], row["instance_id"], row["n"], row["seconds"] or 0.0) for row in found[:MOST_UNEXPLAINED]]
+
+
+def _missed(project_id: int, started: Collection[int], since: datetime | None) -> QuerySet[Any, Any] | None:
+    if not started or since is None:
+        return None
+    rows = CompileEvent.objects.filter(ASKED, project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=started)
+    of = rows.exclude(miss="").values_list("instance_id", "miss")
+    counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total")).order_by()
+    return counted

@@ -1,0 +1,36 @@
+"""The compilations of some versions within a time: all of them, or the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from django.db.models import QuerySet
+
+from dashboard.fleet.models import CompileEvent
+from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
+
+
+def compile_events_within(
+    *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int
+) -> QuerySet[CompileEvent]:
+    """The compilations of versions in an environment within minutes since 1970, the last excluded; recordings of CUDA graphs are none."""
+    since, until = (datetime.fromtimestamp(minute * 60, UTC) for minute in (first, last))
+    return CompileEvent.objects.filter(
+        COMPILATION,
+        project_id=project_id,
+        day__gte=first // 1440,
+        day__lte=last // 1440,
+        version_id__in=version_ids,
+        environment=environment,
+        at__gte=since,
+        at__lt=until,
+    )
+
+
+def compile_events_newest(
+    *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int, most: int
+) -> QuerySet[CompileEvent]:
+    """The newest compilations within minutes since 1970, newest first."""
+    rows = compile_events_within(project_id=project_id, version_ids=version_ids, environment=environment, first=first, last=last)
+    return rows.order_by("-at", "seq", "number")[:most]

@@ -1,0 +1,47 @@
+"""Findings over time: how many were first seen on each day, and since which day those that are gone or back are so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date
+
+from django.db.models import Count, F
+from django.db.models.functions import TruncDate
+
+from dashboard.common import clock
+from dashboard.fleet.models import FindingLife
+from dashboard.fleet.selectors.findings.finding_list import Wanted, findings_matching
+
+DAYS = 30
+DAY = 1440
+EPOCH = date(1970, 1, 1).toordinal()
+
+
+@dataclass
+class Day:
+    """One day, in days since 1970, UTC. `new` is what was first seen then; `gone` and `back` are in that state since then until now."""
+
+    day: int
+    new: int = 0
+    gone: int = 0
+    back: int = 0
+
+
+def finding_days(*, project_id: int, wanted: Wanted) -> list[Day]:
+    """The last days with those of today, whatever state is asked for; two queries."""
+    today = clock.minute_of(clock.unix()) // DAY
+    days = {day: Day(day) for day in range(today - DAYS + 1, today + 1)}
+    matching = findings_matching(project_id, wanted, but="state")
+    since = clock.at_minute(min(days) * DAY)
+    seen = matching.filter(first_seen_at__gte=since).annotate(on=TruncDate("first_seen_at", tzinfo=UTC))
+    for on, count in seen.values_list("on").annotate(n=Count("pk")).order_by():
+        found = days.get(on.toordinal() - EPOCH)
+        if found:
+            found.new += count
+    lives = FindingLife.objects.filter(finding__in=matching.values("pk"), state__in=("gone", "back"), since_minute__gte=min(days) * DAY)
+    lives = lives.filter(environment=wanted.environment) if wanted.environment else lives
+    for state, day, count in lives.values_list("state", F("since_minute") / DAY).annotate(n=Count("finding", distinct=True)).order_by():
+        found = days.get(int(day))
+        if found:
+            setattr(found, state, getattr(found, state) + count)
+    return list(days.values())

@@ -1,0 +1,1 @@
+"""Selectors: instances, their states, memory, cold starts and budgets."""

@@ -1,0 +1,122 @@
+"""How instances did beside their version, in slots of time: latency, eager calls, time spent compiling, and where nothing was reported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from django.db.models import F, FloatField, Q, Sum
+
+from dashboard.fleet.models import ProcessMinute, RegionMinute, VersionMinute
+from dashboard.fleet.selectors.versions.version_series import EAGER_COLUMNS, SeriesFacts, Span, spans_days
+
+
+@dataclass(frozen=True)
+class Slots:
+    """A span of minutes since 1970 cut into equal slots."""
+
+    span: Span
+    step: int
+
+    @property
+    def count(self) -> int:
+        """How many slots."""
+        return -(-(self.span.last - self.span.first) // self.step)
+
+
+@dataclass
+class Cell:
+    """One instance in one slot; `ratio` is its p50 over its version's, in the same series and minutes. None is no report."""
+
+    covered: float = 0.0
+    calls: int = 0
+    known: int = 0
+    eager: int = 0
+    compiling: float = 0.0
+    _logs: float = 0.0
+    _weight: int = 0
+
+    def add_ratio(self, ratio_times_calls: float, calls: int) -> None:
+        """Adds the calls of one series."""
+        self._logs += ratio_times_calls
+        self._weight += calls
+
+    @property
+    def ratio(self) -> float | None:
+        """1 is as fast as the version; calls weigh it, so that shapes count by how often they come."""
+        return self._logs / self._weight if self._weight else None
+
+    @property
+    def eager_share(self) -> float | None:
+        """Of the calls of which it is known."""
+        return self.eager / self.known if self.known else None
+
+    @property
+    def compiling_share(self) -> float | None:
+        """Of the time that its reports cover; compilations side by side can take more than all of it."""
+        return min(1.0, self.compiling / self.covered) if self.covered else None
+
+
+@dataclass
+class Levels:
+    """By instance id and slot; a slot that is missing was not reported."""
+
+    slots: Slots
+    cells: dict[int, dict[int, Cell]] = field(default_factory=dict)
+
+    def cell(self, instance: int, slot: int) -> Cell:
+        """The cell, made where there is none."""
+        return self.cells.setdefault(instance, {}).setdefault(slot, Cell())
+
+
+def instance_levels(*, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesFacts], slots: Slots) -> Levels:
+    """Everything about these instances; three queries, none where there is no instance."""
+    levels = Levels(slots)
+    if not instance_ids:
+        return levels
+    _add_calls(levels, project_id, instance_ids, series)
+    slot = (F("minute") - slots.span.first) / slots.step
+    rows = ProcessMinute.objects.filter(_within(slots), project_id=project_id, instance_id__in=instance_ids).values(
+        "instance_id", slot=slot
+    )
+    for row in rows.annotate(seconds=Sum("covered"), compiling=Sum("compile_seconds")).order_by():
+        cell = levels.cell(row["instance_id"], row["slot"])
+        cell.covered, cell.compiling = row["seconds"], row["compiling"]
+    return levels
+
+
+def _add_calls(levels: Levels, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesFacts]) -> None:
+    if not series:
+        return
+    slots = levels.slots
+    slot = (F("minute") - slots.span.first) / slots.step
+    weighted = {
+        "n": Sum("calls"),
+        "timed": Sum("calls", filter=Q(p50__isnull=False)),
+        "level": Sum(F("p50") * F("calls"), output_field=FloatField()),
+        "caller_timed": Sum("calls", filter=Q(caller_p50__isnull=False)),
+        "caller_level": Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
+        "silent": Sum("calls", filter=Q(stalled_count__isnull=True)),
+    }
+    whole = VersionMinute.objects.filter(_within(slots), project_id=project_id, series_id__in=list(series)).values("series_id", slot=slot)
+    found = list(whole.annotate(**weighted).order_by())
+    usual = {(row["series_id"], row["slot"]): row for row in found}
+    eager = {f"n_{name}": Sum(name) for name in (*EAGER_COLUMNS, "compiled", "partial")}
+    rows = RegionMinute.objects.filter(_within(slots), project_id=project_id, instance_id__in=instance_ids, series_id__in=list(series))
+    own = list(rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by())
+    # What callers waited is compared where every instance reports it, else how long steady calls took.
+    of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
+    for row in own:
+        cell = levels.cell(row["instance_id"], row["slot"])
+        ran_eager = sum(row[f"n_{name}"] for name in EAGER_COLUMNS)
+        cell.calls += row["n"]
+        cell.eager += ran_eager
+        cell.known += ran_eager + row["n_compiled"] + row["n_partial"]
+        reference = usual.get((row["series_id"], row["slot"]))
+        if reference and reference[f"{of}timed"] and reference[f"{of}level"] and row[f"{of}timed"]:
+            usual_level = reference[f"{of}level"] / reference[f"{of}timed"]
+            cell.add_ratio(row[f"{of}level"] / usual_level, row[f"{of}timed"])
+
+
+def _within(slots: Slots) -> Q:
+    return spans_days([slots.span]) & Q(minute__gte=slots.span.first, minute__lt=slots.span.last)

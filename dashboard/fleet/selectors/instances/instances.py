@@ -1,0 +1,125 @@
+"""Instances of some versions: how they started, what latched eager, and how they are configured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
+from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.models import ColdStart, Instance
+from dashboard.fleet.names import process_name
+from dashboard.fleet.selectors.instances.role_filters import counted
+from dashboard.ingest.models import Sender
+
+LATEST = 400
+Configuration = tuple[int, dict[str, Any], dict[str, Any]]
+"""Version id, identity and components of one instance."""
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """One cold start: seconds, where it ended, its stages as (name, begin, seconds) in order, and what none of them explains."""
+
+    total: float
+    until: str
+    stages: list[tuple[str, float, float]]
+    phases: dict[str, float]
+    unaccounted: float | None
+    told: bool = False
+    """Whether the agent told the stages; else they are what its reports show."""
+
+
+@dataclass(frozen=True)
+class InstanceFacts:
+    """One instance as the pages need it."""
+
+    id: int
+    instance_id: str
+    name: str
+    version_id: int
+    host: str
+    gpu: str
+    rank: int
+    state_minute: int
+    started_minute: float
+    cold_start: float | None
+    latched_eager: list[dict[str, Any]]
+    start: StartFacts | None = None
+
+
+def version_instances(*, project_id: int, version_ids: Collection[int], environment: str) -> list[InstanceFacts]:
+    """The instances of some versions seen last that count, with their cold start."""
+    rows = Instance.objects.filter(counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
+    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE)
+    wanted = rows.select_related("cold_start").defer("identity", "capabilities", "components").order_by("-last_minute", "pk")
+    return [_facts(row) for row in wanted[:LATEST]]
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """An instance, and how many of its windows never came and will not."""
+
+    instance: Instance
+    missing: int
+
+
+def instances_reporting(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Reporting]:
+    """Processes of a model that reported since then, the newest first: instances, those that start, and those that only help."""
+    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
+    mine = Sender.objects.filter(project_id=project_id, instance_id=OuterRef("instance_id"))
+    found = (
+        rows.exclude(instance_id__startswith=OTHER_INSTANCE)
+        .annotate(missing=Subquery(mine.values("missing")[:1]))
+        .select_related("version")
+        .defer("identity", "components")
+        .order_by("-last_seen_at", "pk")
+    )
+    return [Reporting(one, one.missing or 0) for one in found[:LATEST]]
+
+
+def instances_configured(
+    *, project_id: int, version_ids: Collection[int], environment: str
+) -> tuple[list[InstanceFacts], list[Configuration]]:
+    """The instances of some versions seen last that count, and how each is configured; one query for both."""
+    rows = Instance.objects.filter(counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
+    found = list(rows.select_related("cold_start").defer("capabilities").order_by("-last_minute", "pk")[:LATEST])
+    named = [_facts(row) for row in found if not row.instance_id.startswith(OTHER_INSTANCE)]
+    return named, [(row.version_id, row.identity, row.components) for row in found]
+
+
+def _facts(row: Instance) -> InstanceFacts:
+    start = getattr(row, "cold_start", None)
+    latched = [frame for frame in row.latched_eager if isinstance(frame, dict)] if isinstance(row.latched_eager, list) else []
+    return InstanceFacts(
+        row.pk,
+        row.instance_id,
+        process_name(row),
+        row.version_id,
+        row.host,
+        row.gpu,
+        row.rank,
+        row.last_minute,
+        row.started_at.timestamp() / 60,
+        start.total if start else None,
+        latched,
+        start_facts(start) if start else None,
+    )
+
+
+def start_facts(row: ColdStart) -> StartFacts | None:
+    """What the agent told, or the two stages that its reports show."""
+    if row.total is None:
+        return None
+    said = row.phases if isinstance(row.phases, dict) else {}
+    if "stages" in said:
+        stages = [(str(name), float(begin), float(seconds)) for name, begin, seconds in said["stages"]]
+        return StartFacts(row.total, str(said.get("until", "")), stages, dict(said.get("phases", {})), row.unaccounted, told=True)
+    before, compiling = said.get("before_compiling"), said.get("compiling")
+    stages = []
+    if before is not None and compiling is not None:
+        stages = [("before compiling", 0.0, float(before)), ("compile", float(before), float(compiling))]
+    return StartFacts(row.total, "ready" if row.ready_at else "first call", stages, {}, row.unaccounted)

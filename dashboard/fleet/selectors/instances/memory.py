@@ -1,0 +1,55 @@
+"""What the processes of versions held of memory, and how busy their GPUs were: the highest instance over a span of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from django.db.models import Max, Q, QuerySet, Sum
+
+from dashboard.fleet.models import VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.selectors.versions.version_series import Span, spans_days, spans_grouped, spans_slots
+
+_LARGEST = (
+    "gpu_allocated",
+    "gpu_peak",
+    "gpu_reserved",
+    "gpu_graph_pool",
+    "gpu_utilisation",
+    "host_rss",
+    "workers_rss",
+    "host_rss_slope",
+)
+
+
+class MemoryFacts(NamedTuple):
+    """Bytes, bytes per hour and a share; None where no agent could see it."""
+
+    gpu_allocated: int | None
+    gpu_peak: int | None
+    gpu_reserved: int | None
+    gpu_graph_pool: int | None
+    gpu_utilisation: float | None
+    host_rss: int | None
+    workers_rss: int | None
+    host_rss_slope: float | None
+    ooms: int
+
+
+def memory_rows(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `memory_of` reads, each version over its own span; None where nothing is asked for."""
+    if not spans:
+        return None
+    table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
+    wanted = Q()
+    for span, version_ids in spans_grouped(spans).items():
+        wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
+    rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
+    columns: tuple[Any, ...] = ("version_id", *(Max(name) for name in _LARGEST), Sum("ooms"))
+    largest: QuerySet[Any, Any] = rows.values("version_id").order_by().values_list(*columns)
+    return largest
+
+
+def memory_of(rows: Iterable[tuple[Any, ...]]) -> dict[int, MemoryFacts]:
+    """By version."""
+    return {version_id: MemoryFacts._make((*largest, int(ooms or 0))) for version_id, *largest, ooms in rows}

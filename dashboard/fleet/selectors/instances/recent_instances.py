@@ -1,0 +1,83 @@
+"""Instances that reported lately, with what their states rest on and no more: a fleet has a thousand of them on every page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db.models import Count, QuerySet, TextField
+from django.db.models.functions import Cast
+
+from dashboard.common import clock
+from dashboard.common.raw_queries import rows_plain
+from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.models import Instance
+from dashboard.fleet.selectors.instances.role_filters import ended, helping
+
+GONE_AFTER = 30 * 60
+
+
+class Seen(NamedTuple):
+    """The columns of an instance under their own names, and its cold start in seconds."""
+
+    pk: int
+    model_id: int
+    version_id: int
+    environment: str
+    instance_id: str
+    label: str
+    host: str
+    rank: int
+    pid: int | None
+    role: str
+    active_minute: int | None
+    ended_at: datetime | None
+    exit_code: int | None
+    exit_signal: str
+    torch: str
+    started_at: datetime
+    last_seen_at: datetime
+    ready_at: datetime | None
+    compiling_for: float
+    compiling_frame: str
+    compiling_usual: float | None
+    known_calls: int
+    eager_calls: int
+    cold_start: float | None
+    capabilities: dict[str, Any]
+    latched_eager: list[Any]
+
+
+_PLAIN = [name for name in Seen._fields if name not in ("cold_start", "capabilities", "latched_eager")]
+
+
+def instances_seen(*, project_id: int, environment: str = "", since: datetime | None = None) -> list[Seen]:
+    """Those of a project, or of one environment of it, that reported since then, usually within the last half hour; what only helps a job
+    is none."""
+    rows = _lately(project_id, since).exclude(helping())
+    if environment:
+        rows = rows.filter(environment=environment)
+    # As texts: of the many only a few differ, and each of those is taken apart once.
+    said = rows.annotate(can=Cast("capabilities", TextField()), latched=Cast("latched_eager", TextField()))
+    read = cache(json.loads)
+    columns = rows_plain(said.values_list(*_PLAIN, "cold_start__total", "can", "latched"))
+    return [Seen._make((*row, read(can), read(latched))) for *row, can, latched in columns]
+
+
+def helpers_seen(*, project_id: int) -> Counter[str]:
+    """How many processes that only help a job reported within the last half hour, by role; one query."""
+    rows = _lately(project_id).filter(helping()).exclude(ended()).order_by()
+    return Counter(dict(rows.values("role").annotate(n=Count("pk")).values_list("role", "n")))
+
+
+def silent_seen(*, project_id: int, after: float) -> bool:
+    """Whether any process of the last half hour has not reported for so many seconds, and did not report its end; one query."""
+    return _lately(project_id).filter(last_seen_at__lt=clock.now() - timedelta(seconds=after)).exclude(ended()).exists()
+
+
+def _lately(project_id: int, since: datetime | None = None) -> QuerySet[Instance]:
+    since = since or clock.now() - timedelta(seconds=GONE_AFTER)
+    return Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)

@@ -1,0 +1,1 @@
+"""Selectors: the minutes, processes and facts that the judge reads."""

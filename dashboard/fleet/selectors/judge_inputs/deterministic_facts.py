@@ -1,0 +1,78 @@
+"""What is certain of instances without statistics, and what they run on: facts and environment for the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from django.db.models import Q
+
+from dashboard.common import clock
+from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.metrics.eager_causes import cause_sentence
+from dashboard.fleet.models import Deployment, Instance
+from dashboard.fleet.selectors.instances.instance_states import UNUSUAL_AFTER, hung_after
+
+LIVE_MINUTES = 30
+"""An instance whose newest minute is older shows nothing any more."""
+OF_IDENTITY = ("gpu_count", "driver", "cuda", "triton", "python")
+VALUE_SHOWN = 100
+
+
+class CertainRow(NamedTuple):
+    """One fact of one instance; `about` is a frame, `why` the agent's text."""
+
+    kind: str
+    instance: str
+    since: int
+    about: str
+    why: str
+
+
+def certain_instances(*, deployment: Deployment, now_minute: int) -> list[Instance]:
+    """The instances that reported lately and of which something may be certain: by themselves, or as ranks of a job; one query."""
+    live = Instance.objects.filter(
+        version_id=deployment.version_id, environment=deployment.environment, last_minute__gte=now_minute - LIVE_MINUTES
+    ).exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = live.filter(~Q(latched_eager=[]) | Q(compiling_for__gt=UNUSUAL_AFTER) | Q(world_size__gt=1))
+    return list(rows.defer("identity", "capabilities"))
+
+
+def certain_rows(*, instances: Iterable[Instance]) -> list[CertainRow]:
+    """What is certain of those instances: latched frames and stuck compilations."""
+    found: list[CertainRow] = []
+    for row in instances:
+        found += [_latched(row, item) for item in row.latched_eager if isinstance(item, dict)]
+        if row.compiling_for > hung_after(row):
+            since = row.last_minute - int(row.compiling_for // 60)
+            found.append(CertainRow("stuck_compiling", row.instance_id, since, row.compiling_frame, "far longer than it ever took"))
+    return found
+
+
+def _latched(row: Instance, item: Mapping[str, Any]) -> CertainRow:
+    at = item.get("at")
+    since = clock.minute_of(at) if isinstance(at, int | float) and not isinstance(at, bool) else row.first_minute
+    cause = str(item.get("cause") or "limit")
+    why = cause_sentence(cause, "it") or cause.replace("_", " ")
+    guard = str(item.get("reason") or "")[:VALUE_SHOWN]
+    why += f" (guard: {guard})" if guard else ""
+    return CertainRow("latched_eager", row.instance_id, since, str(item.get("frame") or ""), why)
+
+
+def environments(*, deployment: Deployment, instances: Collection[str]) -> list[dict[str, str]]:
+    """What each of these instances of a version runs on and how it is configured: names, versions and hashes; one query."""
+    rows = Instance.objects.filter(version_id=deployment.version_id, environment=deployment.environment, instance_id__in=instances)
+    return [
+        _environment({"gpu": gpu, "torch": torch, "world_size": str(size)}, identity, components)
+        for gpu, torch, size, identity, components in rows.values_list("gpu", "torch", "world_size", "identity", "components")
+    ]
+
+
+def _environment(known: dict[str, str], identity: Any, components: Any) -> dict[str, str]:
+    for key in OF_IDENTITY:
+        value = identity.get(key) if isinstance(identity, dict) else None
+        if value:
+            known[key] = str(value)[:VALUE_SHOWN]
+    for key, value in components.items() if isinstance(components, dict) else ():
+        known.setdefault(str(key)[:VALUE_SHOWN], str(value)[:VALUE_SHOWN])
+    return known

@@ -1,0 +1,160 @@
+"""What the judge reads of processes: their minutes side by side, and what their starts took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from dashboard.fleet.models import ColdStart, CompileEvent, Deployment, ProcessMinute
+from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
+from dashboard.fleet.selectors.judge_inputs.independent_units import Process, processes_of
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import Arm
+from dashboard.projects.selectors import for_project
+
+START_MINUTES = 20
+"""What a process compiles in its first minutes is its start; its instance's numbers are read once those are over."""
+
+COLD_START_WITHIN = 120
+"""A process that is not ready after so many minutes has no cold start that could be compared."""
+
+_COLUMNS = ("instance_id", "minute", "gpu_peak", "gpu_allocated", "host_rss", "recompiles", "ooms")
+_SERVED = ("cache_hits", "cache_misses", "hit_seconds", "miss_seconds")
+
+
+class JudgedStart(NamedTuple):
+    """What the first minutes of a process took: seconds, and how many of its compilations a cache answered."""
+
+    compile_time: float | None
+    cold_start: float | None
+    cold_start_minute: int
+    hits: int
+    misses: int
+    hit_seconds: float
+    miss_seconds: float
+
+
+class JudgedState(NamedTuple):
+    """One minute of one process; bytes, minutes since 1970, absent is None. The stratum is of the machine: GPU type, world size."""
+
+    instance: str
+    unit: str
+    arm: Arm
+    stratum: tuple[str, ...]
+    minute: int
+    first_minute: int
+    gpu_peak: int | None
+    host_rss: int | None
+    recompiles: int | None
+    """None where the versions of the agents count them in different ways."""
+    ooms: int
+    start: JudgedStart | None
+    life: str | None
+    """The job or process where its unit is more than that one."""
+    gpu_allocated: int | None
+
+    @property
+    def age(self) -> int:
+        """Minutes since its first one."""
+        return self.minute - self.first_minute
+
+
+Starts = MutableMapping[int, JudgedStart]
+"""What is known of starts by Instance.id; the caller keeps it, so that each is read once."""
+
+
+def instance_states(
+    *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int, starts: Starts
+) -> list[JudgedState]:
+    """Minutes of the processes of both deployments from `from_minute` up to but without `to_minute`, in order of minute and instance."""
+    found: list[JudgedState] = []
+    sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
+    for arm, side in sides:
+        if side is not None:
+            found.extend(_arm_states(arm, side, max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1), starts))
+    found.sort(key=lambda row: (row.minute, row.instance))
+    return found
+
+
+def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts) -> Iterable[JudgedState]:
+    if start >= end:
+        return
+    processes = _processes(side, start, end)
+    rows = for_project(ProcessMinute, side.project_id).filter(
+        day__gte=start // 1440, day__lte=(end - 1) // 1440, instance_id__in=list(processes), minute__gte=start, minute__lt=end
+    )
+    values = list(rows.values_list(*_COLUMNS))
+    newest = {id: minute - processes[id].first_minute for id, minute, *_ in sorted(values, key=lambda row: row[1])}
+    unread = {id: processes[id].first_minute for id, age in newest.items() if age >= START_MINUTES and _unread(starts.get(id), age)}
+    starts.update(instance_starts(project_id=side.project_id, first=unread))
+    for id, minute, gpu_peak, gpu_allocated, host_rss, recompiles, ooms in values:
+        process = processes[id]
+        if minute < process.first_minute:
+            continue
+        known = starts.get(id) if minute - process.first_minute >= START_MINUTES else None
+        yield JudgedState(
+            process.instance, process.unit, arm, _machine(process), minute, process.first_minute,
+            gpu_peak, host_rss, recompiles, ooms, known, _life(process), gpu_allocated,
+        )  # fmt: skip
+
+
+def _unread(known: JudgedStart | None, age: int) -> bool:
+    """Whether its start is to be read: a cold start may take longer than compiling does, but not for ever."""
+    return known is None or (known.cold_start is None and age < COLD_START_WITHIN)
+
+
+def _processes(side: Deployment, start: int, end: int) -> dict[int, Process]:
+    """The processes of a version that may have reported in the span."""
+    return {id: process for id, process in processes_of(side).items() if process.last_minute >= start and process.first_minute < end}
+
+
+def _machine(process: Process) -> tuple[str, ...]:
+    return process.gpu or "CPU", f"world size {process.world_size}" if process.world_size > 1 else ""
+
+
+def _life(process: Process) -> str | None:
+    """Ranks start together; alone, a process that took the unit of another over has a start of its own."""
+    return process.instance if process.world_size <= 1 and process.instance != process.unit else None
+
+
+def instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, JudgedStart]:
+    """What the starts of these processes took, by Instance.id and the first minute of each; three queries."""
+    if not first:
+        return {}
+    days = Q(day__gte=min(first.values()) // 1440, day__lte=(max(first.values()) + START_MINUTES) // 1440)
+    compiled: dict[int, list[float]] = {}
+    events = for_project(CompileEvent, project_id).filter(days, COMPILATION, instance_id__in=list(first)).exclude(kind="recompile")
+    for id, at, total in events.exclude(total=None).values_list("instance_id", "at", "total"):
+        if total and at.timestamp() < (first[id] + START_MINUTES) * 60:
+            compiled.setdefault(id, []).append(total)
+    asked: dict[int, list[tuple[int, int, float, float]]] = {}
+    rows = for_project(ProcessMinute, project_id).filter(
+        days,
+        Q(cache_hits__gt=0) | Q(cache_misses__gt=0),
+        instance_id__in=list(first),
+        minute__gte=min(first.values()),
+        minute__lt=max(first.values()) + START_MINUTES,
+    )
+    for id, minute, hits, misses, hit_s, miss_s in rows.values_list("instance_id", "minute", *_SERVED):
+        if minute < first[id] + START_MINUTES:
+            asked.setdefault(id, []).append((hits, misses, hit_s, miss_s))
+    cold: dict[int, tuple[float, int]] = {}
+    ready = ColdStart.objects.filter(instance_id__in=list(first), total__gt=0)
+    for id, started, total in ready.values_list("instance_id", "started_at", "total"):
+        if total:
+            cold[id] = total, int((started.timestamp() + total) // 60)
+    return {id: _start(compiled.get(id, []), cold.get(id), asked.get(id, [])) for id in first}
+
+
+def _start(compiled: list[float], cold: tuple[float, int] | None, asked: list[tuple[int, int, float, float]]) -> JudgedStart:
+    total, minute = cold or (None, 0)
+    return JudgedStart(
+        compile_time=sum(sorted(compiled)) or None,
+        cold_start=total,
+        cold_start_minute=minute,
+        hits=sum(row[0] for row in asked),
+        misses=sum(row[1] for row in asked),
+        hit_seconds=sum(sorted(row[2] for row in asked)),
+        miss_seconds=sum(sorted(row[3] for row in asked)),
+    )

@@ -1,0 +1,1 @@
+"""Selectors: versions, their traffic and their metrics over time."""

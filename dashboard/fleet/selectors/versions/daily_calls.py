@@ -1,0 +1,78 @@
+"""Calls of a model, and of every model of a project, by day, from the hours that are kept longest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from django.db.models import BigIntegerField, F, Q, QuerySet, Sum
+from django.db.models.functions import Cast, Round
+
+from dashboard.fleet.models import Series, VersionHour
+from dashboard.fleet.selectors.versions.observed_calls import looked_at
+
+OF_SERIES = ("stratum__gpu", "stratum__world_size", "region", "bucket")
+
+
+class SeriesDay(NamedTuple):
+    """One series on one day. `p50` and `p99` are sums of the hours' quantiles, each times the calls it was timed from."""
+
+    gpu: str
+    world_size: int
+    region: str
+    bucket: str
+    day: int
+    calls: int
+    compiled: int
+    known: int
+    timed: int
+    p50: float
+    p99: float
+
+
+def series_days(*, project_id: int, model_id: int, environment: str, first_day: int, last_day: int) -> Iterator[SeriesDay]:
+    """Callers' calls of every version in an environment, `last_day` exclusive; two queries, no sketch is read."""
+    rows = Series.objects.filter(
+        project_id=project_id, version__model_id=model_id, environment=environment, outermost=True, last_minute__gte=first_day * 1440
+    )
+    series = {pk: facts for pk, *facts in rows.values_list("pk", *OF_SERIES)}
+    hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day, series_id__in=list(series))
+    for series_id, day, *sums in _summed(hours):
+        yield _series_day(series[series_id], day, sums)
+
+
+def project_days(*, project_id: int, environment: str, first_day: int, last_day: int) -> Iterator[tuple[int, str, SeriesDay]]:
+    """The same for every model, each day with its model and environment (of all environments where none is named); two queries."""
+    rows = Series.objects.filter(project_id=project_id, outermost=True, last_minute__gte=first_day * 1440)
+    if environment:
+        rows = rows.filter(environment=environment)
+    columns = ("pk", "version__model_id", "environment", *OF_SERIES)
+    series = {pk: (model_id, where, facts) for pk, model_id, where, *facts in rows.values_list(*columns)}
+    # The key holds the day before the series: all rows of the days are read at once, not a look-up for each series.
+    hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day)
+    for series_id, day, *sums in _summed(hours):
+        if series_id in series:
+            model_id, where, facts = series[series_id]
+            yield model_id, where, _series_day(facts, day, sums)
+
+
+def _summed(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any, ...]]:
+    known = looked_at()
+    summed = hours.values_list("series_id", "day").annotate(
+        all_calls=Sum("calls"),
+        all_compiled=Sum("compiled"),
+        all_known=Cast(Round(Sum(known)), BigIntegerField()),
+        timed=Sum("latency_count"),
+        known_timed=Sum("latency_count", filter=Q(p50__isnull=False)),
+        p50s=Sum(F("p50") * F("latency_count")),
+        p99s=Sum(F("p99") * F("latency_count")),
+    )
+    return summed.order_by()
+
+
+def _series_day(facts: list[Any], day: int, sums: list[Any]) -> SeriesDay:
+    gpu, world_size, region, bucket = facts
+    calls, compiled, known, timed, with_p50, p50, p99 = (value or 0 for value in sums)
+    if with_p50 < timed:  # an hour lies in an engine's first bucket: the others alone would be the slow ones
+        timed = p50 = p99 = 0
+    return SeriesDay(gpu, world_size, region, bucket, day, calls, compiled, known, timed, p50, p99)

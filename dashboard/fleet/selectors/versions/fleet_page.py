@@ -1,0 +1,326 @@
+"""The facts behind the Fleet page: what is live, how fast, how compiled, how it starts; a fixed number of queries for any fleet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from statistics import median
+from typing import Any, NamedTuple
+
+from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, Sum
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast, Coalesce, NullIf, Round
+
+from dashboard.common.raw_queries import rows_together
+from dashboard.fleet.fold.cached_quantiles import NOTHING, Row, asked_each
+from dashboard.fleet.models import (
+    Deployment,
+    Instance,
+    VersionHour,
+    VersionMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+    WatchedModel,
+)
+from dashboard.fleet.selectors.instances.recent_instances import Seen, instances_seen
+from dashboard.fleet.selectors.versions.fleet_deployments import models_deployed
+from dashboard.fleet.selectors.versions.observed_calls import looked_at
+from dashboard.projects.models import Project
+
+RECENT_MINUTES = 15
+
+
+@dataclass(frozen=True)
+class Window:
+    """The range a page shows, cut into bins for its sparklines."""
+
+    start: int
+    end: int
+    bin: int
+
+    @property
+    def hourly(self) -> bool:
+        """Ranges over a day read the hours."""
+        return self.bin % 60 == 0
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are, the unfinished one included."""
+        return (self.end - self.start) // self.bin + 1
+
+
+@dataclass
+class Point:
+    """One bin of one version: calls, and the call-weighted mean of the quantiles of its minutes, in seconds: an estimate, for the shape of
+    a sparkline and never for a number."""
+
+    calls: int = 0
+    weight: float = 0.0
+    p50: float = 0.0
+    p99: float = 0.0
+
+    def add(self, calls: int, weight: float, p50: float, p99: float) -> None:
+        self.calls += calls
+        self.weight += weight
+        self.p50 += p50
+        self.p99 += p99
+
+
+@dataclass
+class VersionFacts:
+    """What a version did inside the window, all its instances together. Calls and latency are those of `region`."""
+
+    region: str = ""
+    one_region: bool = True
+    """Whether no version of its model reported another region."""
+    calls: int = 0
+    recent_calls: int = 0
+    compiled: int = 0
+    looked: int = 0
+    """Calls that were looked at, and calls that stalled."""
+    stalled: int = 0
+    reporting: int = 0
+    """Calls of which agents report whether they stalled."""
+    points: dict[int, Point] = field(default_factory=dict)
+    recent: Row = NOTHING
+    hit_seconds: float = 0.0
+    miss_seconds: float = 0.0
+    gpu_peak: int | None = None
+    host_rss: int | None = None
+    cold_starts: list[float] = field(default_factory=list)
+
+    @property
+    def compiled_share(self) -> float | None:
+        """Compiled calls among those whose kind is known; a stalled call is not served compiled, it waited."""
+        return self.compiled / self.looked if self.looked else None
+
+    @property
+    def stalled_share(self) -> float | None:
+        """Calls that waited for a compilation after warm-up."""
+        return self.stalled / self.reporting if self.reporting else None
+
+    @property
+    def cache_hit(self) -> float | None:
+        """Share of compile seconds that a cache served."""
+        total = self.hit_seconds + self.miss_seconds
+        return self.hit_seconds / total if total else None
+
+    @property
+    def peak(self) -> int | None:
+        """Highest GPU memory seen; without a GPU the highest host memory."""
+        return self.gpu_peak if self.gpu_peak is not None else self.host_rss
+
+    @property
+    def cold_start(self) -> float | None:
+        """The median start of its instances, in seconds."""
+        return median(self.cold_starts) if self.cold_starts else None
+
+
+@dataclass
+class FleetFacts:
+    """Everything the page needs of this stage."""
+
+    models: list[WatchedModel]
+    deployments: list[Deployment]
+    versions: dict[int, VersionFacts]
+    instances: list[Seen]
+    environments: list[str]
+    """Every environment that a version was ever deployed to."""
+
+
+def fleet_facts(*, project: Project, window: Window, environment: str = "") -> FleetFacts:
+    """Reads the fleet of one project in three queries."""
+    models, deployed = models_deployed(project=project, since=window.start)
+    inside = [one for one in deployed if one.ended_minute is None or one.last_minute >= window.start]
+    deployments = [one for one in inside if environment in ("", one.environment)]
+    versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
+    series = _of_series(project.pk, window, environment)
+    calls, recent, processes = rows_together(
+        _call_bins(series, project.pk, window),
+        _recent(series, project.pk, window.end),
+        _processes(project.pk, window, environment),
+    )
+    of_model = {one.version_id: one.model_id for one in deployed}
+    regions = _add_calls(versions, calls, of_model)
+    _add_recent(versions, recent, regions, of_model)
+    _add_processes(versions, processes)
+    instances = instances_seen(project_id=project.pk, environment=environment)
+    for instance in instances:
+        if instance.cold_start is not None:
+            versions[instance.version_id].cold_starts.append(instance.cold_start)
+    return FleetFacts(models, deployments, versions, instances, sorted({one.environment for one in deployed}))
+
+
+def environments_of(*, project_id: int) -> list[str]:
+    """Every environment a version was ever deployed to."""
+    return list(Deployment.objects.filter(project_id=project_id).order_by("environment").values_list("environment", flat=True).distinct())
+
+
+def last_report_at(*, project_id: int) -> datetime | None:
+    """When the newest report of any instance was folded."""
+    newest: datetime | None = Instance.objects.filter(project_id=project_id).aggregate(at=Max("last_seen_at"))["at"]
+    return newest
+
+
+def _of_series(project_id: int, window: Window, environment: str) -> dict[str, Any]:
+    """Which series count, as a condition on rows of calls: callers' calls, of whoever reported in the window."""
+    wanted = {"series__project_id": project_id, "series__outermost": True, "series__last_minute__gte": window.start}
+    return wanted | ({"series__environment": environment} if environment else {})
+
+
+class CallBin(NamedTuple):
+    """Calls of one version in one region and bin; the quantiles are weighted by calls, and without a sketch there are none."""
+
+    version_id: int
+    region: str
+    slot: int
+    calls: int
+    seconds: float | None
+    compiled: int
+    looked: int
+    stalled: int
+    reporting: int
+    timed: int
+    """Calls whose duration was reported. Where fewer have a quantile, that of the others lies in an engine's first bucket."""
+    weight: int | None
+    p50: float | None
+    p99: float | None
+    caller_weight: int | None
+    caller_p50: float | None
+    caller_p99: float | None
+
+
+def _add_calls(versions: dict[int, VersionFacts], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]) -> dict[int, str]:
+    """Adds the bins of one region by version, and returns that region: of all versions of a model (`models`, by version) the busiest one by
+    time, so that values next to each other are of the same region; a version without it has its own. All quantiles of a model are of what
+    callers waited, where every bin reports it, else all of steady calls."""
+    rows = [CallBin._make(row) for row in found]
+    busy: dict[tuple[int, str], float] = defaultdict(float)
+    for row in rows:
+        busy[row.version_id, row.region] += row.seconds or 0.0
+    of = dict.fromkeys((row.version_id for row in rows), 0) | dict(models)
+    top, several = _busiest(busy, of)
+    for version, region in top.items():
+        versions[version].region, versions[version].one_region = region, of[version] not in several
+    shown = [row for row in rows if top[row.version_id] == row.region]
+    silent = {of[row.version_id] for row in shown if row.reporting < row.calls}
+    for row in shown:
+        _add_bin(versions[row.version_id], row, of[row.version_id] not in silent)
+    return top
+
+
+def _busiest(busy: Mapping[tuple[int, str], float], of: Mapping[int, int]) -> tuple[dict[int, str], set[int]]:
+    """The region that is shown, by version, and the models that have several regions; `of` is the model by version."""
+    by_model: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for (version, region), seconds in busy.items():
+        by_model[of[version]][region] += seconds
+    first = {model: max(regions, key=lambda name: (regions[name], name)) for model, regions in by_model.items()}
+    own = {version: region for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1]))}
+    top = {version: first[of[version]] if (version, first[of[version]]) in busy else region for version, region in own.items()}
+    return top, {model for model, regions in by_model.items() if len(regions) > 1}
+
+
+def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> QuerySet[Any, Any]:
+    """The columns of `CallBin`, added up in the database over strata and shapes: a fleet has many more series than versions."""
+    table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
+    unit, step = ("hour", 60) if window.hourly else ("minute", 1)
+    slot = (F(unit) - window.start // step) / (window.bin // step)
+    rows = (
+        _between(table.objects.filter(project_id=project_id, **series), unit, step, window)
+        # The text last: rows are sorted by these, and numbers compare faster.
+        .values(version=F("series__version_id"), slot=slot, region=F("series__region"))
+        .order_by()
+        .annotate(
+            n=_whole(Sum("calls")),
+            # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
+            seconds=Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()),
+            n_compiled=_whole(Sum("compiled")),
+            n_looked=_whole(Round(Sum(looked_at()))),
+            n_stalled=_whole(Coalesce(Sum("stalled_count"), 0)),
+            n_reporting=_whole(Coalesce(Sum("calls", filter=Q(stalled_count__isnull=False)), 0)),
+            n_timed=_whole(Coalesce(Sum("calls", filter=Q(latency_count__gt=0)), 0)),
+            weight=_whole(Sum("calls", filter=Q(p50__isnull=False))),
+            p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
+            p99_weighted=Sum(F("p99") * F("calls"), output_field=FloatField()),
+            caller_weight=_whole(Sum("calls", filter=Q(caller_p50__isnull=False))),
+            caller_p50_weighted=Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
+            caller_p99_weighted=Sum(F("caller_p99") * F("calls"), output_field=FloatField()),
+        )
+    )
+    columns = (
+        *("version", "region", "slot", "n", "seconds", "n_compiled", "n_looked", "n_stalled", "n_reporting"),
+        *("n_timed", "weight", "p50_weighted", "p99_weighted", "caller_weight", "caller_p50_weighted", "caller_p99_weighted"),
+    )
+    bins: QuerySet[Any, Any] = rows.values_list(*columns)
+    return bins
+
+
+def _whole(total: Combinable) -> Cast:
+    """PostgreSQL gives a sum of large whole numbers as a decimal one."""
+    return Cast(total, BigIntegerField())
+
+
+def _add_bin(facts: VersionFacts, row: CallBin, callers: bool) -> None:
+    facts.calls += row.calls
+    facts.compiled += row.compiled
+    facts.looked += row.looked
+    facts.stalled += row.stalled
+    facts.reporting += row.reporting
+    weight, p50, p99 = (row.caller_weight, row.caller_p50, row.caller_p99) if callers else (row.weight, row.p50, row.p99)
+    if weight and weight >= row.timed:
+        facts.points.setdefault(row.slot, Point()).add(row.calls, weight, p50 or 0.0, p99 or 0.0)
+
+
+def _recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
+    """The last minutes with their sketches, so that the values next to the sparkline are exact."""
+    since = end - RECENT_MINUTES
+    rows = VersionMinute.objects.filter(
+        project_id=project_id,
+        day__gte=since // 1440,
+        day__lte=end // 1440,
+        day__in=range(since // 1440, end // 1440 + 1),
+        minute__gt=since,
+        minute__lte=end,
+        **series,
+    )
+    return rows.values_list("series__version_id", "series__region", "calls", "latency", "stalled_count", "stalled")
+
+
+def _add_recent(
+    versions: dict[int, VersionFacts], rows: Iterable[tuple[Any, ...]], regions: dict[int, str], models: Mapping[int, int]
+) -> None:
+    packed: dict[int, list[bytes | None]] = defaultdict(list)
+    shown = [row for row in rows if regions.get(row[0]) == row[1]]
+    silent = {models.get(version) for version, _, calls, _, stalled_count, _ in shown if calls and stalled_count is None}
+    for version, _, calls, sketch, _, stalled in shown:
+        versions[version].recent_calls += calls
+        packed[version] += [sketch] if models.get(version) in silent else [sketch, stalled]
+    for version, merged in zip(packed, asked_each(packed.values()), strict=True):
+        versions[version].recent = merged
+
+
+def _processes(project_id: int, window: Window, environment: str) -> QuerySet[Any, Any]:
+    """What the versions' processes did in the window: seconds from caches and without, and the highest memory."""
+    table: type[VersionProcessMinute] | type[VersionProcessHour] = VersionProcessHour if window.hourly else VersionProcessMinute
+    unit, step = ("hour", 60) if window.hourly else ("minute", 1)
+    rows = _between(table.objects.filter(project_id=project_id), unit, step, window)
+    if environment:
+        rows = rows.filter(environment=environment)
+    columns = ("version_id", Sum("hit_seconds"), Sum("miss_seconds"), Max("gpu_peak"), Max("host_rss"))
+    sums: QuerySet[Any, Any] = rows.values("version_id").order_by().values_list(*columns)
+    return sums
+
+
+def _add_processes(versions: dict[int, VersionFacts], rows: Iterable[tuple[Any, ...]]) -> None:
+    for version, hit, miss, gpu, host in rows:
+        facts = versions[version]
+        facts.hit_seconds, facts.miss_seconds, facts.gpu_peak, facts.host_rss = hit, miss, gpu, host
+
+
+def _between(rows: QuerySet[Any], unit: str, step: int, window: Window) -> QuerySet[Any]:
+    first, last = window.start // step, window.end // step
+    days = range(window.start // 1440, window.end // 1440 + 1)
+    # The range of days names the partitions to look in; the days one by one let the key find each series.
+    return rows.filter(**{"day__gte": days[0], "day__lte": days[-1], "day__in": days, f"{unit}__gte": first, f"{unit}__lte": last})

@@ -1,0 +1,253 @@
+"""Calls and processes of versions over a span of time, from the rows that are added up per version."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db.models import F, FloatField, Q, QuerySet, Sum
+from django.db.models.functions import NullIf
+
+from dashboard.common.raw_queries import rows_plain
+from dashboard.fleet.fold.counters import EAGER
+from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
+from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
+
+EAGER_COLUMNS = tuple(f"eager_{cause}" for cause in EAGER)
+
+STALLED = ("stalled_count", "stalled_sum", "stalled", "warmup")
+
+
+class Span(NamedTuple):
+    """Minutes since 1970, `first` inclusive, `last` exclusive."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class SeriesFacts:
+    """What a series id stands for; `stratum` in words, `outside` where an engine without an agent was read, `untold` where
+    it did not say which of its calls failed."""
+
+    version_id: int
+    stratum_id: int
+    stratum: str
+    region: str
+    bucket: str
+    outside: bool
+    untold: bool
+
+
+class CallPoint(NamedTuple):
+    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first. `errors` is None where it is not known,
+    `stalled_count` where agents do not report it."""
+
+    version_id: int
+    stratum_id: int
+    bucket: str
+    minute: int
+    calls: int
+    errors: int | None
+    items: float | None
+    eager: int
+    known: int
+    latency_count: int
+    latency_sum: float
+    gpu_count: int
+    latency: bytes | None
+    gpu: bytes | None
+    stalled_count: int | None = None
+    stalled_sum: float | None = None
+    stalled: bytes | None = None
+    warmup: bytes | None = None
+    wall: float = 0.0
+    """Seconds in which an engine made its items, of a series that is read from outside; such an engine makes many at a time."""
+
+
+class ProcessPoint(NamedTuple):
+    """What the processes of one version on one GPU type did in one minute or hour; None is what nobody could tell."""
+
+    version_id: int
+    minute: int
+    instances: int
+    covered: float
+    recompiles: int | None
+    compile_seconds: float | None
+    hit_seconds: float
+    miss_seconds: float
+    gpu_peak: int | None
+    host_rss: int | None
+
+
+class InstancePoint(NamedTuple):
+    """Latency of one instance in one series and minute."""
+
+    instance_id: int
+    series_id: int
+    latency: bytes | memoryview[int] | None
+    gpu: bytes | memoryview[int] | None
+    stalled_count: int | None = None
+    stalled: bytes | memoryview[int] | None = None
+
+
+def series_outermost(*, project_id: int, version_ids: Collection[int], environment: str) -> dict[int, SeriesFacts]:
+    """The series of some versions that are callers' calls; regions inside others are left out, or calls would count twice."""
+    rows = Series.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True)
+    return {
+        row.pk: SeriesFacts(
+            row.version_id,
+            row.stratum_id,
+            stratum_name(row),
+            row.region,
+            row.bucket,
+            row.stratum.mode in OUTSIDE,
+            row.stratum.mode == UNTOLD,
+        )
+        for row in rows.select_related("stratum").order_by("pk")
+    }
+
+
+def versions_outside(series: Iterable[SeriesFacts]) -> set[int]:
+    """Versions of which every series was read from outside: no agent of theirs could tell of compilations."""
+    told = list(series)
+    return {facts.version_id for facts in told} - {facts.version_id for facts in told if not facts.outside}
+
+
+def stratum_name(series: Series) -> str:
+    """GPU, mode, runtime and world size, those that say something."""
+    stratum = series.stratum
+    ranks = f"{stratum.world_size} ranks" if stratum.world_size > 1 else ""
+    return ", ".join(part for part in (stratum.gpu or "no GPU", stratum.mode, stratum.runtime, ranks) if part)
+
+
+def region_seconds(*, project_id: int, series: Mapping[int, SeriesFacts], span: Span, hourly: bool) -> dict[str, float]:
+    """How long the calls of each region took, the busiest first, as on the Fleet page; one region needs no query."""
+    regions = {facts.region: 0.0 for facts in series.values()}
+    if len(regions) > 1:
+        rows = _calls(project_id, {span: list(series)}, hourly)
+        # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
+        seconds = Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField())
+        for series_id, took in rows.values_list("series_id").annotate(took=seconds).order_by():
+            regions[series[series_id].region] += took or 0.0
+    return {name: regions[name] for name in sorted(regions, key=lambda name: (regions[name], name), reverse=True)}
+
+
+def call_rows(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `call_points_of` reads; None where nothing is asked for."""
+    found = summed_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
+    if found is None:
+        return None
+    eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
+    rows: QuerySet[Any, Any] = found.annotate(eager=eager, known=F("compiled") + F("partial") + eager)
+    columns = (
+        "calls",
+        "errors",
+        "items",
+        "eager",
+        "known",
+        "latency_count",
+        "latency_sum",
+        "gpu_count",
+        "latency",
+        "gpu",
+        *STALLED,
+        "covered",
+    )
+    return rows.values_list("series_id", "hour" if hourly else "minute", *columns)
+
+
+def summed_rows(
+    *, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool
+) -> QuerySet[Any, Any] | None:
+    """The rows of some series, each over the span of its version; None where nothing is asked for."""
+    wanted = spans_grouped({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
+    found: QuerySet[Any, Any] | None = _calls(project_id, wanted, hourly) if wanted else None
+    return found
+
+
+def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesFacts], *, hourly: bool) -> list[CallPoint]:
+    """Rows with what their series stand for."""
+    own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
+    untold = {id for id, facts in series.items() if facts.untold}
+    outside = {id for id, facts in series.items() if facts.outside}
+    step = 60 if hourly else 1
+    return [
+        CallPoint._make(
+            own[id] + (slot * step, calls, None if id in untold else errors) + tuple(rest) + (covered if id in outside else 0.0,)
+        )
+        for id, slot, calls, errors, *rest, covered in rows
+    ]
+
+
+def process_points(
+    *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool, outside: Collection[int] = ()
+) -> list[ProcessPoint]:
+    """One query for all versions, each over its own span; of those `outside` only a compile time that a start-up log told is known."""
+    rows = process_rows(project_id=project_id, environment=environment, spans=spans, hourly=hourly)
+    return process_points_of(rows_plain(rows), outside, hourly=hourly) if rows is not None else []
+
+
+def process_rows(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `process_points_of` reads; None where nothing is asked for."""
+    if not spans:
+        return None
+    table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
+    wanted = Q()
+    for span, version_ids in spans_grouped(spans).items():
+        wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
+    rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
+    columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
+    return rows.values_list("version_id", "hour" if hourly else "minute", *columns)
+
+
+def process_points_of(rows: Iterable[tuple[Any, ...]], outside: Collection[int], *, hourly: bool) -> list[ProcessPoint]:
+    """Rows as points in minutes."""
+    points = [ProcessPoint(version_id, slot * 60 if hourly else slot, *values) for version_id, slot, *values in rows]
+    return [_from_outside(point) if point.version_id in outside else point for point in points]
+
+
+def _from_outside(point: ProcessPoint) -> ProcessPoint:
+    return point._replace(recompiles=None, compile_seconds=point.compile_seconds or None)
+
+
+def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
+    """Latency per instance; only minutes know instances, so the span should be short."""
+    rows = RegionMinute.objects.filter(spans_days([span]), project_id=project_id, series_id__in=series, **spans_slots(span, hourly=False))
+    return [
+        InstancePoint(*row)
+        for row in rows.values_list("instance_id", "series_id", "latency", "gpu", "stalled_count", "stalled").iterator(chunk_size=2000)
+    ]
+
+
+def _calls(project_id: int, wanted: Mapping[Span, list[int]], hourly: bool) -> QuerySet[VersionHour] | QuerySet[VersionMinute]:
+    table: type[VersionHour] | type[VersionMinute] = VersionHour if hourly else VersionMinute
+    which = Q()
+    for span, series_ids in wanted.items():
+        which |= Q(series_id__in=series_ids, **spans_slots(span, hourly))
+    return table.objects.filter(which, spans_days(wanted), project_id=project_id)
+
+
+def spans_grouped(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
+    """Whose span is the same: most versions of a page share theirs, and a condition costs as much for one as for all of them."""
+    found: dict[Span, list[int]] = {}
+    for id, span in spans.items():
+        found.setdefault(span, []).append(id)
+    return found
+
+
+def spans_slots(span: Span, hourly: bool) -> dict[str, Any]:
+    """A span as a condition. Its days are named one by one: keys hold the day before the series or version, and behind a range of
+    days the database would read everything that a project stored on them."""
+    days = {"day__in": range(span.first // 1440, (span.last - 1) // 1440 + 1)}
+    if hourly:
+        return days | {"hour__gte": span.first // 60, "hour__lt": -(-span.last // 60)}
+    return days | {"minute__gte": span.first, "minute__lt": span.last}
+
+
+def spans_days(spans: Iterable[Span]) -> Q:
+    """The days of all spans; they name the partitions to look in."""
+    found = list(spans)
+    return Q(day__gte=min(span.first for span in found) // 1440, day__lte=max(span.last for span in found) // 1440)

@@ -1,0 +1,149 @@
+"""Cold starts to rows: what reports tell of how a process began."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from compilewatch.wire.messages import COLD_START_ENDS
+from django.db import transaction
+
+from dashboard.fleet.fold.facts import ColdStartFact, Facts, Told
+from dashboard.fleet.fold.keys import InstanceKey
+from dashboard.fleet.models import ColdStart, CompileEvent
+from dashboard.fleet.writers.bulk_upsert import Table, rows_insert
+from dashboard.fleet.writers.dimension_ids import Ids, moment
+
+Compiled = tuple[float, float]
+"""When a compilation was over, and how long it took, in seconds."""
+
+_CHANGING = ("ready_at", "first_compile_at", "first_call_at", "total", "phases", "unaccounted")
+_COLUMNS = ("instance_id", "project_id", "version_id", "started_at", *_CHANGING)
+_NEW = Table(ColdStart, ("instance_id",), _COLUMNS)
+
+KNOWN_MOST = 200_000
+_first_calls: dict[int, float] = {}
+"""The first compiled call of instances, as it was committed: it only ever moves to earlier, so a later one tells nothing new."""
+
+
+def first_calls_forget() -> None:
+    """Looks everything up again, as a restart does."""
+    _first_calls.clear()
+
+
+def cold_starts_store(facts: Facts, ids: Ids) -> None:
+    """Completes the cold starts that these facts tell more of."""
+    compiled = {ids.instances[key] for key, _, _ in facts.compiles}
+    owners = {ids.instances[key]: key for key, fact in facts.cold_starts.items()}
+    owners = {id: key for id, key in owners.items() if id in compiled or _may_tell(id, facts.cold_starts[key])}
+    known = ColdStart.objects.in_bulk([id for id in owners if id not in ids.new_instances])
+    touched: dict[int, ColdStart] = {}
+    seen: dict[int, float] = {}
+    for id, key in sorted(owners.items()):
+        start = known.get(id) or _started(facts, ids, key)
+        if _merge(start, facts.cold_starts[key]) or id in compiled:
+            touched[id] = start
+        if start.first_call_at is not None:
+            seen[id] = start.first_call_at.timestamp()
+    _account(touched)
+    rows_insert(_NEW, [tuple(getattr(start, name) for name in _COLUMNS) for id, start in touched.items() if id not in known])
+    ColdStart.objects.bulk_update([start for id, start in touched.items() if id in known], _CHANGING, batch_size=100)
+    transaction.on_commit(lambda: _remember(seen))
+
+
+def _may_tell(id: int, fact: ColdStartFact) -> bool:
+    """Whether the fact may hold more than what is stored: most reports only say once more that calls are compiled."""
+    known = _first_calls.get(id)
+    only_a_call = fact.told is None and not fact.marks and fact.ready is None and fact.first_compile is None
+    return known is None or not only_a_call or fact.first_call is None or fact.first_call < known
+
+
+def _remember(seen: dict[int, float]) -> None:
+    if len(_first_calls) > KNOWN_MOST:
+        _first_calls.clear()
+    _first_calls.update(seen)
+
+
+def _started(facts: Facts, ids: Ids, key: InstanceKey) -> ColdStart:
+    fact = facts.cold_starts[key]
+    return ColdStart(
+        instance_id=ids.instances[key],
+        project_id=key.project,
+        version_id=ids.versions[fact.source.version],
+        started_at=moment(fact.started),
+        phases={"marks": {}},
+    )
+
+
+def _merge(start: ColdStart, fact: ColdStartFact) -> bool:
+    """Takes over what is earlier than what was known; True if anything was."""
+    before = (start.ready_at, start.first_compile_at, start.first_call_at, json.dumps(start.phases))
+    start.ready_at = _earlier(start.ready_at, fact.ready)
+    start.first_compile_at = _earlier(start.first_compile_at, fact.first_compile)
+    start.first_call_at = _earlier(start.first_call_at, fact.first_call)
+    marks: dict[str, float] = start.phases["marks"]
+    for name, at in fact.marks.items():
+        since = at - start.started_at.timestamp()
+        marks[name] = min(since, marks.get(name, since))
+    if fact.told is not None and (not _is_told(start) or (fact.told[0], fact.told[1]) > (_until_ready(start), start.total)):
+        _tell(start, fact.told)
+    return before != (start.ready_at, start.first_compile_at, start.first_call_at, json.dumps(start.phases))
+
+
+def _is_told(start: ColdStart) -> bool:
+    return "stages" in start.phases
+
+
+def _until_ready(start: ColdStart) -> bool:
+    return bool(start.phases.get("until") == COLD_START_ENDS[1])
+
+
+def _tell(start: ColdStart, told: Told) -> None:
+    """Takes over what the agent itself says: it saw every compilation and the process before its first report."""
+    _, start.total, text = told
+    said = json.loads(text)
+    start.unaccounted = said.pop("unaccounted")
+    start.phases = {"marks": start.phases["marks"], **said}
+
+
+def _earlier(known: datetime | None, seconds: float | None) -> datetime | None:
+    if seconds is None:
+        return known
+    return moment(seconds) if known is None else min(known, moment(seconds))
+
+
+def _account(starts: dict[int, ColdStart]) -> None:
+    """The total of each start, its phases in order, and what no phase explains."""
+    events = _events({id: start for id, start in starts.items() if start.first_compile_at is not None})
+    for id, start in starts.items():
+        end = start.ready_at or start.first_call_at
+        if end is not None and not _is_told(start):
+            _account_one(start, end, [(at, seconds) for at, seconds in events.get(id, []) if at <= end.timestamp()])
+
+
+def _events(starts: dict[int, ColdStart]) -> dict[int, list[Compiled]]:
+    """Moment and seconds of the compilations of these instances."""
+    found: dict[int, list[Compiled]] = {}
+    if starts:
+        projects, since = {start.project_id for start in starts.values()}, min(_day(start.started_at) for start in starts.values())
+        rows = CompileEvent.objects.filter(project_id__in=projects, day__gte=since, instance_id__in=list(starts))
+        for id, at, total in rows.values_list("instance_id", "at", "total"):
+            found.setdefault(id, []).append((at.timestamp(), total or 0.0))
+    return found
+
+
+def _account_one(start: ColdStart, end: datetime, events: list[Compiled]) -> None:
+    """Compilations that ran side by side can explain more than there was; then nothing is unaccounted for."""
+    start.total = max(0.0, (end - start.started_at).total_seconds())
+    phases: dict[str, Any] = {"marks": start.phases["marks"]}
+    if events:
+        begun = min(at - seconds for at, seconds in events)
+        phases["before_compiling"] = max(0.0, begun - start.started_at.timestamp())
+        phases["compiling"] = sum(seconds for _, seconds in events)
+        start.unaccounted = max(0.0, start.total - phases["before_compiling"] - phases["compiling"])
+    start.phases = phases
+
+
+def _day(at: datetime) -> int:
+    return int(at.timestamp() // 86400)

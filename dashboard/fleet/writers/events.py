@@ -1,0 +1,27 @@
+"""Compilations to rows."""
+
+from __future__ import annotations
+
+from dashboard.fleet.fold.facts import Facts
+from dashboard.fleet.fold.keys import instance_of
+from dashboard.fleet.models import CompileEvent
+from dashboard.fleet.writers.dimension_ids import Ids, moment
+
+
+def compiles_store(facts: Facts, ids: Ids) -> None:
+    """One row per compilation; its key is its place in its report, so that a repeat is the same row."""
+    rows = [
+        CompileEvent(
+            project_id=fact.source.version.project,
+            day=fact.day,
+            instance_id=ids.instances[instance_of(fact.source)],
+            seq=fact.seq,
+            number=fact.number,
+            version_id=ids.versions[fact.source.version],
+            environment=fact.source.environment,
+            at=moment(fact.at),
+            **fact.columns,
+        )
+        for fact in facts.compiles.values()
+    ]
+    CompileEvent.objects.bulk_create(rows, ignore_conflicts=True, batch_size=500)

@@ -1,0 +1,127 @@
+"""Findings to rows: one per fingerprint and model, with how often which version and which instance saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from compilewatch.wire.messages import pattern_rank
+
+from dashboard.fleet.fold.counters import MOST
+from dashboard.fleet.fold.facts import Facts, FindingFact, Seen, values_kept
+from dashboard.fleet.fold.keys import FindingKey, Source, instance_of
+from dashboard.fleet.models import Finding, FindingInstance, FindingVersion
+from dashboard.fleet.writers.bulk_upsert import Table, rows_upsert
+from dashboard.fleet.writers.dimension_ids import Ids, moment
+
+_SEEN = ("count", "first_seen_at", "last_seen_at", "seconds")
+_ADDED, _LARGEST, _SMALLEST = frozenset({"count", "seconds"}), frozenset({"last_seen_at"}), frozenset({"first_seen_at"})
+_VERSION, _INSTANCE = ("finding_id", "version_id", "environment"), ("finding_id", "instance_id")
+VERSIONS = Table(FindingVersion, _VERSION, (*_VERSION, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
+INSTANCES = Table(FindingInstance, _INSTANCE, (*_INSTANCE, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
+
+
+UPDATED = (
+    *("first_version", "last_version", "first_seen_at", "last_seen_at"),
+    *("count", "text", "where", "values", "distinct", "pattern"),
+)
+
+_Sighting = tuple[datetime, str, int]
+"""When, by which version, and its id; the name settles what happened at the same moment, whoever is folded first."""
+
+
+@dataclass(frozen=True)
+class _Range:
+    """How often a finding was seen in these facts, and the first and the last sighting."""
+
+    count: int
+    first: _Sighting
+    last: _Sighting
+    text: str
+    where: str
+    fact: FindingFact
+
+
+def findings_store(facts: Facts, ids: Ids, *, today: int) -> None:
+    """Adds the sightings. Versions share findings, so their rows are locked, in order of id, until the fold commits."""
+    if not facts.findings:
+        return
+    known = _found(facts, ids, today)
+    ranges = {known[key]: _range(fact, ids) for key, fact in facts.findings.items()}
+    rows = Finding.objects.select_for_update(of=("self",)).select_related("first_version", "last_version")
+    for finding in rows.filter(id__in=ranges).order_by("id"):
+        _update(finding, ranges[finding.id])
+        finding.save(update_fields=UPDATED)
+    _sightings_store(facts, known, VERSIONS, lambda source: (ids.versions[source.version], source.environment))
+    _sightings_store(facts, known, INSTANCES, lambda source: (ids.instances[instance_of(source)],))
+
+
+def _found(facts: Facts, ids: Ids, today: int) -> dict[FindingKey, int]:
+    """Ids of the findings; a new one starts with no count, which the update adds like any other."""
+    wanted = {(ids.models[key.project, key.model], key.kind, key.fingerprint): key for key in sorted(facts.findings)}
+    known: dict[FindingKey, int] = {}
+
+    def read() -> None:
+        rows = Finding.objects.filter(model_id__in={key[0] for key in wanted}, fingerprint__in={key[2] for key in wanted})
+        for id, model, kind, fingerprint in rows.values_list("id", "model_id", "kind", "fingerprint"):
+            if (key := wanted.get((model, kind, fingerprint))) is not None:
+                known[key] = id
+
+    read()
+    missing = [(columns[0], key) for columns, key in wanted.items() if key not in known]
+    if missing:
+        Finding.objects.bulk_create([_new(model, key, facts.findings[key], ids, today) for model, key in missing], ignore_conflicts=True)
+        read()
+    return known
+
+
+def _new(model: int, key: FindingKey, fact: FindingFact, ids: Ids, today: int) -> Finding:
+    seen = _range(fact, ids)
+    return Finding(
+        project_id=key.project,
+        model_id=model,
+        kind=key.kind,
+        fingerprint=key.fingerprint,
+        text=seen.text,
+        where=seen.where,
+        first_version_id=seen.first[2],
+        last_version_id=seen.last[2],
+        first_seen_at=seen.first[0],
+        last_seen_at=seen.last[0],
+        made_day=today,
+    )
+
+
+def _range(fact: FindingFact, ids: Ids) -> _Range:
+    first = min((moment(seen.first), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
+    last = max((moment(seen.last), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
+    _, text, where = fact.sample
+    return _Range(sum(seen.count for seen in fact.seen.values()), first, last, text, where, fact)
+
+
+def _update(finding: Finding, seen: _Range) -> None:
+    """Adds what was seen; the text is that of the first sighting, so that it is the same in whatever order reports arrive."""
+    finding.count = min(finding.count + seen.count, MOST)
+    finding.values = sorted(values_kept(seen.fact.values.union(finding.values)))
+    finding.distinct = max(finding.distinct, seen.fact.distinct)
+    finding.pattern = max(finding.pattern, seen.fact.pattern, key=pattern_rank)
+    at = finding.first_seen_at
+    if (seen.first[0], seen.text, seen.where) < (at, finding.text, finding.where):
+        finding.text, finding.where = seen.text, seen.where
+    if seen.first[:2] < (at, finding.first_version.name):
+        finding.first_seen_at, _, finding.first_version_id = seen.first
+    if seen.last[:2] > (finding.last_seen_at, finding.last_version.name):
+        finding.last_seen_at, _, finding.last_version_id = seen.last
+
+
+def _sightings_store(facts: Facts, known: dict[FindingKey, int], table: Table, owner: Callable[[Source], tuple[Hashable, ...]]) -> None:
+    found: dict[tuple[Hashable, ...], Seen] = {}
+    for key, fact in facts.findings.items():
+        for source, seen in fact.seen.items():
+            place = (known[key], *owner(source))
+            if place in found:
+                found[place].add(seen)
+            else:
+                found[place] = replace(seen)
+    rows_upsert(table, [(*place, seen.count, moment(seen.first), moment(seen.last), seen.seconds) for place, seen in found.items()])

@@ -1,0 +1,197 @@
+"""Instances to rows: new ones whole, known ones only what moves, and the identity when it changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.fleet.fold.counters import MOST, smaller
+from dashboard.fleet.fold.facts import Facts, InstanceFact
+from dashboard.fleet.fold.keys import InstanceKey
+from dashboard.fleet.fold.live_spans import AHEAD
+from dashboard.fleet.models import CommandReceipt, Instance
+from dashboard.fleet.writers.bulk_upsert import Row, Table, rows_insert, rows_read, rows_update
+from dashboard.fleet.writers.dimension_ids import Ids, moment
+
+LOSSES = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
+COMPILING = ("compiling_for", "compiling_frame", "compiling_usual")
+ENDED = ("ended_at", "exit_code", "exit_signal")
+CALLS = ("calls_seq", "known_calls", "eager_calls")
+MOVING = Table(
+    Instance,
+    ("id",),
+    (
+        "id",
+        "last_seq",
+        "clock_offset",
+        *COMPILING,
+        "first_minute",
+        "active_minute",
+        *ENDED,
+        "last_minute",
+        "live_minute",
+        "last_seen_at",
+        "ready_at",
+        "latched_eager",
+        *CALLS,
+        "late_windows",
+        *LOSSES,
+    ),
+)
+
+
+KEY = ("project_id", "instance_id")
+IDENTITY = (
+    "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "pid", "gpu", "torch", "agent", "label", "role",
+    "simulated", "identity", "capabilities", "components", "started_at", "identity_digest",
+)  # fmt: skip
+NEW = Table(Instance, KEY, (*KEY, *IDENTITY, *MOVING.columns[1:]))
+KNOWN = Table(Instance, KEY, (*KEY, "identity_digest", *MOVING.columns))
+CHANGED = Table(Instance, ("id",), ("id", *IDENTITY))
+
+
+def instances_store(facts: Facts, ids: Ids, *, now_minute: int) -> None:
+    """Writes what the facts say of each instance and notes the ids. What adds up is added to new rows as to known ones."""
+    known = _read(facts.instances)
+    fresh = [key for key in facts.instances if key not in known]
+    if fresh:
+        made = rows_insert(NEW, [_new(key, facts.instances[key], ids, now_minute) for key in fresh], returning=("id", *KEY))
+        for id, project, instance in made:
+            ids.instances[InstanceKey(project, instance)] = id
+            ids.new_instances.add(id)
+            ids.active[InstanceKey(project, instance)] = facts.instances[InstanceKey(project, instance)].active
+    # A new row holds all that was said; what another folder made meanwhile is read, and added to.
+    known |= _read([key for key in fresh if key not in ids.instances])
+    moved, changed = [], []
+    for key, row in known.items():
+        fact = facts.instances[key]
+        ids.instances[key] = row["id"]
+        _activity_note(ids, key, fact.active, row["active_minute"])
+        if fact.seq > row["last_seq"] and fact.digest != row["identity_digest"]:
+            changed.append((row["id"], *_identity(fact, ids)))
+        if (updated := _moved(row, fact, now_minute)) != _moving(row):
+            moved.append(updated)
+    rows_update(CHANGED, changed)
+    rows_update(MOVING, moved)
+    _receipts_store(facts, ids)
+
+
+def _activity_note(ids: Ids, key: InstanceKey, said: int | None, known: int | None) -> None:
+    """Notes from which minute on the instance counts, and whether that is earlier than was known before."""
+    ids.active[key] = smaller(said, known)
+    if said is not None and (known is None or said < known):
+        ids.woken[key] = (said, known)
+
+
+def _receipts_store(facts: Facts, ids: Ids) -> None:
+    rows = [
+        CommandReceipt(
+            project_id=key.project, instance_id=ids.instances[key], at=moment(at), state=state, command=command, **json.loads(rest)
+        )
+        for key, fact in facts.instances.items()
+        for at, state, command, rest in sorted(fact.receipts)
+    ]
+    if rows:
+        CommandReceipt.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _read(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, Any]]:
+    """The instances that have a row."""
+    rows = [dict(zip(KNOWN.columns, row, strict=True)) for row in rows_read(KNOWN, keys, constants=1)]
+    for row in rows:
+        if row["active_minute"] == 0:
+            row["active_minute"] = row["first_minute"]
+    return {InstanceKey(row["project_id"], row["instance_id"]): row for row in rows}
+
+
+def _new(key: InstanceKey, fact: InstanceFact, ids: Ids, now_minute: int) -> Row:
+    """A row as NEW wants it."""
+    return (
+        *key,
+        *_identity(fact, ids),
+        fact.seq,
+        fact.clock_offset,
+        *fact.compiling,
+        fact.first_minute,
+        fact.active,
+        *_ended(fact),
+        fact.last_minute,
+        max(now_minute, fact.last_minute),
+        moment(fact.last_seen),
+        _date(fact.ready),
+        _latched([], fact),
+        *fact.calls,
+        fact.late_windows,
+        *fact.losses,
+    )
+
+
+def _identity(fact: InstanceFact, ids: Ids) -> Row:
+    """The values of IDENTITY."""
+    columns = {
+        **fact.identity,
+        "model_id": ids.models[fact.source.version.project, fact.source.version.model],
+        "version_id": ids.versions[fact.source.version],
+        "environment": fact.source.environment,
+        "started_at": moment(fact.identity["started"]),
+        "identity_digest": fact.digest,
+    }
+    return tuple(columns[name] for name in IDENTITY)
+
+
+def _moving(row: dict[str, Any]) -> Row:
+    return tuple(row[column] for column in MOVING.columns)
+
+
+def _moved(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> Row:
+    """The row's moving columns after the fact, in the order of MOVING."""
+    seen, latest = moment(fact.last_seen), clock.at_minute(now_minute + AHEAD)
+    newer = fact.seq > row["last_seq"]
+    ready = _date(fact.ready)
+    return (
+        row["id"],
+        max(fact.seq, row["last_seq"]),
+        fact.clock_offset if newer else row["clock_offset"],
+        *(fact.compiling if newer else (row[name] for name in COMPILING)),
+        min(fact.first_minute, row["first_minute"]),
+        smaller(fact.active, row["active_minute"]),
+        *(_ended(fact) if fact.ended is not None and _later(fact.ended[0], row["ended_at"]) else (row[name] for name in ENDED)),
+        max(fact.last_minute, row["last_minute"]),
+        max(fact.last_minute, row["live_minute"]),
+        # Seen ahead of now, while the clock was ahead, it would not be missed for hours.
+        seen if row["last_seen_at"] > latest else max(seen, row["last_seen_at"]),
+        min((at for at in (ready, row["ready_at"]) if at is not None), default=None),
+        _latched(row["latched_eager"], fact) if fact.latched else row["latched_eager"],
+        *max(fact.calls, tuple(row[name] for name in CALLS)),
+        min(row["late_windows"] + fact.late_windows, MOST),
+        *(max(value, row[name]) for name, value in zip(LOSSES, fact.losses, strict=True)),
+    )
+
+
+def _ended(fact: InstanceFact) -> Row:
+    """The values of ENDED."""
+    if fact.ended is None:
+        return None, None, ""
+    at, code, signal = fact.ended
+    return moment(at), None if code < 0 else code, signal
+
+
+def _later(at: float, known: datetime | None) -> bool:
+    return known is None or moment(at) > known
+
+
+def _date(seconds: float | None) -> datetime | None:
+    return None if seconds is None else moment(seconds)
+
+
+def _latched(known: list[dict[str, Any]], fact: InstanceFact) -> list[dict[str, Any]]:
+    """Every frame and cause once, as it was told first, in order of time."""
+    found = {(entry["frame"], entry["cause"]): entry for entry in known}
+    for (frame, cause), (at, details) in fact.latched.items():
+        entry = found.get((frame, cause))
+        if entry is None or at < entry["at"]:
+            found[frame, cause] = {**json.loads(details), "frame": frame, "cause": cause, "at": at}
+    return sorted(found.values(), key=lambda entry: (entry["at"], entry["frame"], entry["cause"]))

@@ -1,0 +1,82 @@
+"""What exists and how much of it counts against a project's limits: one query each, asked only when something new is met."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE, EnvironmentKey, FindingKey, InstanceKey, SeriesKey, StratumKey, VersionKey
+from dashboard.fleet.models import Deployment, Finding, Instance, ModelVersion, Series
+from dashboard.fleet.writers.bulk_upsert import Table, rows_read
+from dashboard.fleet.writers.dimension_ids import moment
+
+_INSTANCES = Table(Instance, ("project_id", "instance_id"), ("project_id", "instance_id"))
+ENVIRONMENT_DAYS, VERSION_DAYS, SERIES_DAYS, INSTANCE_MINUTES = 30, 30, 7, 60
+"""An environment, a version, a series and an instance count for so long after their last report; a report can be 7 days late."""
+
+
+def environments_existing(keys: Collection[EnvironmentKey]) -> set[EnvironmentKey]:
+    """Those of the environments in which something was deployed."""
+    rows = Deployment.objects.filter(project_id__in={key.project for key in keys}, environment__in={key.environment for key in keys})
+    return {EnvironmentKey(*row) for row in rows.values_list("project_id", "environment").distinct()} & set(keys)
+
+
+def environments_used(project: int, now: float) -> int:
+    """Environments that something reported from in the last 30 days."""
+    rows = Deployment.objects.filter(project_id=project, last_minute__gte=int(now // 60) - ENVIRONMENT_DAYS * 1440)
+    return rows.exclude(environment=OTHER).values("environment").distinct().count()
+
+
+def versions_existing(keys: Collection[VersionKey]) -> set[VersionKey]:
+    """Those of the versions that have a row."""
+    rows = ModelVersion.objects.filter(project_id__in={key.project for key in keys}, name__in={key.version for key in keys})
+    return {VersionKey(*row) for row in rows.values_list("project_id", "model__name", "name")} & set(keys)
+
+
+def versions_used(project: int, now: float) -> int:
+    """Versions that reported in the last 30 days."""
+    rows = ModelVersion.objects.filter(project_id=project, last_seen_at__gte=moment(now - VERSION_DAYS * 86400))
+    return rows.exclude(name=OTHER).count()
+
+
+def instances_existing(keys: Collection[InstanceKey]) -> set[InstanceKey]:
+    """Those of the instances that have a row."""
+    return {InstanceKey(*row) for row in rows_read(_INSTANCES, keys, constants=1)}
+
+
+def instances_used(project: int, now: float) -> int:
+    """Instances that reported, or became known, in the last hour."""
+    rows = Instance.objects.filter(project_id=project, live_minute__gte=int(now // 60) - INSTANCE_MINUTES)
+    return rows.exclude(instance_id__startswith=OTHER_INSTANCE).count()
+
+
+def series_existing(keys: Collection[SeriesKey]) -> set[SeriesKey]:
+    """Those of the series that have a row."""
+    found: set[SeriesKey] = set()
+    rows = Series.objects.filter(
+        project_id__in={key.version.project for key in keys},
+        version__name__in={key.version.version for key in keys},
+        region__in={key.region for key in keys},
+    )
+    columns = ("environment", "region", "bucket", "outermost", "version__model__name", "version__name")
+    strata = ("stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size")
+    for project, environment, region, bucket, outermost, model, version, *stratum in rows.values_list("project_id", *columns, *strata):
+        place = (region, bucket, outermost)
+        found.add(SeriesKey(VersionKey(project, model, version), environment, StratumKey(project, *stratum), *place))
+    return found & set(keys)
+
+
+def series_used(project: int, now: float) -> int:
+    """Series with calls in the last seven days."""
+    rows = Series.objects.filter(project_id=project, last_minute__gte=int(now // 60) - SERIES_DAYS * 1440)
+    return rows.exclude(region=OTHER, bucket=OTHER).count()
+
+
+def findings_existing(keys: Collection[FindingKey]) -> set[FindingKey]:
+    """Those of the findings that have a row."""
+    rows = Finding.objects.filter(project_id__in={key.project for key in keys}, fingerprint__in={key.fingerprint for key in keys})
+    return {FindingKey(*row) for row in rows.values_list("project_id", "model__name", "kind", "fingerprint")} & set(keys)
+
+
+def findings_used(project: int, now: float) -> int:
+    """Findings that became known today (UTC)."""
+    return Finding.objects.filter(project_id=project, made_day=int(now // 86400)).exclude(fingerprint=OTHER).count()

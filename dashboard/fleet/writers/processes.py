@@ -1,0 +1,117 @@
+"""Process facts to rows. They hold no sketch, so the database itself adds: no row is read first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+from django.db.models import IntegerField
+
+from dashboard.fleet.fold.counters import ADDED, LARGEST, MOST, Process
+from dashboard.fleet.fold.facts import Facts
+from dashboard.fleet.fold.keys import GroupKey, Source, group_of, instance_of
+from dashboard.fleet.models import ProcessMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.writers.bulk_upsert import Row, Table, rows_upsert
+from dashboard.fleet.writers.dimension_ids import Ids
+
+COLUMNS = (*ADDED, *LARGEST)
+_columns_of = attrgetter(*COLUMNS)
+
+_INSTANCE = ("project_id", "day", "instance_id", "minute")
+_MINUTE = ("project_id", "day", "version_id", "environment", "gpu_type", "minute")
+_HOUR = ("project_id", "day", "version_id", "environment", "gpu_type", "hour")
+COUNTERS = tuple(name for name in ADDED if isinstance(VersionProcessHour._meta.get_field(name), IntegerField))
+_added, _largest = frozenset(ADDED), frozenset(LARGEST)
+
+PROCESS_MINUTES = Table(ProcessMinute, _INSTANCE, (*_INSTANCE, *COLUMNS), _added, _largest)
+VERSION_MINUTES = Table(VersionProcessMinute, _MINUTE, (*_MINUTE, *COLUMNS, "instances"), _added | {"instances"}, _largest)
+VERSION_HOURS = Table(VersionProcessHour, _HOUR, (*_HOUR, *COLUMNS, "instances"), _added, _largest | {"instances"})
+
+Group = tuple[GroupKey, int]
+
+
+def processes_store(facts: Facts, ids: Ids) -> list[tuple[int, str]]:
+    """Adds the facts' process minutes to what is stored, for instances and for versions; returns the project and the name of each
+    counter of an hour that saturated.
+
+    An instance and the seconds that it covers count from its first call or compilation on. A report that comes late may move that minute
+    back: what was stored after it and did not count is counted then, so that the order of reports makes no difference."""
+    minutes: dict[Group, Process] = {}
+    instances: dict[Group, int] = {}
+    for group, covered in _woken(facts, ids):
+        _add(minutes, group, Process(covered=covered))
+        instances[group] = instances.get(group, 0) + 1
+    new = _instances_store(facts, ids)
+    for (source, minute), process in facts.process_minutes.items():
+        group, since = (group_of(source), minute), ids.active[instance_of(source)]
+        counts = since is not None and minute >= since
+        _add(minutes, group, process if counts else replace(process, covered=0.0))
+        instances[group] = instances.get(group, 0) + (counts and (source, minute) in new)
+    hours: dict[Group, Process] = {}
+    for (key, minute), process in minutes.items():
+        _add(hours, (key, minute // 60), process)
+    most = _version_minutes_store(ids, minutes, instances)
+    for (source, hour), process in facts.process_hours.items():
+        _add(hours, (group_of(source), hour), process)
+    rows = [
+        (*_key(ids, key, hour // 24), hour, *_columns_of(process), most.get((key, hour), int(process.covered > 0)))
+        for (key, hour), process in hours.items()
+    ]
+    written = rows_upsert(VERSION_HOURS, rows, returning=("project_id", *COUNTERS))
+    return [(project, name) for project, *counts in written for name, count in zip(COUNTERS, counts, strict=True) if count >= MOST]
+
+
+def _woken(facts: Facts, ids: Ids) -> Iterator[tuple[Group, float]]:
+    """Stored minutes of instances that did not count when they were stored and do now, with the seconds that they cover."""
+    woken = {ids.instances[key]: (group_of(facts.instances[key].source), *span) for key, span in ids.woken.items()}
+    if not woken:
+        return
+    first = min(since for _, since, _ in woken.values())
+    rows = ProcessMinute.objects.filter(
+        project_id__in={key.project for key in ids.woken}, day__gte=first // 1440, instance_id__in=woken, minute__gte=first, covered__gt=0
+    )
+    for instance, minute, covered in rows.values_list("instance_id", "minute", "covered"):
+        group, since, until = woken[instance]
+        if since <= minute and (until is None or minute < until):
+            yield (group, minute), covered
+
+
+def _instances_store(facts: Facts, ids: Ids) -> set[tuple[Source, int]]:
+    """Writes the minutes of instances; returns those of which nothing was covered before, by which instances are counted."""
+    rows: dict[Row, Process] = {}
+    owner: dict[Row, tuple[Source, int]] = {}
+    for (source, minute), process in facts.process_minutes.items():
+        key = (source.version.project, minute // 1440, ids.instances[instance_of(source)], minute)
+        _add(rows, key, process)
+        owner[key] = (source, minute)
+    written = rows_upsert(PROCESS_MINUTES, [(*key, *_columns_of(p)) for key, p in rows.items()], returning=(*_INSTANCE, "covered"))
+    # A row that covers no more than what was just added covered nothing before.
+    return {owner[tuple(key)] for *key, covered in written if covered == rows[tuple(key)].covered > 0}
+
+
+def _version_minutes_store(ids: Ids, minutes: dict[Group, Process], instances: dict[Group, int]) -> dict[Group, int]:
+    """Writes the minutes of versions; returns the largest number of instances in any touched minute of each hour."""
+    rows = {(*_key(ids, key, minute // 1440), minute): (key, minute) for key, minute in minutes}
+    written = rows_upsert(
+        VERSION_MINUTES,
+        [(*row, *_columns_of(minutes[group]), instances[group]) for row, group in rows.items()],
+        returning=(*_MINUTE, "instances"),
+    )
+    most: dict[Group, int] = {}
+    for *columns, count in written:
+        key, minute = rows[tuple(columns)]
+        most[key, minute // 60] = max(count, most.get((key, minute // 60), 0))
+    return most
+
+
+def _key(ids: Ids, key: GroupKey, day: int) -> tuple[int, int, int, str, str]:
+    return key.version.project, day, ids.versions[key.version], key.environment, key.gpu
+
+
+def _add(table: dict[Any, Process], key: Any, process: Process) -> None:
+    if key in table:
+        table[key].add(process)
+    else:
+        table[key] = process.copy()
